@@ -110,6 +110,7 @@ create table repositories (
   status text not null default 'active' check (status in ('active', 'inactive')),
   signature_verification boolean not null default false,
   signed_parameter_order text not null default 'fixed' check (signed_parameter_order in ('fixed', 'any')),
+  accepts_mcreate boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   deleted_at timestamptz
@@ -119,6 +120,8 @@ comment on table repositories is
 comment on column repositories.signed_parameter_order is
   'The order of the signed parameters in a URL: that of all measured clients, or any. A fixed order leaves less freedom to read a signed '
   'URL differently.';
+comment on column repositories.accepts_mcreate is
+  'Whether mCreate is accepted: its signature covers the docId of the first document only.';
 
 create unique index repositories_by_repo_id on repositories (workspace_id, repo_id)
 where deleted_at is null;

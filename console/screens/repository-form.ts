@@ -19,6 +19,7 @@ const repoId = fieldAt('repo_id', 'text', { isRequired: true, maxLength: 64 })
 const name = fieldAt('name', 'text', { isRequired: true, maxLength: 200 })
 const signatureVerification = fieldAt('signature_verification', 'switch')
 const signedParameterOrder = fieldAt('signed_parameter_order', 'choice')
+const acceptsMcreate = fieldAt('accepts_mcreate', 'switch')
 
 /** Creates or changes a repository. @param stored the repository to change, with the ETag of what is shown */
 export const RepositoryForm = ({
@@ -32,9 +33,9 @@ export const RepositoryForm = ({
   const before = stored?.attributes
   const isAdmin = may('admin')
   const form = useForm({
-    fields: [...(stored ? [] : [repoId]), name, signatureVerification, ...(isAdmin ? [signedParameterOrder] : [])],
+    fields: [...(stored ? [] : [repoId]), name, signatureVerification, acceptsMcreate, ...(isAdmin ? [signedParameterOrder] : [])],
     stored: before,
-    start: { signature_verification: false, signed_parameter_order: 'fixed' },
+    start: { signature_verification: false, signed_parameter_order: 'fixed', accepts_mcreate: true },
   })
   const address = stored ? `repositories/${stored.id}` : 'repositories'
 
@@ -71,6 +72,13 @@ export const RepositoryForm = ({
     />
     ${isVerified && !wasVerified && before?.active_certificates === 0 && html`<${Notice} tone="warn">${words.signatureWithoutCertificate}</${Notice}>`}
     ${wasVerified && !isVerified && html`<${Notice} tone="warn">${words.signatureOff}</${Notice}>`}
+    <${FormField}
+      form=${form}
+      path="accepts_mcreate"
+      label=${words.mcreateLabel}
+      hint=${before?.accepts_mcreate === false && !isAdmin ? words.mcreateAdmin : words.mcreateHint}
+      isDisabled=${before?.accepts_mcreate === false && !isAdmin}
+    />
     ${
       isAdmin &&
       html`<${FormField}

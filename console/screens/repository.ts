@@ -85,6 +85,7 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
                   >${words.activeCertificates(attributes.active_certificates)}</span
                 >`,
             ],
+            [words.mcreateLabel, attributes.accepts_mcreate ? undefined : words.mcreateRefused],
             [words.signedOrder, attributes.signed_parameter_order === 'fixed' ? undefined : words.signedOrders.any],
             [
               words.documents,

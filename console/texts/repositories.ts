@@ -57,6 +57,10 @@ export const en = {
   signatureHint: 'Requests without a valid signature are refused. Needs an active certificate of the source system.',
   signatureAdmin: 'Only an administrator can switch this off.',
   signatureWithoutCertificate: 'No certificate is active yet: the relay would refuse every request of the source system.',
+  mcreateLabel: 'Accept mCreate',
+  mcreateHint: 'The command creates several documents with one request. A signature covers the first one only. Few source systems use it.',
+  mcreateAdmin: 'Only an administrator can switch this on.',
+  mcreateRefused: 'No: it is refused',
   signatureOff: 'Whoever can reach the receiver can then store, read and delete documents of this repository.',
   setup: {
     title: 'Set up the source system',
@@ -154,6 +158,11 @@ export const de: typeof en = {
   signatureHint: 'Anfragen ohne gültige Signatur werden abgewiesen. Setzt ein aktives Zertifikat des Quellsystems voraus.',
   signatureAdmin: 'Ausschalten kann dies nur ein Administrator.',
   signatureWithoutCertificate: 'Noch ist kein Zertifikat aktiv: Das Relay würde jede Anfrage des Quellsystems abweisen.',
+  mcreateLabel: 'mCreate annehmen',
+  mcreateHint:
+    'Der Befehl legt mit einer Anfrage mehrere Dokumente an. Eine Signatur deckt nur das erste ab. Wenige Quellsysteme nutzen ihn.',
+  mcreateAdmin: 'Einschalten kann dies nur ein Administrator.',
+  mcreateRefused: 'Nein: Er wird abgewiesen',
   signatureOff: 'Wer den Empfänger erreicht, kann dann Dokumente dieses Repositorys ablegen, lesen und löschen.',
   setup: {
     title: 'Quellsystem einrichten',

@@ -30,6 +30,7 @@ const attributes = z.object({
   status: activity,
   signature_verification: z.boolean(),
   signed_parameter_order: parameterOrder,
+  accepts_mcreate: z.boolean(),
   document_count: z.int(),
   active_certificates: z.int().describe('The number of active certificates.'),
   last_request_at: timestamp
@@ -51,8 +52,14 @@ const singleRepository = resource(
 
 const present = resourceOf('repository')
 
-type Versioned = Pick<Repository, 'name' | 'status' | 'signatureVerification' | 'signedParameterOrder'>
-const versionOf = (current: Versioned) => [current.name, current.status, current.signatureVerification, current.signedParameterOrder]
+type Versioned = Pick<Repository, 'name' | 'status' | 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'>
+const versionOf = (current: Versioned) => [
+  current.name,
+  current.status,
+  current.signatureVerification,
+  current.signedParameterOrder,
+  current.acceptsMcreate,
+]
 const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
 
 export interface RepositoryDeps extends LaunchDeps {
@@ -119,7 +126,7 @@ export const repositoryEndpoints = ({ repositories, certificates, launch, batchS
       summary: 'Update a repository',
       description:
         'An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting ' +
-        '`signed_parameter_order` to `any`, requires a key of level `admin`.',
+        '`signed_parameter_order` to `any`, or `accepts_mcreate` from false to true, requires a key of level `admin`.',
       params: idParams,
       body: repositoryChange,
       response: one(repository),

@@ -16,6 +16,7 @@ export interface RepositorySummary {
 /** A repository with everything that the receiver needs before it reads the body of a request. */
 export interface ReceivingRepository extends RepositorySummary {
   signedParameterOrder: 'fixed' | 'any'
+  acceptsMcreate: boolean
   workspace: { id: string; userSlug: string; workspaceSlug: string; settings: WorkspaceSettings; storedBytes: number }
   /** Links to destinations, through active and inactive connections. */
   routes: Route[]
@@ -49,6 +50,7 @@ const findRepository = createStatement<Row>(
   select
     repositories.id, repo_id as "repoId", repositories.name, repositories.status,
     signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
+    accepts_mcreate as "acceptsMcreate",
     jsonb_build_object(
       'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
       'storedBytes', case when :forStoring::boolean then (

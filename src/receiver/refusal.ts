@@ -15,6 +15,7 @@ export const refusalStatus = {
   certificate_unknown: 401,
   certificate_inactive: 401,
   document_exists: 403,
+  command_not_allowed: 403,
   repository_inactive: 403,
   address_not_allowed: 403,
   repository_not_found: 404,

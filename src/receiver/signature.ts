@@ -9,6 +9,7 @@ import type { Command } from './command.ts'
 import { Refusal } from './refusal.ts'
 import {
   checkSignedParameters,
+  continuesGeneratedId,
   couldBeItsCreate,
   isAccessMode,
   otherDocIds,
@@ -99,6 +100,10 @@ const checkReading = async (
   const contRep = command.get('contRep')
   if (repositoryOf(contRep, values, rivals) !== contRep) {
     throw new Refusal('signature_invalid', 'the same text could be signed for another repository whose name begins alike')
+  }
+  // One URL would be the authority to create any number of documents.
+  if (command.rule.command === 'mCreate' && continuesGeneratedId(values.docId)) {
+    throw new Refusal('signature_invalid', 'the same text could be signed to create a component of another document')
   }
   const others = otherDocIds(values)
   const mayBeCreate = access !== 'c' && values.accessMode.includes('c')

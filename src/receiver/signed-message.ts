@@ -101,6 +101,16 @@ export const couldBeItsCreate = ({ between, accessMode }: SignedValues, docProt:
 }
 
 const documentIdOfSap = /^[0-9A-F]{32}(?![0-9A-F])/
+// What may follow a generated id in a longer one: a second generated id, as in the longest known ids of 65 characters, or the rest of a
+// longer number, as of a digest. A component is hardly called so.
+const continuation = /^(?:[._-][0-9A-F]{32}|[0-9A-F]{8,})$/
+
+/**
+ * Returns true if a docId continues one as the source system generates them, such as with the name of a component: then the text was
+ * probably signed to create that component.
+ */
+export const continuesGeneratedId = (docId: string): boolean =>
+  docId.length > 32 && /^[0-9A-F]{32}/.test(docId) && !continuation.test(docId.slice(32))
 
 /**
  * Returns the repository for which a URL counts, if its signature fits several repositories whose names begin alike, such as Z and Z1: the

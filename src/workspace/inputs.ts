@@ -30,6 +30,13 @@ const signedParameterOrder = parameterOrder.describe(
     'then easier to misuse.',
 )
 
+const acceptsMcreate = z
+  .boolean()
+  .describe(
+    'Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document ' +
+      'only, so a signed `mCreate` creates any others. Few source systems use it.',
+  )
+
 export const repositoryStatus = activity.describe('An inactive repository refuses all requests of the source system.')
 
 export const newRepository = z.strictObject({
@@ -41,6 +48,7 @@ export const newRepository = z.strictObject({
   name,
   signature_verification: signatureVerification.default(false),
   signed_parameter_order: signedParameterOrder.default('fixed'),
+  accepts_mcreate: acceptsMcreate.default(true),
 })
 
 export const repositoryChange = z
@@ -49,6 +57,7 @@ export const repositoryChange = z
     status: repositoryStatus,
     signature_verification: signatureVerification,
     signed_parameter_order: signedParameterOrder,
+    accepts_mcreate: acceptsMcreate,
   })
   .partial()
 

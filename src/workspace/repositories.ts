@@ -22,6 +22,8 @@ export interface Repository {
   status: RepositoryStatus
   signatureVerification: boolean
   signedParameterOrder: SignedParameterOrder
+  /** Whether mCreate is accepted. */
+  acceptsMcreate: boolean
   documentCount: number
   activeCertificates: number
   /** Null if no request that names the repository is stored. */
@@ -38,22 +40,24 @@ export interface RepositoryConnection {
   status: 'active' | 'inactive'
 }
 
-type NewRepository = Pick<Repository, 'repoId' | 'name' | 'signatureVerification' | 'signedParameterOrder'>
+type NewRepository = Pick<Repository, 'repoId' | 'name' | 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'>
 
 export interface RepositoryChange {
   name?: string | undefined
   status?: RepositoryStatus | undefined
   signatureVerification?: boolean | undefined
   signedParameterOrder?: SignedParameterOrder | undefined
+  acceptsMcreate?: boolean | undefined
 }
 
 /** Returns true if a change makes the verification of signatures weaker. The management API demands a key of level `admin` for it. */
 export const weakensSignatures = (
-  current: Pick<RepositoryChange, 'signatureVerification' | 'signedParameterOrder'>,
+  current: Pick<RepositoryChange, 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'>,
   change: RepositoryChange,
 ): boolean =>
   (current.signatureVerification === true && change.signatureVerification === false) ||
-  (current.signedParameterOrder === 'fixed' && change.signedParameterOrder === 'any')
+  (current.signedParameterOrder === 'fixed' && change.signedParameterOrder === 'any') ||
+  (current.acceptsMcreate === false && change.acceptsMcreate === true)
 
 const columns = [
   'id',
@@ -62,6 +66,7 @@ const columns = [
   'status',
   'signature_verification as signatureVerification',
   'signed_parameter_order as signedParameterOrder',
+  'accepts_mcreate as acceptsMcreate',
   'created_at as createdAt',
   'updated_at as updatedAt',
 ]
@@ -83,6 +88,7 @@ const columnNames = {
   status: 'status',
   signatureVerification: 'signature_verification',
   signedParameterOrder: 'signed_parameter_order',
+  acceptsMcreate: 'accepts_mcreate',
 } as const
 const fields = Object.keys(columnNames) as (keyof typeof columnNames)[]
 
@@ -158,13 +164,18 @@ export const createRepositories = (db: Database) => {
     /** Inserts a repository. @throws `AppError` 409 if the workspace has a repository with this `repoId` */
     insert: async (
       workspaceId: string,
-      { repoId, name, signatureVerification, signedParameterOrder }: NewRepository,
+      { repoId, name, signatureVerification, signedParameterOrder, acceptsMcreate }: NewRepository,
       actor: AuditActor,
     ): Promise<Repository> => {
       const id = newId()
       try {
         return await db.transaction(async (trx) => {
-          const settings = { name, signature_verification: signatureVerification, signed_parameter_order: signedParameterOrder }
+          const settings = {
+            name,
+            signature_verification: signatureVerification,
+            signed_parameter_order: signedParameterOrder,
+            accepts_mcreate: acceptsMcreate,
+          }
           await trx('repositories').insert({ id, workspace_id: workspaceId, repo_id: repoId, ...settings })
           await record(trx, {
             workspaceId,

@@ -149,6 +149,11 @@ test('only an admin weakens the verification of signatures; a member strengthens
   expect(await patch('member', fixed)).toEqual([200, undefined])
   expect((await create('member', { repo_id: 'S2', ...any })).status).toBe(403)
   expect((await create('admin', { repo_id: 'S2', ...any })).json.data.attributes).toMatchObject(any)
+
+  const [refused, accepted] = [{ accepts_mcreate: false }, { accepts_mcreate: true }]
+  expect(await patch('member', refused)).toEqual([200, undefined])
+  expect(await patch('member', accepted)).toEqual([403, 'forbidden'])
+  expect(await patch('admin', accepted)).toEqual([200, undefined])
   const entries = await database.db('audit_logs').where({ subject_id: id, event: 'repository.updated' }).orderBy('id')
-  expect(entries.map(({ metadata }) => metadata.after)).toEqual([on, { name: 'B' }, off, any, { name: 'C' }, fixed])
+  expect(entries.map(({ metadata }) => metadata.after)).toEqual([on, { name: 'B' }, off, any, { name: 'C' }, fixed, refused, accepted])
 })

@@ -175,6 +175,7 @@ const repositories: Row[] = [
               document_count: 0,
               // Not part of the specification.
               signed_parameter_order: 'fixed',
+              accepts_mcreate: true,
               active_certificates: 0,
               last_request_at: null,
               warnings: expect.any(Array),

@@ -165,6 +165,7 @@ const repository = {
   document_count: count,
   // Not part of the specification.
   signed_parameter_order: 'fixed',
+  accepts_mcreate: true,
   active_certificates: count,
   last_request_at: time,
   warnings: expect.any(Array),

@@ -3,7 +3,7 @@ import { createCertificates } from '../../src/workspace/certificates.ts'
 import { startScene } from '../support/scene.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner } from '../support/signer.ts'
-import { multipartBody, part, type CallOptions, type SourceAnswer } from '../support/source-system.ts'
+import { multipartBody, part, partOf, type CallOptions, type SourceAnswer } from '../support/source-system.ts'
 
 // A signature covers the values of the signed parameters without separators. Each test signs a URL as a source system does, and uses its
 // secKey in a URL for something else that consists of the same text.
@@ -62,6 +62,19 @@ const inParts = (body: string): CallOptions => ({
   headers: { 'content-type': 'multipart/form-data; boundary=B' },
   body: multipartBody('B', [part('data', body)]),
 })
+
+/** Sends an mCreate of these documents. */
+const callMcreate = async (docIds: string[], secKey: string): Promise<SourceAnswer> => {
+  const query = ['mCreate', ...parametersOf({ docId: docIds[0]!, accessMode: 'c' }).map(([name, raw]) => `${name}=${raw}`)]
+  return workspace.source.call([...query, `secKey=${secKey}`].join('&'), {
+    method: 'POST',
+    headers: { 'content-type': 'multipart/form-data; boundary=B' },
+    body: multipartBody(
+      'B',
+      docIds.map((docId) => partOf(docId, 'data', 'FORGED')),
+    ),
+  })
+}
 
 const outcome = ({ status, headers }: SourceAnswer) => [status, headers['x-errordescription']?.split(':')[0]]
 const create = async ({ contRep = 'Z1', docId = '', ...more }: Values, body = 'original') => {
@@ -175,6 +188,44 @@ describe('beyond the cases of the review, a signed URL cannot be used', () => {
     const query = `update&pVersion=0047&contRep=Z1&docId=A&scanPerformed=X&accessMode=u&authId=${authId}&expiration=${expiration}`
     expect(outcome(await workspace.source.call(`${query}&secKey=${secKey}`, inParts('FORGED')))).toEqual([401, 'signature_invalid'])
     expect(await read('A')).toEqual([200, 'original'])
+  })
+})
+
+describe('mCreate', () => {
+  const stored = (docIds: string[]) =>
+    scene.db('archive_documents').where({ repository_id: repositoryId }).whereIn('doc_id', docIds).pluck('doc_id')
+
+  // A file name as KPro stores it, and one that begins like a hexadecimal digit.
+  test.each(['data', 'descr', 'Angebot.pdf', 'A'])('cannot use the URL of a create of the component %s', async (compId) => {
+    const docId = guid.replace('0', '2')
+    const secKey = await secKeyOf({ docId, compId, accessMode: 'c' })
+    const docIds = [docId + compId, 'FOREIGN1', 'FOREIGN2']
+    expect(outcome(await callMcreate(docIds, secKey))).toEqual([401, 'signature_invalid'])
+    expect(await stored(docIds)).toEqual([])
+  })
+
+  test.each([
+    ['generated', guid.replace('0', '3')],
+    ['of 65 characters, with a second generated one', `${guid.replace('0', '4')}_${guid}`],
+    ['of 40 hexadecimal digits', `${guid.replace('0', '5')}0123ABCD`],
+    ['of another form', 'kpro-object-17.pdf'],
+  ])('is accepted under an id that is %s', async (_, docId) => {
+    const secKey = await secKeyOf({ docId, accessMode: 'c' })
+    expect(outcome(await callMcreate([docId, `OTHER-${docId.slice(0, 40)}`], secKey))).toEqual([201, undefined])
+  })
+
+  test('is refused if the repository does not accept it, signed or not, and a create is not', async () => {
+    const change = (values: object) => scene.db('repositories').where({ id: repositoryId }).update(values)
+    const docId = guid.replace('0', '6')
+    const secKey = await secKeyOf({ docId, accessMode: 'c' })
+    await change({ accepts_mcreate: false })
+    expect(outcome(await callMcreate([docId], secKey))).toEqual([403, 'command_not_allowed'])
+    await change({ signature_verification: false })
+    expect(outcome(await callMcreate([docId], secKey))).toEqual([403, 'command_not_allowed'])
+    await change({ signature_verification: true })
+    expect(outcome(await call('POST', 'create', { docId, accessMode: 'c' }, secKey))).toEqual([201, undefined])
+    await change({ accepts_mcreate: true })
+    expect(await stored([docId])).toEqual([docId])
   })
 })
 

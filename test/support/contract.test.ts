@@ -12,6 +12,7 @@ const repository = {
     status: 'active',
     signature_verification: false,
     signed_parameter_order: 'fixed',
+    accepts_mcreate: true,
     document_count: 0,
     active_certificates: 0,
     last_request_at: null,

@@ -732,7 +732,7 @@ export interface paths {
         head?: never;
         /**
          * Update a repository
-         * @description An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting `signed_parameter_order` to `any`, requires a key of level `admin`. Required level: `member`. Audit event: `repository.updated`.
+         * @description An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting `signed_parameter_order` to `any`, or `accepts_mcreate` from false to true, requires a key of level `admin`. Required level: `member`. Audit event: `repository.updated`.
          */
         patch: operations["updateRepository"];
         trace?: never;
@@ -2538,6 +2538,7 @@ export interface components {
         };
         Repository: {
             attributes: {
+                accepts_mcreate: boolean;
                 /** @description The number of active certificates. */
                 active_certificates: number;
                 /** Format: date-time */
@@ -2843,6 +2844,7 @@ export interface components {
         };
         SingleRepository: {
             attributes: {
+                accepts_mcreate: boolean;
                 /** @description The number of active certificates. */
                 active_certificates: number;
                 certificates: {
@@ -6659,6 +6661,7 @@ export interface operations {
                      *             "status": "active",
                      *             "signature_verification": true,
                      *             "signed_parameter_order": "fixed",
+                     *             "accepts_mcreate": true,
                      *             "document_count": 1842,
                      *             "active_certificates": 1,
                      *             "last_request_at": "2026-11-21T09:00:00.000Z",
@@ -6712,6 +6715,11 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
+                    /**
+                     * @description Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document only, so a signed `mCreate` creates any others. Few source systems use it.
+                     * @default true
+                     */
+                    accepts_mcreate?: boolean;
                     /** @description The display name. */
                     name: string;
                     /** @description The repository identifier in the source system (`contRep`). */
@@ -6752,6 +6760,7 @@ export interface operations {
                      *           "status": "active",
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
+                     *           "accepts_mcreate": true,
                      *           "document_count": 1842,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",
@@ -6818,6 +6827,7 @@ export interface operations {
                      *           "status": "active",
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
+                     *           "accepts_mcreate": true,
                      *           "document_count": 1842,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",
@@ -6990,10 +7000,13 @@ export interface operations {
                  *       "name": "Invoice archive",
                  *       "status": "active",
                  *       "signature_verification": true,
-                 *       "signed_parameter_order": "fixed"
+                 *       "signed_parameter_order": "fixed",
+                 *       "accepts_mcreate": true
                  *     }
                  */
                 "application/json": {
+                    /** @description Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document only, so a signed `mCreate` creates any others. Few source systems use it. */
+                    accepts_mcreate?: boolean;
                     /** @description The display name. */
                     name?: string;
                     /** @description If true, requests of the source system without a valid signature are refused. */
@@ -7026,6 +7039,7 @@ export interface operations {
                      *           "status": "active",
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
+                     *           "accepts_mcreate": true,
                      *           "document_count": 1842,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",

@@ -65,6 +65,7 @@ export const repositoryInFile = (found: Repository) => ({
   status: found.status,
   signature_verification: found.signatureVerification,
   signed_parameter_order: found.signedParameterOrder,
+  accepts_mcreate: found.acceptsMcreate,
 })
 
 export const connectionInFile = ({ name, isActive, repositories, destinations, settings }: Connection) => ({

@@ -320,6 +320,7 @@ test('only what differs is changed, and credentials are compared with the stored
     settings['max_retries'] = 9
     members[0]!.name = 'Ada King'
     repositories[0]!['signature_verification'] = false
+    repositories[0]!['accepts_mcreate'] = false
     destinations[1]!.config = { url: 'https://dms.example.com/v2' }
     connections[0]!['destinations'] = ['DMS', 'Operators']
     connections[1]!['is_active'] = true
@@ -329,7 +330,7 @@ test('only what differs is changed, and credentials are compared with the stored
   const expected = [
     'update settings acme/prod max_retries',
     'update member ada@example.com name',
-    'update repository Z1 signature_verification',
+    'update repository Z1 signature_verification, accepts_mcreate',
     'update destination Archive credentials',
     'update destination DMS config.url, config.max_concurrent_deliveries',
     'update connection Invoices to the archive and the DMS destinations',

@@ -99,10 +99,12 @@ test(
 
       await page.getByRole('link', { name: 'Edit' }).click()
       await page.getByLabel('Require signed requests').check()
+      await page.getByLabel('Accept mCreate').uncheck()
       await page.getByRole('button', { name: 'Save' }).click()
       await page.getByRole('link', { name: 'Edit' }).waitFor()
       expect((await call('GET', `/repositories/${id}`)).json.data.attributes).toMatchObject({
         signature_verification: true,
+        accepts_mcreate: false,
         warnings: [{ code: 'not_connected' }],
       })
 
