@@ -134,6 +134,7 @@ create table certificates (
   signer_id text not null,
   is_active boolean not null default false,
   is_unreviewed boolean not null default false,
+  sent_from text collate "C",
   received_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   unique (repository_id, auth_id, fingerprint_sha256)
@@ -149,7 +150,9 @@ comment on column certificates.signature_algorithm is
 comment on column certificates.signer_id is
   'SHA-256 of issuer and serial number, by which a signature names its signer.';
 comment on column certificates.is_unreviewed is
-  'Sent by putCert and never activated. Anybody can send certificates, so unreviewed ones have a limit of their own: a new one replaces '
-  'the oldest.';
+  'Sent by putCert and never activated. Anybody can send certificates, so unreviewed ones have a limit of their own: beyond it, a new '
+  'one replaces the oldest of the address that has sent most of them.';
+comment on column certificates.sent_from is
+  'The address, or for IPv6 the network, that sent the certificate. Null if an operator has added it.';
 comment on index certificates_repository_id_auth_id_fingerprint_sha256_key is
   'Serves the lookup for a signed request and the list of a repository. A certificate that is sent again keeps its row.';

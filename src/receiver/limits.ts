@@ -12,7 +12,7 @@ export const receiverLimits = {
   minBodyBytes: 1_024,
   /** For reading the rest of a refused body, so that the client receives the answer. */
   lingerTimeoutMs: 5_000,
-  /** Certificates of a repository that were sent and that no operator has activated. Beyond it, the oldest is deleted. */
+  /** Certificates of a repository that were sent and that no operator has activated. Beyond it, the oldest of the busiest address is deleted. */
   maxUnreviewedCertificates: 20,
   /** Certificates that one address may send to one process. */
   certificatesPerMinute: 30,

@@ -32,6 +32,11 @@ interface NewCertificate extends Owner {
   facts: CertificateFacts
 }
 
+interface SentCertificate extends NewCertificate {
+  /** The address that has sent it, or for IPv6 its network. */
+  sentFrom: string
+}
+
 interface UploadedCertificate extends Owner {
   authId: string
   text: string
@@ -42,6 +47,8 @@ interface Stored {
   certificate: Certificate
   /** False if the repository had the certificate already, which then stays as it is. */
   isNew: boolean
+  /** True if another certificate gave way to it. */
+  hasReplaced: boolean
 }
 
 interface CertificateKey {
@@ -121,7 +128,8 @@ const findSame = (
 const insert = async (
   trx: Transaction,
   { workspaceId, repositoryId, authId, received, facts, actor }: NewCertificate,
-  state: { is_active?: boolean; is_unreviewed?: boolean },
+  state: { is_active?: boolean; is_unreviewed?: boolean; sent_from?: string },
+  isRecorded = true,
 ): Promise<Certificate> => {
   const [certificate]: Certificate[] = await trx('certificates')
     .insert({
@@ -145,9 +153,33 @@ const insert = async (
       ...state,
     })
     .returning(displayedColumns(trx))
-  await audit(trx, workspaceId, 'cert.received', certificate!, actor)
+  if (isRecorded) await audit(trx, workspaceId, 'cert.received', certificate!, actor)
   if (state.is_active) await audit(trx, workspaceId, 'cert.activated', certificate!, actor)
   return certificate!
+}
+
+/** An unreviewed certificate. */
+interface Sent {
+  id: string
+  sentFrom: string | null
+}
+
+/**
+ * Returns the ids of the unreviewed certificates that give way to one more: each time the oldest of the address that has sent most of them.
+ * So one address replaces only what it has sent itself, unless all others have sent one each.
+ * @param unreviewed oldest first
+ */
+export const replacedBy = (sentFrom: string, unreviewed: readonly Sent[], maxUnreviewed: number): string[] => {
+  const kept: Sent[] = [...unreviewed]
+  const replaced: string[] = []
+  while (kept.length > 0 && kept.length >= maxUnreviewed) {
+    const sentBy = (address: string | null) => kept.filter((each) => each.sentFrom === address).length + (address === sentFrom ? 1 : 0)
+    const most = Math.max(...kept.map((each) => sentBy(each.sentFrom)))
+    const own = kept.findIndex((each) => each.sentFrom === sentFrom && sentBy(sentFrom) === most)
+    const first = kept.findIndex((each) => sentBy(each.sentFrom) === most)
+    replaced.push(...kept.splice(own >= 0 ? own : first, 1).map(({ id }) => id))
+  }
+  return replaced
 }
 
 /**
@@ -220,17 +252,23 @@ export const createCertificates = (db: Database) => {
 
     /**
      * Stores a certificate that a source system has sent, as inactive. A certificate that is stored already stays as it is. Every client
-     * can send certificates: beyond `maxUnreviewed` unreviewed ones, the oldest of them is deleted.
+     * can send certificates: beyond `maxUnreviewed` unreviewed ones, others give way. The audit log records neither them nor the one that
+     * replaces them, so that a flood of certificates adds no more than `maxUnreviewed` entries.
      * @throws AppError 404
      */
-    receive: (certificate: NewCertificate, maxUnreviewed: number): Promise<Stored> =>
+    receive: (certificate: SentCertificate, maxUnreviewed: number): Promise<Stored> =>
       db.transaction(async (trx) => {
         await lock(trx, certificate)
         const known = await findSame(trx, certificate)
-        if (known) return { certificate: known, isNew: false }
-        const unreviewed = trx('certificates').where({ ...of(certificate), is_unreviewed: true })
-        await remove(trx, certificate, unreviewed.orderBy('id', 'desc').offset(maxUnreviewed - 1))
-        return { certificate: await insert(trx, certificate, { is_unreviewed: true }), isNew: true }
+        if (known) return { certificate: known, isNew: false, hasReplaced: false }
+        const unreviewed: Sent[] = await trx('certificates')
+          .select('id', 'sent_from as sentFrom')
+          .where({ ...of(certificate), is_unreviewed: true })
+          .orderBy('id')
+        const replaced = replacedBy(certificate.sentFrom, unreviewed, maxUnreviewed)
+        await trx('certificates').whereIn('id', replaced).delete()
+        const state = { is_unreviewed: true, sent_from: certificate.sentFrom }
+        return { certificate: await insert(trx, certificate, state, replaced.length === 0), isNew: true, hasReplaced: replaced.length > 0 }
       }),
 
     /** Lists certificates in order of receipt. */

@@ -81,7 +81,10 @@ const signRepository = async (workspaceId: string): Promise<string[]> => {
   const certificates = createCertificates(db)
   const actor = { type: 'system', userId: null } as const
   const facts = readCertificate(signer.der)!
-  const received = await certificates.receive({ workspaceId, repositoryId, authId: 'CN=TST', received: signer.der, facts, actor }, 10)
+  const received = await certificates.receive(
+    { workspaceId, repositoryId, authId: 'CN=TST', received: signer.der, facts, actor, sentFrom: '192.0.2.1' },
+    10,
+  )
   await certificates.setStatus({ workspaceId, repositoryId, actor }, (received as { certificate: { id: string } }).certificate.id, 'active')
 
   const signed = ['contRep', 'docId', 'compId', 'docProt', 'accessMode', 'authId', 'expiration']

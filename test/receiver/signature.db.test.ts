@@ -309,7 +309,7 @@ describe('putCert', () => {
     await short.remove()
   })
 
-  test('keeps room for the source system: the oldest unreviewed certificate gives way', async () => {
+  test('keeps room for the source system: beyond the limit, the oldest unreviewed certificate of an address gives way to the next one', async () => {
     const small = await startScene({ limits: { receiver: { maxUnreviewedCertificates: 2 } } })
     const { source, repositoryId } = await small.workspace()
     const put = (authName: string) =>

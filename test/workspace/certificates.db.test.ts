@@ -1,6 +1,6 @@
 import { newId } from '../../src/base/ids.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
-import { createCertificates } from '../../src/workspace/certificates.ts'
+import { createCertificates, replacedBy } from '../../src/workspace/certificates.ts'
 import { createRepositories } from '../../src/workspace/repositories.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
@@ -19,9 +19,9 @@ afterAll(async () => {
 const arrange = async () => {
   const { workspaceId, repositoryId } = await createRoutes(database.db, [])
   const certificates = createCertificates(database.db)
-  const receive = (signer: Signer, authId = 'CN=TST', maxUnreviewed = 10) =>
+  const receive = (signer: Signer, authId = 'CN=TST', maxUnreviewed = 10, sentFrom = '192.0.2.1') =>
     certificates.receive(
-      { workspaceId, repositoryId, authId, received: signer.pkcs7, facts: readCertificate(signer.der)!, actor },
+      { workspaceId, repositoryId, authId, received: signer.pkcs7, facts: readCertificate(signer.der)!, actor, sentFrom },
       maxUnreviewed,
     )
   const auditLog = () => database.db('audit_logs').where({ workspace_id: workspaceId }).orderBy('id')
@@ -64,12 +64,44 @@ describe('certificates', () => {
     expect(await authIds()).toEqual(['CN=ACTIVE', 'CN=2', 'CN=3'])
     await receive(signers[1]!, 'CN=4', 1)
     expect(await authIds()).toEqual(['CN=ACTIVE', 'CN=4'])
-    const deleted = (await auditLog()).filter(({ event }) => event === 'cert.deleted')
-    expect(deleted.map(({ description }) => description)).toEqual([
-      'Certificate CN=A of CN=1 was deleted.',
-      expect.stringMatching(/CN=[23] was deleted/),
-      expect.stringMatching(/CN=[23] was deleted/),
+    // Neither what gives way nor what replaces it is recorded.
+    const received = (await auditLog()).filter(({ event }) => !event.startsWith('cert.a') && event !== 'cert.deactivated')
+    expect(received.map(({ event, description }) => [event, description])).toEqual([
+      ['cert.received', 'Certificate CN=A of CN=ACTIVE was received.'],
+      ['cert.received', 'Certificate CN=A of CN=1 was received.'],
+      ['cert.received', 'Certificate CN=A of CN=2 was received.'],
     ])
+  })
+
+  test('of a flood push out only what the same address has sent, and add a bounded number of audit entries', async () => {
+    const { repositoryId, certificates, receive, auditLog } = await arrange()
+    const authIds = async () => (await certificates.listAll(repositoryId)).map(({ authId }) => authId)
+    await receive(signers[0]!, 'CN=SAP', 4, '192.0.2.7')
+    for (let sent = 1; sent <= 50; sent += 1) await receive(signers[1]!, `CN=${sent}`, 4)
+    expect(await authIds()).toEqual(['CN=SAP', 'CN=48', 'CN=49', 'CN=50'])
+    expect(await auditLog()).toHaveLength(4)
+    // The source system finds room during the flood, and keeps it.
+    await receive(signers[2]!, 'CN=SAP', 4, '192.0.2.7')
+    for (let sent = 51; sent <= 53; sent += 1) await receive(signers[1]!, `CN=${sent}`, 4)
+    expect(await authIds()).toEqual(['CN=SAP', 'CN=SAP', 'CN=52', 'CN=53'])
+    expect(await auditLog()).toHaveLength(4)
+  })
+
+  test.each([
+    ['nothing, as long as there is room', 'a', ['a', 'b'], 3, []],
+    ['the oldest of the address, if it has sent most', 'a', ['b', 'a', 'a'], 3, ['1']],
+    ['the oldest of another address that has sent more', 'c', ['a', 'b', 'b'], 3, ['1']],
+    ['its own rather than that of an address that has sent as many', 'a', ['b', 'b', 'a'], 3, ['2']],
+    ['the oldest of all, if each address has sent one', 'd', ['a', 'b', 'c'], 3, ['0']],
+    ['as many as are too many', 'a', ['b', 'a', 'a', 'a'], 2, ['1', '2', '3']],
+  ])('replace %s', (_, sentFrom, sent, max, replaced) => {
+    expect(
+      replacedBy(
+        sentFrom,
+        sent.map((each, index) => ({ id: String(index), sentFrom: each })),
+        max,
+      ),
+    ).toEqual(replaced)
   })
 
   test('of operators have a limit of their own, which received certificates do not use up', async () => {

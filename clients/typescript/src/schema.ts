@@ -5698,7 +5698,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The delivery does not wait for an attempt (`nothing_to_retry`). A request with this `Idempotency-Key` is still being executed. */
+            /** @description The delivery does not wait for an attempt (`nothing_to_retry`). The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];

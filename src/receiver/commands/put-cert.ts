@@ -1,4 +1,5 @@
 import { systemActor } from '../../db/audit.ts'
+import { sourceOf } from '../../security/address-filter.ts'
 import { certificateMaxBytes, isAuthId, isTooWeak, readCertificate, tooWeak } from '../../security/certificate.ts'
 import type { Answer } from '../answer.ts'
 import { readBody } from '../body.ts'
@@ -24,10 +25,15 @@ export const putCert: CommandHandler = async (context, deps): Promise<Answer> =>
     throw new Refusal('certificate_unreadable', 'the body is not a certificate with a DSA, RSA or EC key, as DER, PEM, PKCS#7 or base64')
   }
   if (isTooWeak(facts)) throw new Refusal('certificate_too_weak', `the certificate ${tooWeak}`)
-  await deps.certificates.receive(
-    { workspaceId: repository.workspace.id, repositoryId: repository.id, authId, received, facts, actor: systemActor },
+  const owner = { workspaceId: repository.workspace.id, repositoryId: repository.id, actor: systemActor }
+  const { certificate, hasReplaced } = await deps.certificates.receive(
+    { ...owner, authId, received, facts, sentFrom: sourceOf(exchange.request.sourceIp) },
     deps.limits.maxUnreviewedCertificates,
   )
+  if (hasReplaced) {
+    const ids = { request_id: exchange.request.id, repository_id: repository.id, certificate_id: certificate.id }
+    deps.log.warn(ids, 'a certificate that was sent has replaced another one that no operator has reviewed')
+  }
   return { status: 200, headers: {}, body: '' }
 }
 

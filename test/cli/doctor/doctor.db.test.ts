@@ -199,7 +199,10 @@ test('certificates that are weak or expire soon, and repositories with a free or
   const certificates = createCertificates(db)
   const actor = { type: 'system', userId: null } as const
   const facts = readCertificate(signer.der)!
-  const received = await certificates.receive({ workspaceId, repositoryId, authId: 'CN=TST', received: signer.der, facts, actor }, 10)
+  const received = await certificates.receive(
+    { workspaceId, repositoryId, authId: 'CN=TST', received: signer.der, facts, actor, sentFrom: '192.0.2.1' },
+    10,
+  )
   await signer.remove()
   const { id } = (received as { certificate: { id: string } }).certificate
   expect(await warningsOf('signer certificates')).toBe('')
