@@ -4,6 +4,7 @@ export const en = {
   app: {
     skip: 'Skip to the content',
     menu: 'Menu',
+    findDocuments: 'Find documents',
     navigation: 'Screens',
     signOut: 'Sign out',
     workspace: 'Workspace',
@@ -91,6 +92,7 @@ export const de: typeof en = {
   app: {
     skip: 'Zum Inhalt springen',
     menu: 'Menü',
+    findDocuments: 'Dokumente finden',
     navigation: 'Ansichten',
     signOut: 'Abmelden',
     workspace: 'Arbeitsbereich',

@@ -1,8 +1,8 @@
-import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { session, sessionError, signOut, toApiError, type ApiError } from '../api.ts'
 import { html } from '../html.ts'
 import { language, languages, setLanguage, setTheme, texts, theme, type Language, type Theme } from '../preferences.ts'
-import { navigate, route } from '../router.ts'
+import { addressOf, navigate, route } from '../router.ts'
 import { preloadScreens, screenNamed, screens, usableScreens } from '../screens.ts'
 import { SignIn } from '../screens/sign-in.ts'
 import { Announcer, ErrorNotice, ErrorText, Heading } from './parts.ts'
@@ -35,6 +35,44 @@ const Brand = () =>
     >Document Relay</span
   >`
 
+const editable = 'input, select, textarea, [contenteditable]'
+
+/** Leads from every screen to the documents that a text finds. The key / leads to the field. */
+const DocumentSearch = () => {
+  const { app } = texts()
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    const focus = (event: KeyboardEvent) => {
+      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
+      if ((event.target as Element).closest(`${editable}, dialog`)) return
+      event.preventDefault()
+      field.current?.focus()
+    }
+    addEventListener('keydown', focus)
+    return () => removeEventListener('keydown', focus)
+  }, [])
+  const submit = (event: Event) => {
+    event.preventDefault()
+    const input = field.current!
+    const q = input.value.trim()
+    if (q === '') return
+    input.value = ''
+    navigate(addressOf('documents', { q }))
+  }
+  return html`<search aria-label=${app.findDocuments}>
+    <form onSubmit=${submit}>
+      <input
+        ref=${field}
+        type="search"
+        maxlength="255"
+        aria-label=${app.findDocuments}
+        aria-keyshortcuts="/"
+        placeholder=${`${app.findDocuments}  /`}
+      />
+    </form>
+  </search>`
+}
+
 const Sidebar = ({ current }: { current: string }) => {
   const { app, screens: names } = texts()
   const [isOpen, setOpen] = useState(false)
@@ -50,6 +88,7 @@ const Sidebar = ({ current }: { current: string }) => {
         ${app.menu}
       </button>
     </div>
+    <${DocumentSearch} />
     <div id="menu" class="menu">
       <nav aria-label=${app.navigation}>
         ${usableScreens().map(

@@ -177,6 +177,19 @@ test(
       await tabTo('KEYBOARD1')
       await page.keyboard.press('Enter')
       await page.locator('h1:focus', { hasText: 'KEYBOARD1' }).waitFor()
+      // From every screen, / leads to the search.
+      await page.keyboard.press('/')
+      expect(await focused()).toBe('Find documents')
+      await page.keyboard.type('board1/')
+      await page.keyboard.press('Enter')
+      await page.waitForURL(/\/documents\?q=board1%2F$/)
+      await page.locator('h1:focus').waitFor()
+      await page.keyboard.press('/')
+      await page.keyboard.type('keyboard1')
+      await page.keyboard.press('Enter')
+      await page.waitForURL(/\/documents\?q=keyboard1$/)
+      await page.getByRole('link', { name: 'KEYBOARD1' }).click()
+      await page.locator('h1', { hasText: 'KEYBOARD1' }).waitFor()
 
       const retry = 'Retry the delivery to Mail room'
       await tabTo(retry)
