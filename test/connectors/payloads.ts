@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { newId } from '../../src/base/ids.ts'
 import { DeliveryError, type AttemptContext, type Payload } from '../../src/connectors/connector.ts'
-import type { OutboundGuard } from '../../src/security/outbound.ts'
+import type { Outbound } from '../../src/security/outbound.ts'
 
 export const MiB = 1024 * 1024
 
@@ -115,7 +115,7 @@ const payloadLike = (sizeBytes: number): Omit<Payload, 'sha256' | 'open'> => ({
   downloadUrl: () => undefined,
 })
 
-export const contextOf = (outbound: OutboundGuard, overrides: Partial<AttemptContext> = {}): AttemptContext => ({
+export const contextOf = (outbound: Outbound, overrides: Partial<AttemptContext> = {}): AttemptContext => ({
   signal: new AbortController().signal,
   onProgress: () => {},
   outbound,

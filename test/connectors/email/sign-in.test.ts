@@ -7,6 +7,7 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startDouble } from '../../support/double.ts'
 import { createEntraDouble } from '../../support/entra-double.ts'
+import { startForwardProxy } from '../../support/forward-proxy.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startOAuthServer } from '../../support/oauth-server.ts'
 import { startMailServer, type MailServer } from '../../support/smtp-server.ts'
@@ -222,6 +223,17 @@ describe('a mail server that wants tokens of an OAuth2 server', () => {
     }
     expect(oauth.requests).toHaveLength(2)
     expect(server.sessions()).toBe(0)
+  })
+
+  test('gets its token, and the mail, through the proxy of the operator', async () => {
+    const { server } = await startServer(oauth.accepts)
+    const proxy = await startForwardProxy()
+    const through = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'], proxyUrl: proxy.urlWithLogin })
+    await connector().deliver(document(), targetOf(server, tokenCredentials), contextOf(through))
+    expect(server.mails).toHaveLength(1)
+    expect(proxy.targets).toEqual([new URL(oauth.tokenUrl).host, `127.0.0.1:${server.port}`])
+    await through.close()
+    await proxy.stop()
   })
 
   test('is tested with a new token instead of one that was issued earlier', async () => {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,6 +10,7 @@ import { inspect } from 'node:util'
 import { createWebhook } from '../../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createAuthority } from '../../support/certificates.ts'
+import { startForwardProxy } from '../../support/forward-proxy.ts'
 import { startHttpTarget, type Arrival, type HttpTarget } from '../../support/http-target.ts'
 import { startOAuthServer } from '../../support/oauth-server.ts'
 import { contextOf, failure, payloadOf, watched } from '../payloads.ts'
@@ -104,6 +106,25 @@ describe('a webhook whose target wants tokens of an OAuth2 server', () => {
     expect(starts).toEqual([])
   })
 
+  test('gets a token, and the document, through the proxy of the operator', async () => {
+    const { server, webhook, target } = await startTarget()
+    const proxy = await startForwardProxy()
+    const through = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'], proxyUrl: proxy.urlWithLogin })
+    const wrong = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'], proxyUrl: proxy.url.replace('//', '//relay:canary@') })
+    // The attempt of a target without TLS, as its credentials demand it: the token is asked for over TLS, which may go anywhere.
+    const error = await failure(webhook.deliver(payloadOf(Buffer.from('x')), target(), contextOf(wrong.unencryptedPrivate)))
+    expect(error).toMatchObject({ code: 'proxy_failed', permanent: false })
+    expect(error.message).toContain('no token from 127.0.0.1')
+    expect(inspect(error)).not.toMatch(/canary|client-secret/)
+
+    const result = await webhook.deliver(payloadOf(Buffer.from('x')), target(), contextOf(through.unencryptedPrivate))
+    expect(result.answer?.status).toBe(200)
+    expect(proxy.targets).toEqual([new URL(oauth.tokenUrl).host, new URL(server.origin).host])
+    expect(oauth.requests).toHaveLength(1)
+    for (const guard of [through, wrong]) await guard.close()
+    await proxy.stop()
+  })
+
   test('is tested with a new token instead of one that was issued earlier', async () => {
     const { server, webhook, target } = await startTarget()
     await webhook.deliver(payloadOf(Buffer.from('x')), target(), contextOf(outbound))
@@ -154,6 +175,23 @@ describe('a webhook whose target demands a client certificate', () => {
     const client = await authority.issueClient(30)
     expect(await deliver(to(strict.origin, client))).toMatchObject({ answer: { status: 200 } })
     expect(await webhook.probe(to(strict.origin, client), contextOf(outbound))).toContain('200')
+  })
+
+  test('gets it through the proxy of the operator, end to end', async () => {
+    const strict = await startStrict()
+    const proxy = await startForwardProxy()
+    const through = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'], proxyUrl: proxy.urlWithLogin })
+    const client = await authority.issueClient(30)
+    const seen: string[] = []
+    strict.answerWith((arrival, response) => {
+      seen.push((arrival.socket as TLSSocket).getPeerCertificate().fingerprint256)
+      response.end()
+    })
+    await webhook.deliver(payloadOf(Buffer.from('x')), to(strict.origin, client), contextOf(through))
+    expect(seen).toEqual([new X509Certificate(client.cert).fingerprint256])
+    expect(proxy.targets).toEqual([new URL(strict.origin).host])
+    await through.close()
+    await proxy.stop()
   })
 
   // In TLS 1.3, the connection is open for the client before the server has judged its certificate: the end of the connection may overtake the
