@@ -29,6 +29,8 @@ export interface Payload {
   arObject: string | null
   /** Relative, slash-separated, without `..` or control characters. Identical in every attempt. */
   path: string
+  /** Where an earlier attempt of this delivery has stored the document, as it reported it. Null before the first one that did. */
+  location: string | null
   /** As the source system sent it, parameters included. */
   contentType: string
   sizeBytes: number

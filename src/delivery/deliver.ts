@@ -222,7 +222,7 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
 }
 
 const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: Attempt, signal: AbortSignal): Promise<Payload> => {
-  const { content, workspaceId, workspace, connectionId, repoId, docId, compId, path, contentType, receivedAt } = job
+  const { content, workspaceId, workspace, connectionId, repoId, docId, compId, path, location, contentType, receivedAt } = job
   const { erpObjectType, erpObjectId, arObject } = job
   const store = deps.contents[content.store]
   if (!store) {
@@ -247,6 +247,7 @@ const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: At
     erpObjectId,
     arObject,
     path,
+    location,
     contentType,
     sizeBytes: content.sizeBytes,
     sha256,

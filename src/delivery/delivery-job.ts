@@ -18,6 +18,8 @@ export interface DeliveryJob {
   connectionId: string
   /** Number of recorded attempts. */
   attempts: number
+  /** Where an attempt has stored the document. Null before the first one that did. */
+  location: string | null
   /** True if the source system has replaced or deleted the document. */
   superseded: boolean
   /** True if a newer document has been delivered to the same path. */
@@ -134,7 +136,8 @@ const remaining = `least(round_remaining_ms, extract(epoch from round_expires_at
 /** SQL: the delivery, with its document and its destination as they are now. */
 const load = `
     select
-      deliveries.status, deliveries.path, deliveries.connection_id as "connectionId", deliveries.attempts, overwrites, superseded_at is not null as superseded,
+      deliveries.status, deliveries.path, deliveries.connection_id as "connectionId", deliveries.attempts,
+      location, overwrites, superseded_at is not null as superseded,
       -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
       case when superseded_at is not null then exists (
         select

@@ -109,6 +109,7 @@ const payloadLike = (sizeBytes: number): Omit<Payload, 'sha256' | 'open'> => ({
   erpObjectId: null,
   arObject: null,
   path: `R1/${newId()}/data`,
+  location: null,
   contentType: 'application/pdf',
   sizeBytes,
   receivedAt: new Date('2026-11-21T09:00:00.000Z'),

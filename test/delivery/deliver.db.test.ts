@@ -680,6 +680,22 @@ describe('an upload that a failed attempt has saved', () => {
   })
 })
 
+test('a delivery that is made again knows where the document was stored', async () => {
+  const locations: unknown[] = []
+  const storing: Connector = {
+    ...findConnector('webhook')!,
+    deliver: async ({ location }) => {
+      locations.push(location)
+      return { path: `stored ${locations.length}`, bytesSent: 5 }
+    },
+  }
+  const { db, documentId, attempt } = await arrange({}, {}, () => storing)
+  await attempt()
+  await db('deliveries').where({ document_id: documentId }).update({ status: 'retrying' })
+  await attempt()
+  expect(locations).toEqual([null, 'stored 1'])
+})
+
 describe('an attempt whose record fails at first', () => {
   test.each([
     ['the pool has no connection', Object.assign(new Error('Timeout acquiring a connection'), { name: 'KnexTimeoutError' })],

@@ -18,6 +18,7 @@ const started: DeliveryJob = {
   connectionId: 'k',
   attempts: 0,
   superseded: false,
+  location: null,
   overtaken: false,
   overwrites: 0,
   workspaceId: 'w',

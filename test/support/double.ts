@@ -25,8 +25,11 @@ export interface Double extends AsyncDisposable {
   /** Every request so far, as `METHOD /path`. */
   requests: string[]
   agents: Set<string>
-  /** Responses to the next requests whose `METHOD /path` matches, instead of the double's own. */
-  faults: { match: RegExp; response: DoubleResponse; times: number }[]
+  /**
+   * Responses to the next requests whose `METHOD /path` matches, instead of the double's own. If the fault is late, the double has done
+   * by then what the request asks for.
+   */
+  faults: { match: RegExp; response: DoubleResponse; times: number; isLate?: boolean }[]
   stop(): Promise<void>
 }
 
@@ -49,7 +52,8 @@ export const startDouble = async (
     const fault = faults.find(({ match, times }) => times > 0 && match.test(line))
     if (fault) fault.times -= 1
     try {
-      const { status, json, headers: more = {} } = fault?.response ?? (await answer({ method, path, url, headers, body: request }))
+      const own = fault && !fault.isLate ? fault.response : await answer({ method, path, url, headers, body: request })
+      const { status, json, headers: more = {} } = fault?.response ?? own
       // Read the rest of the body even if it is not needed: a client that is still sending would see a closed connection.
       request.resume()
       if (!request.readableEnded) await once(request, 'end')

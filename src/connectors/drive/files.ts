@@ -89,14 +89,23 @@ const fileById = async (drive: CloudApi, folder: Folder, id: string): Promise<Kn
 
 /**
  * Determines the file of a delivery: the one that an earlier attempt has created, or a new one.
- * @param id under which an earlier attempt may have created the file
+ * @param ids `started`: under which an earlier attempt may have created the file; `stored`: under which one has
  */
-export const fileFor = async (drive: CloudApi, folder: Folder, deliveryId: string, id: string | undefined): Promise<DriveFile> => {
-  const found = id === undefined ? 'absent' : await fileById(drive, folder, id)
-  const known = typeof found === 'object' ? found : await findDelivered(drive, folder, deliveryId)
-  if (known) return { ...known, exists: true }
-  // The id of a file that was moved elsewhere cannot be used again.
-  return { id: (found === 'absent' && id) || (await newFileId(drive)), exists: false }
+export const fileFor = async (
+  drive: CloudApi,
+  folder: Folder,
+  deliveryId: string,
+  { started, stored }: { started: string | undefined; stored: string | undefined },
+): Promise<DriveFile> => {
+  const found = started === undefined ? 'absent' : await fileById(drive, folder, started)
+  if (typeof found === 'object') return { ...found, exists: true }
+  const completed = stored === undefined || stored === started ? 'absent' : await fileById(drive, folder, stored)
+  if (typeof completed === 'object') return { ...completed, exists: true }
+  const delivered = await findDelivered(drive, folder, deliveryId)
+  if (delivered) return { ...delivered, exists: true }
+  // An id can be used once: not again if its file was moved elsewhere or, completed, has been deleted.
+  const isUsable = found === 'absent' && started !== stored
+  return { id: (isUsable && started) || (await newFileId(drive)), exists: false }
 }
 
 /** Requests an id for a new file. The id is known before the first byte is sent and is valid for one file only. */

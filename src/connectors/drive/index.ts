@@ -73,7 +73,10 @@ export const createDrive = (
         const fileKey = `${key} ${payload.deliveryId}`
         try {
           const saved = parseSavedUpload(context.saved, key)
-          const file = await fileFor(drive, folder, payload.deliveryId, saved?.fileId ?? fileIds.get(fileKey))
+          const file = await fileFor(drive, folder, payload.deliveryId, {
+            started: saved?.fileId ?? fileIds.get(fileKey),
+            stored: storedId(payload),
+          })
           // Cache only a folder that was just looked up. If every delivery renewed the entry, a folder moved to the
           // trash would go unnoticed.
           if (!known) folders.set(key, folder, Date.now() + folderLifetimeMs)
@@ -128,8 +131,14 @@ const requireSameContent = (response: CloudResponse, { sha256 }: Payload) => {
   }
 }
 
+const filePrefix = 'https://drive.google.com/file/d/'
+
+/** Returns the id of the file that an earlier attempt has completed, maybe in another worker. */
+const storedId = ({ location }: Payload): string | undefined =>
+  location?.startsWith(filePrefix) ? location.slice(filePrefix.length).split('/')[0] : undefined
+
 const resultOf = (id: string, bytesSent: number, response?: CloudResponse): DeliveryResult => ({
-  path: `https://drive.google.com/file/d/${id}/view`,
+  path: `${filePrefix}${id}/view`,
   bytesSent,
   answer: { status: response?.status ?? 200, file_id: id },
 })

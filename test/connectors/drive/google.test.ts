@@ -94,6 +94,31 @@ describe('drive, against a double of Google Drive', () => {
     expect(files()).toHaveLength(1)
   })
 
+  test('a file that was stored although the answer was lost is found by another worker before a search finds it', async () => {
+    const payload = payloadOf(Buffer.from('content'))
+    let saved: unknown
+    rig.double.faults.push({ match: /^PUT \/upload/, response: driveError(503, 'backendError'), times: 1, isLate: true })
+    const save = (state: unknown) => void (saved = state)
+    expect(await failure(rig.connector.deliver(payload, rig.target(), contextOf(outbound, { save })))).toMatchObject({ permanent: false })
+    rig.double.unsearchable.add(files()[0]!.id)
+    const again = await rig.connectorAt().deliver(payload, rig.target(), contextOf(outbound, { saved }))
+    expect(again).toMatchObject({ bytesSent: 0, answer: { file_id: files()[0]!.id } })
+    expect(files()).toHaveLength(1)
+  })
+
+  test('the file of an earlier delivery gets new content from another worker before a search finds it', async () => {
+    const payload = payloadOf(Buffer.from('content'))
+    const { path: location } = await deliver(payload)
+    rig.double.unsearchable.add(files()[0]!.id)
+    const appended = { ...payloadOf(Buffer.from('content and more')), deliveryId: payload.deliveryId, path: payload.path, location }
+    expect(await deliver(appended, rig.target(), rig.connectorAt())).toMatchObject({ path: location })
+    expect(files()).toMatchObject([{ sha256: appended.sha256 }])
+    // If somebody has deleted it, its id cannot be used again.
+    rig.double.files.clear()
+    expect((await deliver(appended, rig.target(), rig.connectorAt())).path).not.toBe(location)
+    expect(files()).toHaveLength(1)
+  })
+
   test('a delivery with changed content replaces the content of its file', async () => {
     const payload = payloadOf(Buffer.from('content'))
     const first = await deliver(payload)
