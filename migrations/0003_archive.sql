@@ -221,10 +221,17 @@ create index document_keys_of_document on document_keys (document_id);
 comment on index document_keys_of_document is
   'Serves changes of a business object, and the deletion of documents.';
 
+create index document_keys_by_end on document_keys (workspace_id, reverse(key), document_id) where key ~ '^[0-9]+$';
+comment on index document_keys_by_end is
+  'Serves searches for the end of a number.';
+
 create function document_keys_of(doc_id text, erp_object_id text) returns setof text language sql immutable parallel safe as $$
 select distinct upper(left(key, 255))
 from (
   values (doc_id), (erp_object_id), (ltrim(erp_object_id, '0')), (substr(erp_object_id, 5)), (ltrim(substr(erp_object_id, 5), '0'))
+  union all
+  select substr(erp_object_id, 5, 10)
+  where erp_object_id ~ '^.{4}[0-9]{14}$'
   union all
   select part
   from regexp_split_to_table(erp_object_id, '[^[:alnum:]]+') as part
@@ -236,7 +243,7 @@ where key <> ''
 $$;
 comment on function document_keys_of is
   'Returns what a document can be found by, in upper case: the docId, the id of the business object, the same without its company code '
-  '(the first four characters), its parts between other characters than letters and digits, and each of them without leading zeros.';
+  '(the first four characters), in an accounting document also without the fiscal year (the last four digits of 18), its parts between other characters than letters and digits, and each of them without leading zeros.';
 
 create function add_document_keys() returns trigger language plpgsql as $$
 begin

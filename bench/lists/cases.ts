@@ -73,6 +73,7 @@ export const listCases: ListCase[] = [
     filters: [
       { q: docId, per_page: 1 },
       { q: '0000000500', per_page: 1 },
+      { q: '000500', per_page: 1 },
       { doc_id: docId, per_page: 1 },
       { doc_id_prefix: 'D000000' },
       { erp_object_id: '100000000005002026', per_page: 1 },

@@ -117,7 +117,7 @@ const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).option
 const searchQuery = {
   q: searchText.describe(
     'Only documents whose `doc_id` or business key begins with this text, in upper or lower case. A business key is also found without its ' +
-      'company code (the first four characters), by one of its parts, and without leading zeros.',
+      'company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.',
   ),
   doc_id: searchText.describe('Only documents with this `doc_id`.'),
   doc_id_prefix: searchText.describe('Only documents whose `doc_id` begins with this text.'),

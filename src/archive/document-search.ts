@@ -5,7 +5,7 @@ import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus
 
 /** Conditions of a search. Every one that is given must hold. */
 export interface DocumentSearch {
-  /** The beginning of a docId or of a business key, in any case. */
+  /** The beginning of a docId or of a business key, in any case; or the end of a number. */
   q?: string | undefined
   docId?: string | undefined
   docIdPrefix?: string | undefined
@@ -83,17 +83,44 @@ const valuesOf = ({ workspaceId, search, destinations }: Lookup) => {
     // No key has a character beyond the last of Unicode.
     afterPrefix: prefix && `${prefix}\u{10FFFF}`,
     qPattern: q && patternOf(q),
+    ending: q && `%${q}`,
+    reversed: q && [...q].toReversed().join(''),
     docIdPattern: docIdPrefix && patternOf(docIdPrefix),
   }
 }
 
+// People remember the last digits of a number. Fewer digits would find too much.
+const isEndOfNumber = (q: string | undefined): boolean => q !== undefined && /^[0-9]{3,}$/.test(q)
+
+/** Returns a query of the keys that begin with the prefix of a search or, if it is the end of a number, that end with it. */
+const matchingKeys = ({ q }: DocumentSearch, columns: string, older = ''): string => `
+  select ${columns}
+  from document_keys
+  where workspace_id = :workspaceId and key >= upper(:prefix) and key < upper(:afterPrefix) ${older}
+  ${
+    isEndOfNumber(q)
+      ? `
+  union all
+  select ${columns}
+  from document_keys
+  where workspace_id = :workspaceId
+    and key ~ '^[0-9]+$'
+    and reverse(key) >= :reversed
+    and reverse(key) < :reversed || ':'
+    ${older}`
+      : ''
+  }`
+
 /** Returns a pattern of `like` that texts match which begin with the prefix. */
 const patternOf = (prefix: string) => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
+
+const matchesKey = ({ q }: DocumentSearch) =>
+  isEndOfNumber(q) ? `key like :qPattern or (key ~ '^[0-9]+$' and key like :ending)` : 'key like upper(:qPattern)'
 
 /** Returns the conditions, in SQL that names a document by the columns of `documents`. */
 const conditionsOf = ({ search, destinations }: Lookup): string[] => {
   const conditions: [keyof DocumentSearch, string][] = [
-    ['q', 'exists (select from document_keys_of(doc_id, erp_object_id) as found (key) where key like upper(:qPattern))'],
+    ['q', `exists (select from document_keys_of(doc_id, erp_object_id) as found (key) where ${matchesKey(search)})`],
     ['docId', 'doc_id = :docId'],
     ['docIdPrefix', 'doc_id like :docIdPattern'],
     ['erpObjectType', 'erp_object_type = :erpObjectType'],
@@ -135,11 +162,7 @@ const sourceOf = (lookup: Lookup, isFirst: boolean, isCommon: boolean): Source =
     return { sql, order: 'id desc' }
   }
   if ((docIdPrefix ?? q) !== undefined && !isCommon) {
-    const sql = `
-      select distinct document_id as id
-      from document_keys
-      where workspace_id = :workspaceId and key >= upper(:prefix) and key < upper(:afterPrefix) ${older}
-      order by id desc`
+    const sql = `select distinct document_id as id from (${matchingKeys(search, 'document_id', older)}) as found order by id desc`
     return { sql, order: 'id desc' }
   }
   // Deliveries of another status are few, and have ranges of their own in the index below.
@@ -191,9 +214,7 @@ export const createDocumentSearch = (db: Database) => {
       `
       select count(*) as count
       from (
-        select
-        from document_keys
-        where workspace_id = :workspaceId and key >= upper(:prefix) and key < upper(:afterPrefix)
+        ${matchingKeys(lookup.search, '1')}
         limit :limit
       ) as keys
       `,

@@ -12,7 +12,9 @@ interface DocumentOptions extends OutputOptions {
 export const addDocumentVerbs = (program: Command, context: CommandContext) => {
   program
     .command('find <text>')
-    .description('list the documents whose docId or business key begins with this text, newest first; exit status 1 if there is none')
+    .description(
+      'list the documents whose docId or business key begins with this text, or whose number ends with it, newest first; exit status 1 if there is none',
+    )
     .addOption(workspaceOption)
     .addOption(jsonOption)
     .action(async (text: string, { workspace, ...options }: DocumentOptions) => {

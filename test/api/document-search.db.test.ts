@@ -109,7 +109,9 @@ const connectors: Record<string, string> = {
 /** Meaning of each parameter, without an index. */
 const meaning: Record<string, (row: Row, value: string) => boolean> = {
   q: (row, value) =>
-    [row.docId, row.objectId ?? '', (row.objectId ?? '').replace(/^0+/, '')].some((key) => key.startsWith(value.toUpperCase())),
+    [row.docId, row.objectId ?? '', (row.objectId ?? '').replace(/^0+/, '')].some(
+      (key) => key.startsWith(value.toUpperCase()) || (/^\d{3,}$/.test(value) && /^\d+$/.test(key) && key.endsWith(value)),
+    ),
   doc_id: (row, value) => row.docId === value,
   doc_id_prefix: (row, value) => row.docId.startsWith(value),
   erp_object_type: (row, value) => row.objectType === value,
@@ -145,7 +147,7 @@ const isFound = (row: Row, query: Record<string, string>): boolean => {
 test('every combination of conditions finds the documents that meet all of them, newest first, page by page', async () => {
   const { pick, chance } = createRandom(1)
   const values = {
-    q: ['in', 'INV1', '47', 'x'],
+    q: ['in', 'INV1', '47', '711', 'x'],
     doc_id: ['INV1', 'INV12', 'ORD1'],
     doc_id_prefix: ['INV', 'ORD', 'INV1', 'inv'],
     erp_object_type: ['BKPF', 'VBRK'],
@@ -205,14 +207,17 @@ test('every combination of conditions finds the documents that meet all of them,
 
 describe('a business key', () => {
   test.each([
-    ['100000000047112026', ['100000000047112026', '0000004711', '4711', '47112026', '10000000004']],
-    ['0090001234', ['0090001234', '90001234', '9000']],
+    ['100000000047112026', ['100000000047112026', '0000004711', '4711', '00004711', '711', '47112026', '10000000004']],
+    ['100019000047112026', ['4711', '0004711', '711', '112026', '1900004711']],
+    ['1000-1900004711-2026', ['4711', '711', '026', '1900004711']],
+    ['0090001234', ['0090001234', '90001234', '9000', '1234', '234']],
     ['INV-2026/0815', ['inv-2026', '2026', '0815', '815']],
   ])('%s is found by what people know of it', async (objectId, texts) => {
     const { id } = await insert({ objectType: 'BKPF', objectId })
     await insert({ objectType: 'BKPF', objectId: '777' })
     for (const q of texts) expect({ q, ids: await searchAll({ q }) }).toEqual({ q, ids: [id] })
-    expect(await searchAll({ q: '00004711' })).toEqual([])
+    // The end of a number, by three digits or more, and of nothing else.
+    for (const q of ['11', '2026x', '-2027', 'V-2026', '4712']) expect({ q, ids: await searchAll({ q }) }).toEqual({ q, ids: [] })
   })
 
   test('that changes is found by its new value only', async () => {

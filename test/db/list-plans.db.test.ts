@@ -275,6 +275,7 @@ test('documents with the most common status are read through an index', async ()
 
 test.each([
   { q: 'x' },
+  { q: '4711' },
   { q: idPrefixAt(since) },
   { docId: `${idPrefixAt(since)}${'90'.padStart(16, '0')}` },
   { docIdPrefix: idPrefixAt(since) },

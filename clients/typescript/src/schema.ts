@@ -5110,7 +5110,7 @@ export interface operations {
                  */
                 per_page?: number;
                 /**
-                 * @description Only documents whose `doc_id` or business key begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, and without leading zeros.
+                 * @description Only documents whose `doc_id` or business key begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.
                  * @example 5105600123
                  */
                 q?: string;
