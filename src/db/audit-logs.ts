@@ -37,6 +37,9 @@ const columns = [
   'created_at as createdAt',
 ]
 
+// What an export holds in memory while its client does not read. An entry has less than 1 KiB as a rule.
+const partRows = 200
+
 /** A range of the log, newest first. */
 type Range = { before?: string | undefined; rows: number }
 
@@ -74,34 +77,24 @@ export const createAuditLogs = (db: Database) => ({
   list: (workspaceId: string, { before, perPage, ...filter }: AuditFilter & CursorRequest): Promise<CursorPage<AuditLog>> =>
     pageBefore(entries(db, workspaceId, filter, { before, rows: perPage + 1 }), columns, { before, perPage }),
 
-  /** Streams entries, newest first. */
-  read: (
+  /**
+   * Streams entries, newest first. Reads them in parts, and holds neither a connection nor a snapshot between two of them: the reader may
+   * be slow. Entries that are written meanwhile are newer than the first part.
+   */
+  async *read(
     workspaceId: string,
     { before, ...filter }: AuditFilter & { before?: string | undefined },
     rows: number,
-  ): AsyncGenerator<AuditLog> =>
-    readRows(db, entries(db, workspaceId, filter, { before, rows }).select(columns).orderBy('id', 'desc').limit(rows)),
+  ): AsyncGenerator<AuditLog> {
+    let last = before
+    for (let left = rows; left > 0; left -= partRows) {
+      const range = { before: last, rows: Math.min(partRows, left) }
+      const part: AuditLog[] = await entries(db, workspaceId, filter, range).select(columns).orderBy('id', 'desc').limit(range.rows)
+      yield* part
+      if (part.length < range.rows) return
+      last = part.at(-1)!.id
+    }
+  },
 })
 
 export type AuditLogs = ReturnType<typeof createAuditLogs>
-
-const fetchRows = 500
-
-/**
- * Streams the rows of a query from one snapshot, through an SQL cursor. The statement timeout applies to each fetch, not to the whole
- * stream. A connection is held until the stream ends or is abandoned.
- */
-async function* readRows<Row>(db: Database, query: Knex.QueryBuilder): AsyncGenerator<Row> {
-  const trx = await db.transaction()
-  try {
-    await trx.raw('declare rows_to_read no scroll cursor for ?', [query])
-    for (;;) {
-      const { rows } = await trx.raw<{ rows: Row[] }>(`fetch ${fetchRows} from rows_to_read`)
-      yield* rows
-      if (rows.length < fetchRows) return
-    }
-  } finally {
-    // Closes the cursor. A lost connection has none to close.
-    await trx.rollback().catch(() => {})
-  }
-}

@@ -2,8 +2,10 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { gunzipSync } from 'node:zlib'
 import { record } from '../../src/db/audit.ts'
+import { openDatabase } from '../../src/db/database.ts'
 import { startApi } from '../support/api.ts'
 import type { WorkspaceClient } from '../support/client.ts'
+import { databaseConfig } from '../support/database.ts'
 import { startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
 import { insertEntries } from './audit-entries.ts'
@@ -12,7 +14,7 @@ const MiB = 1024 * 1024
 const moment = '2026-11-21T09:00:00.000Z'
 const header = 'created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata'
 
-const { database, api, acme, stop } = await startScene({ limits: { endpoints: { exportLimits: { maxRows: 8_000 } } } })
+const { database, api, acme, stop } = await startScene({ limits: { endpoints: { exportLimits: { maxRows: 8_000, maxConcurrent: 2 } } } })
 const many = await api.tenant('acme/many')
 // The export of 50 MB of each is larger than the buffers of a connection, 36 MiB on common Linux systems: it stays open while nobody reads.
 const long = await api.tenant('acme/long')
@@ -42,10 +44,11 @@ beforeAll(async () => {
 })
 
 /** Requests an export. @returns the response before its body is read */
-const open = async (tenant: WorkspaceClient, headers: Record<string, string> = {}): Promise<IncomingMessage> => {
-  const sent = request(`${api.baseUrl}${tenant.path}/audit-logs.csv`, {
+const open = async (tenant: WorkspaceClient, headers: Record<string, string> = {}, at = api): Promise<IncomingMessage> => {
+  const sent = request(`${at.baseUrl}${tenant.path}/audit-logs.csv`, {
     headers: { authorization: `Bearer ${tenant.keys.viewer}`, ...headers },
   })
+  sent.on('error', () => {})
   sent.end()
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
   return answer
@@ -57,17 +60,14 @@ const bodyOf = async (answer: IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(chunks)
 }
 
-// Cursors are identified by their open transaction, because their state is sometimes active instead of idle.
-const fromCursors = `
-  from pg_stat_activity
-  where datname = current_database() and backend_type = 'client backend' and xact_start is not null and pid <> pg_backend_pid()`
-
-const countCursors = async () => {
-  const { rows } = await database.db.raw(`select pid ${fromCursors}`)
-  return rows.length as number
+/** Asks for an export, and reads none of it. */
+const statusOf = async (tenant: WorkspaceClient, at = api) => {
+  const answer = await open(tenant, {}, at)
+  answer.destroy()
+  return answer.statusCode
 }
-
-const untilNoCursor = () => until('no cursor is open', async () => (await countCursors()) === 0)
+/** Waits until the export of a workspace has ended: only then is there another one. */
+const untilEnded = (tenant: WorkspaceClient, at = api) => until('the export has ended', async () => (await statusOf(tenant, at)) === 200)
 
 test('the export has the specified columns, is quoted as in RFC 4180, and turns formulas into text', async () => {
   await write(acme.id, 'plain', { repo_id: 'A1' }, 'U1')
@@ -128,10 +128,9 @@ test('an export ends at the row limit, and the gzip export has the same content'
   expect(gunzipSync(bytes).equals(plain)).toBe(true)
 })
 
-test('HEAD opens no cursor', async () => {
+test('HEAD reads nothing', async () => {
   const { status, headers, text } = await many.call('HEAD', '/audit-logs.csv')
   expect({ status, type: headers.get('content-type'), text }).toEqual({ status: 200, type: 'text/csv; charset=utf-8', text: '' })
-  expect(await countCursors()).toBe(0)
 })
 
 test('a second export of a workspace, and an export beyond the limit, are refused with Retry-After', async () => {
@@ -146,34 +145,51 @@ test('a second export of a workspace, and an export beyond the limit, are refuse
   expect(await exportOf(acme)).toEqual(refused)
   first.destroy()
   second.destroy()
-  await untilNoCursor()
-  expect((await exportOf(acme)).status).toBe(200)
+  await untilEnded(long)
+  await untilEnded(wide)
+  await untilEnded(acme)
 })
 
-test('an export is a snapshot', async () => {
-  const answer = await open(long)
-  expect(await countCursors()).toBe(1)
-  await database.db('audit_logs').where({ workspace_id: long.id }).andWhere('subject_id', 'S2000').delete()
-  expect((await bodyOf(answer)).toString()).toContain(',S2000,')
-  await untilNoCursor()
-  expect((await long.call('GET', '/audit-logs.csv')).text).not.toContain(',S2000,')
+test('clients that do not read hold no connection to the database, and do not keep other workspaces from exporting', async () => {
+  const one = openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 1 }, 'test')
+  const small = await startApi(one)
+  try {
+    const slow = [await open(long, {}, small), await open(wide, {}, small)]
+    const { headers, text } = await small.call('GET', `${many.path}/audit-logs.csv`, { key: many.keys.viewer })
+    expect({ type: headers.get('content-type'), rows: text.split('\r\n').length }).toEqual({
+      type: 'text/csv; charset=utf-8',
+      rows: 1 + 9_000 + 1,
+    })
+    for (const each of slow) each.destroy()
+  } finally {
+    await small.stop()
+    await one.destroy()
+  }
 })
 
-test('an export whose client disconnects frees its database connection', async () => {
+test('an export does not contain what is written while it is read', async () => {
   const answer = await open(long)
+  await write(long.id, 'written meanwhile')
+  const text = (await bodyOf(answer)).toString()
+  expect(text.split('\r\n')).toHaveLength(1 + 2_000 + 1)
+  expect(text).not.toContain('written meanwhile')
+  await untilEnded(long)
+  expect((await long.call('GET', '/audit-logs.csv')).text).toContain('written meanwhile')
+  await database.db('audit_logs').where({ description: 'written meanwhile' }).delete()
+})
+
+test('an export whose client disconnects ends', async () => {
+  const answer = await open(long)
+  expect(await statusOf(long)).toBe(503)
   answer.destroy()
-  await untilNoCursor()
-  expect((await long.call('GET', '/audit-logs.csv')).status).toBe(200)
+  await untilEnded(long)
 })
 
 test('an export whose client does not read is aborted after the timeout', async () => {
   const slow = await startApi(database.db, { limits: { endpoints: { exportLimits: { timeoutMs: 3_000 } } } })
   try {
-    const sent = request(`${slow.baseUrl}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
-    sent.on('error', () => {})
-    sent.end()
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-    await untilNoCursor()
+    const answer = await open(long, {}, slow)
+    await untilEnded(long, slow)
     await expect(bodyOf(answer)).rejects.toThrow('aborted')
   } finally {
     await slow.stop()
@@ -183,13 +199,10 @@ test('an export whose client does not read is aborted after the timeout', async 
 test('an export whose client reads more slowly than the lowest rate is aborted', async () => {
   const strict = await startApi(database.db, { limits: { endpoints: { exportLimits: { waitMs: 1_000, minBytes: 1024 * MiB } } } })
   try {
-    const sent = request(`${strict.baseUrl}${long.path}/audit-logs.csv`, { headers: { authorization: `Bearer ${long.keys.viewer}` } })
-    sent.on('error', () => {})
-    sent.end()
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    const answer = await open(long, {}, strict)
     // Reads a little now and then, so that the connection is never idle.
     const reading = setInterval(() => answer.read(), 50)
-    await untilNoCursor()
+    await untilEnded(long, strict)
     clearInterval(reading)
     await expect(bodyOf(answer)).rejects.toThrow('aborted')
   } finally {
@@ -203,7 +216,8 @@ test('a database failure before the first row is an error response, a later one 
   await database.db.raw('alter table hidden_logs rename to audit_logs')
 
   const answer = await open(long)
-  await database.db.raw(`select pg_terminate_backend(pid) ${fromCursors}`)
+  await database.db.raw('alter table audit_logs rename to hidden_logs')
   await expect(bodyOf(answer)).rejects.toThrow('aborted')
+  await database.db.raw('alter table hidden_logs rename to audit_logs')
   expect((await many.call('GET', '/audit-logs.csv')).status).toBe(200)
 })
