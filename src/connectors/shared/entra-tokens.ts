@@ -55,12 +55,12 @@ export const createEntraTokens = (cache = createTokenCache()): EntraTokens => cr
 const corrections: Record<string, string> = {
   '7000215': 'client_secret is wrong; enter the value of a secret of this application, not its id',
   '7000222': 'client_secret has expired; create a new one for this application',
-  '700016': 'client_id is no application of this tenant; correct client_id, tenant_id or cloud',
+  '700016': 'client_id is no application of this tenant; correct client_id or tenant_id, or choose the cloud of the tenant',
   '7000112': 'the application is disabled in this tenant; enable it',
-  '90002': 'tenant_id is no tenant of this cloud; correct tenant_id or cloud',
+  '90002': 'tenant_id is no tenant of this cloud; correct tenant_id, or choose the cloud of the tenant',
   '900023': 'tenant_id is no tenant; correct it',
-  '900382': 'the tenant belongs to another cloud; correct cloud',
-  '500011': 'the tenant does not know the service; correct cloud',
+  '900382': 'the tenant belongs to another cloud; choose that',
+  '500011': 'the tenant does not know the service; choose the cloud of the tenant',
 }
 
 const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal): DeliveryError => {

@@ -31,6 +31,7 @@ describe('the schema of a webhook', () => {
     [{ headers: { 'x a': 'b' } }],
     [{ headers: { 'x-a': '1', 'X-A': '2' } }],
     [{ method: 'DELETE' }],
+    [{ signatures: 'none' }],
     [{ ca_certificate: 'no PEM' }],
     [{ unknown: 1 }],
   ])('refuses the config %j', (config) => {
@@ -42,6 +43,8 @@ describe('the schema of a webhook', () => {
     [{ username: 'b' }],
     [{ header_name: 'x-a' }],
     [{ header_name: 'host', header_value: 'c' }],
+    [{ header_name: 'Signature', header_value: 'c' }],
+    [{ header_name: 'signature-input', header_value: 'c' }],
     [{ header_name: 'x-a', header_value: 'c\r\nd: e' }],
     [{ bearer_token: 'a\nb' }],
     [{ previous_secret: 'a' }],
