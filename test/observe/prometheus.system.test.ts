@@ -3,37 +3,27 @@ import { parse, stringify } from 'yaml'
 import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { dataDirMetricName } from '../../src/observe/metrics.ts'
 import { readServerTime } from '../../src/temporal/pollers.ts'
-import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
+import { startInstallation } from '../support/installation.ts'
 import { dashboardFile, promtoolOn, rulesFile, startPrometheus } from '../support/prometheus.ts'
-import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { routeToWebhook, type RelayProcess } from '../support/relay-process.ts'
+import { shared } from '../support/shared.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
-import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
-const database = await createTestDatabase()
-const env = await startTemporalServer()
-const target = await startHttpTarget()
-const variables = relayVariables(database, env)
-const api = await startRelayProcess('api', variables)
-const worker = await startRelayProcess('worker', variables)
-const prometheus = await startPrometheus({ 'relay-api': new URL(api.probesUrl).host, 'relay-worker': new URL(worker.probesUrl).host })
+const target = shared(await startHttpTarget())
+const { database, env, api, worker } = shared(await startInstallation())
+const prometheus = shared(
+  await startPrometheus({ 'relay-api': new URL(api.probesUrl).host, 'relay-worker': new URL(worker.probesUrl).host }),
+)
 
 const { workspaceSlug } = await routeToWebhook(database, target.origin)
 const source = createSourceSystem(`${api.baseUrl}/receiver/acme/${workspaceSlug}`)
 await source.create('D1', 'text')
 await source.close()
 await until('the document has arrived', () => target.arrivals.length > 0)
-afterAll(async () => {
-  await prometheus.stop()
-  await api.kill()
-  await worker.kill()
-  await target.stop()
-  await env.teardown()
-  await database.drop()
-})
 
 const metricsOf = async ({ probesUrl }: RelayProcess) => (await fetch(`${probesUrl}/metrics`)).text()
 const namesIn = (text: string) => [...text.matchAll(/^# HELP (\w+)/gm)].map(([, name]) => name!)

@@ -1,34 +1,18 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { dataDirMetricName } from '../../src/observe/metrics.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { relayVariables, routeToWebhook, startRelayProcess } from '../support/relay-process.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { startInstallation } from '../support/installation.ts'
+import { routeToWebhook } from '../support/relay-process.ts'
+import { shared } from '../support/shared.ts'
 import { createSourceSystem } from '../support/source-system.ts'
-import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
-let openRequests = 0
-
-const database = await createTestDatabase()
-const env = await startTemporalServer()
+const target = shared(await startHttpTarget())
 // Answers nothing, so an attempt lasts until the worker breaks it off.
-const target = createServer(() => {
-  openRequests += 1
-}).listen(0, '127.0.0.1')
-await once(target, 'listening')
-const variables = { ...relayVariables(database, env), RELAY_SHUTDOWN_GRACE_MS: '300000' }
-const api = await startRelayProcess('api', variables)
-const worker = await startRelayProcess('worker', variables)
-afterAll(async () => {
-  await api.kill()
-  await worker.kill()
-  target.closeAllConnections()
-  target.close()
-  await env.teardown()
-  await database.drop()
-})
+target.answerWith(() => {})
+const { database, api, worker, start } = shared(await startInstallation({ RELAY_SHUTDOWN_GRACE_MS: '300000' }))
 
 const ask = async (path: string, { probesUrl }: { probesUrl: string } = worker) => {
   const response = await fetch(probesUrl + path)
@@ -45,7 +29,7 @@ test('docs/operations.md describes every metric of the relay, and no other', asy
 })
 
 test('the port of the receivers serves neither readiness nor metrics, and when it takes no more connections, the probes of the API answer', async () => {
-  const small = await startRelayProcess('api', { ...variables, RELAY_HTTP_MAX_CONNECTIONS: '2' })
+  await using small = await start('api', { RELAY_HTTP_MAX_CONNECTIONS: '2' })
   const publicPort = { probesUrl: small.baseUrl }
   const sockets: Socket[] = []
   try {
@@ -67,7 +51,6 @@ test('the port of the receivers serves neither readiness nor metrics, and when i
     expect((await ask('/api/acme/none/documents', small)).status).toBe(404)
   } finally {
     for (const socket of sockets) socket.destroy()
-    await small.kill()
   }
 })
 
@@ -82,11 +65,11 @@ test('a worker answers probes and metrics, and is alive but not ready while it s
   // The worker serves nothing else.
   expect((await ask('/api/acme/invoices/documents')).status).toBe(404)
 
-  const { workspaceSlug } = await routeToWebhook(database, `http://127.0.0.1:${(target.address() as AddressInfo).port}`)
+  const { workspaceSlug } = await routeToWebhook(database, target.origin)
   const source = createSourceSystem(`${api.baseUrl}/receiver/acme/${workspaceSlug}`)
   await source.create('D1', 'text')
   await source.close()
-  await until('the attempt is under way', () => openRequests > 0)
+  await until('the attempt is under way', () => target.arrivals.length > 0)
   worker.child.kill('SIGTERM')
 
   const stopping = await until(

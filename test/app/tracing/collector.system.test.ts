@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url'
-import { createTestDatabase } from '../../support/database.ts'
 import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { createInstallation } from '../../support/installation.ts'
 import { startOtlpCollector } from '../../support/otlp-collector.ts'
-import { relayVariables, routeToWebhook, startRelayProcess } from '../../support/relay-process.ts'
+import { routeToWebhook } from '../../support/relay-process.ts'
+import { shared } from '../../support/shared.ts'
 import { createSourceSystem } from '../../support/source-system.ts'
-import { startTemporalServer } from '../../support/temporal-server.ts'
 import { until } from '../../support/until.ts'
 
 const preload = fileURLToPath(new URL('../../support/imported-packages.mjs', import.meta.url))
@@ -13,19 +13,14 @@ const preload = fileURLToPath(new URL('../../support/imported-packages.mjs', imp
 // Each test starts two processes.
 const testTimeoutMs = 300_000
 
-const [env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
-afterAll(async () => {
-  await target.stop()
-  await env.teardown()
-  await database.drop()
-})
+const target = shared(await startHttpTarget())
+const { database, start } = shared(await createInstallation())
 
 /** Starts an api and a worker, delivers a document, and stops both. */
 const deliver = async (variables: Record<string, string>) => {
-  const all = { ...relayVariables(database, env), ...variables }
   // One after the other, so that a busy machine starts each in time.
-  const api = await startRelayProcess('api', all, { preload })
-  const worker = await startRelayProcess('worker', all, { preload })
+  const api = await start('api', variables, { preload })
+  const worker = await start('worker', variables, { preload })
   let log = ''
   const imported = new Set<string>()
   for (const { child } of [api, worker]) {
@@ -79,7 +74,7 @@ test(
 test(
   'a collector that never answers does not keep the processes from stopping',
   async () => {
-    const collector = await startOtlpCollector()
+    await using collector = await startOtlpCollector()
     collector.answerWith(() => {})
     const { log, stopped } = await deliver({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
@@ -88,7 +83,6 @@ test(
     expect(stopped).toEqual([0, 0])
     expect(collector.spans.length).toBeGreaterThan(0)
     expect(log).toContain('"msg":"spans were lost"')
-    await collector.stop()
   },
   testTimeoutMs,
 )
@@ -96,13 +90,12 @@ test(
 test(
   'the answer of a collector that refuses spans is not logged',
   async () => {
-    const collector = await startOtlpCollector()
+    await using collector = await startOtlpCollector()
     collector.answerWith((response) => void response.writeHead(401, 'canary-status').end('canary-answer'))
     const { log, stopped } = await deliver({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint })
     expect(stopped).toEqual([0, 0])
     expect(log).toContain('the collector answered 401')
     expect(log).not.toContain('canary')
-    await collector.stop()
   },
   testTimeoutMs,
 )

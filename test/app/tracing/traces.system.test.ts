@@ -2,15 +2,15 @@ import { createInterface } from 'node:readline'
 import { readCertificate } from '../../../src/security/certificate.ts'
 import { createCertificates } from '../../../src/workspace/certificates.ts'
 import { openClient } from '../../support/client.ts'
-import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes } from '../../support/factories.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { createInstallation } from '../../support/installation.ts'
 import { startOtlpCollector, type ReceivedSpan } from '../../support/otlp-collector.ts'
-import { relayVariables, saveTarget, startRelayProcess } from '../../support/relay-process.ts'
+import { saveTarget } from '../../support/relay-process.ts'
+import { shared } from '../../support/shared.ts'
 import { expirationIn, signedQuery } from '../../support/signed-query.ts'
 import { createSigner } from '../../support/signer.ts'
 import { createSourceSystem } from '../../support/source-system.ts'
-import { startTemporalServer } from '../../support/temporal-server.ts'
 import { until } from '../../support/until.ts'
 
 const authId = 'CN%3DTST'
@@ -23,31 +23,22 @@ const bytes = 'canary-bytes-77aa'
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const clientSpanId = 'b7ad6b7169203331'
 
-const [env, database, target, collector, signer] = await Promise.all([
-  startTemporalServer(),
-  createTestDatabase(),
-  startHttpTarget(),
-  startOtlpCollector(),
-  createSigner('RSA 2048'),
-])
-const { db } = database
-const variables = {
-  ...relayVariables(database, env),
-  RELAY_LOG_LEVEL: 'trace',
-  OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
-  OTEL_EXPORTER_OTLP_HEADERS: `api-key=${collectorKey}`,
-  OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test%20bench',
-}
+const target = shared(await startHttpTarget())
+const collector = shared(await startOtlpCollector())
+const signer = shared(await createSigner('RSA 2048'))
+const { db, start } = shared(
+  await createInstallation({
+    RELAY_LOG_LEVEL: 'trace',
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
+    OTEL_EXPORTER_OTLP_HEADERS: `api-key=${collectorKey}`,
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test%20bench',
+  }),
+)
 // One after the other, so that a busy machine starts each in time.
-const api = await startRelayProcess('api', variables)
-const worker = await startRelayProcess('worker', { ...variables, OTEL_SERVICE_NAME: 'relay-worker' })
+const api = await start('api')
+const worker = await start('worker', { OTEL_SERVICE_NAME: 'relay-worker' })
 const lines: string[] = []
 for (const { child } of [api, worker]) createInterface({ input: child.stderr! }).on('line', (line) => lines.push(line))
-afterAll(async () => {
-  await Promise.all([api.kill(), worker.kill()])
-  await Promise.all([target.stop(), collector.stop(), signer.remove(), env.teardown()])
-  await database.drop()
-})
 
 const routes = await createRoutes(db, [{ name: 'good' }, { name: 'failing' }], { workspaceSettings: { retry_initial_interval_seconds: 1 } })
 const workspace = `acme/${routes.workspaceSlug}`
