@@ -1,19 +1,15 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { createFolder } from '../support/folder.ts'
+import { shared } from '../support/shared.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-let folder: string
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'relay-log-'))
-  await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
-  await copyFile(join(root, 'src/base/log.ts'), join(folder, 'log.ts'))
-})
-afterAll(() => rm(folder, { recursive: true }))
+const { path: folder } = shared(await createFolder())
+await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
+await copyFile(join(root, 'src/base/log.ts'), join(folder, 'log.ts'))
 
 /** Writes a line in the pretty format, in an installation with these packages. */
 const writePretty = async (...packages: string[]): Promise<string> => {

@@ -1,15 +1,10 @@
 import { createLog } from '../../src/base/log.ts'
 import { keepPartitions, listPartitionEnds, listPartitions, listTablesWithoutPartition } from '../../src/db/partitions.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
-let database: TestDatabase
-beforeEach(async () => {
-  database = await createTestDatabase()
-})
-afterEach(() => database.drop())
-
 test('an API process creates missing partitions at its start, and again later', async () => {
+  await using database = await createTestDatabase()
   const { db } = database
   const ends = await listPartitionEnds(db)
   const dropLast = async () => {
@@ -28,6 +23,7 @@ test('an API process creates missing partitions at its start, and again later', 
 })
 
 test('a gap in the partitions counts as their end', async () => {
+  await using database = await createTestDatabase()
   const { db } = database
   const names = (await listPartitions(db, 'captured_requests')).map(({ name }) => name)
   await db.raw('drop table ??', [names.at(-4)!])

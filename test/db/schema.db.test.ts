@@ -2,35 +2,25 @@ import { readFile } from 'node:fs/promises'
 import { schemaSql } from '../../docs/schema.ts'
 import { migrationSource } from '../../src/db/migrations.ts'
 import { catalogueOf } from '../support/catalogue.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-
-let database: TestDatabase
-let other: TestDatabase
-
-beforeEach(async () => {
-  database = await createTestDatabase()
-  other = await createTestDatabase()
-})
-
-afterEach(async () => {
-  await database.drop()
-  await other.drop()
-})
+import { createTestDatabase } from '../support/database.ts'
 
 /** Returns the catalogue of a database that a script makes. */
 const catalogueMadeBy = async (sql: string) => {
+  await using other = await createTestDatabase()
   await other.db.raw('drop schema public cascade; create schema public')
   await other.db.raw(sql.replaceAll('?', '\\?'))
-  return catalogueOf(other.db)
+  return await catalogueOf(other.db)
 }
 
 test('docs/schema.sql makes the database that the migrations make', async () => {
+  await using database = await createTestDatabase()
   const migrated = await catalogueOf(database.db)
   expect(Object.values(migrated).reduce((sum, objects) => sum + Object.keys(objects).length, 0)).toBeGreaterThan(500)
   expect(await catalogueMadeBy(await readFile(new URL('../../docs/schema.sql', import.meta.url), 'utf8'))).toEqual(migrated)
 })
 
 test('the dump writes storage options, attributes of functions, and every kind of trigger, constraint and column', async () => {
+  await using database = await createTestDatabase()
   const { db } = database
   await db.raw(`
     create table wide_rows (
@@ -56,11 +46,13 @@ test('the dump writes storage options, attributes of functions, and every kind o
 })
 
 test('the dump refuses objects that it cannot write, instead of leaving them out', async () => {
+  await using database = await createTestDatabase()
   await database.db.raw('create view failed_documents as select id from documents')
   await expect(schemaSql(database.db)).rejects.toThrow('failed_documents')
 })
 
 test('every table and every index, except those of primary keys, has a comment', async () => {
+  await using database = await createTestDatabase()
   const { rows } = await database.db.raw<{ rows: { name: string }[] }>(`
     select relname as name
     from pg_class
@@ -76,5 +68,6 @@ test('every table and every index, except those of primary keys, has a comment',
 })
 
 test('a migration cannot be rolled back', async () => {
+  await using database = await createTestDatabase()
   await expect(database.db.migrate.rollback({ migrationSource })).rejects.toThrow('Migrations are forward only')
 })

@@ -1,37 +1,40 @@
 import { Readable } from 'node:stream'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { isOutage, openDatabase, type Database } from '../../src/db/database.ts'
+import { isOutage, openDatabase } from '../../src/db/database.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
-import { startLossyPath, type LossyPath } from '../support/tcp-proxy.ts'
+import { shared } from '../support/shared.ts'
+import { startLossyPath } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 // The kernel would report these connections after 15 minutes: a test that passes has not waited for it.
 const statementTimeoutMs = 300
 const connections = 5
 
-let path: LossyPath
-let db: Database
+const database = shared(await createTestDatabase())
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
-beforeEach(async () => {
+/** Opens the database through a path that can go silent. */
+const openThroughPath = async () => {
   const url = new URL(database.url)
-  path = await startLossyPath(Number(url.port))
+  const path = await startLossyPath(Number(url.port))
   url.port = String(path.port)
   const config = {
     ...databaseConfig(url.href),
     DATABASE_STATEMENT_TIMEOUT_MS: statementTimeoutMs,
     DATABASE_POOL_MAX_CONNECTIONS: connections,
   }
-  db = openDatabase(config, 'test silence')
-})
-afterEach(async () => {
-  await db.destroy()
-  await path.stop()
-})
+  const db = openDatabase(config, 'test silence')
+  return {
+    path,
+    db,
+    openAll: () => Promise.all(Array.from({ length: connections }, () => db.raw('select pg_sleep(0.1)'))),
+    [Symbol.asyncDispose]: async () => {
+      await db.destroy()
+      await path.stop()
+    },
+  }
+}
 
-const openAll = () => Promise.all(Array.from({ length: connections }, () => db.raw('select pg_sleep(0.1)')))
 const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     () => undefined,
@@ -40,6 +43,8 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
 
 describe('a path to PostgreSQL that goes silent', () => {
   test('every statement ends as in an outage, and the next ones succeed once the path is back', async () => {
+    await using scene = await openThroughPath()
+    const { path, db, openAll } = scene
     await openAll()
     path.lose()
     const failures = Promise.all(Array.from({ length: 2 * connections }, () => failureOf(db.raw('select 1'))))
@@ -50,6 +55,8 @@ describe('a path to PostgreSQL that goes silent', () => {
   })
 
   test('a silent connection takes the idle ones with it, so that their next statements do not wait as well', async () => {
+    await using scene = await openThroughPath()
+    const { path, db, openAll } = scene
     await openAll()
     path.lose()
     const failure = failureOf(db.raw('select 1'))
@@ -60,6 +67,8 @@ describe('a path to PostgreSQL that goes silent', () => {
   })
 
   test('a transaction and the COPY of a content end, too', async () => {
+    await using scene = await openThroughPath()
+    const { path, db, openAll } = scene
     const { workspaceId } = await createRoutes(database.db, [])
     const store = createPostgresStore(db)
     const { id, sizeBytes } = await store.write(workspaceId, Readable.from([Buffer.alloc(300 * 1024, 1)]))
@@ -71,6 +80,8 @@ describe('a path to PostgreSQL that goes silent', () => {
   })
 
   test('a process that stops does not wait for a goodbye', async () => {
+    await using scene = await openThroughPath()
+    const { path, db, openAll } = scene
     await openAll()
     expect(path.openConnections()).toBe(connections)
     path.lose()

@@ -15,31 +15,22 @@ import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import type { AttemptInput } from '../../workflows/messages.ts'
 import { createActivityEnvironment } from '../support/activity-environment.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { attemptActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { shared } from '../support/shared.ts'
 import { until } from '../support/until.ts'
 
 const { find: findConnector } = createConnectors()
 
 const config = testConfig({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' })
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
-const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
 const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
 
-let database: TestDatabase
-let target: HttpTarget
-
-beforeAll(async () => {
-  database = await createTestDatabase()
-  target = await startHttpTarget()
-})
-afterAll(async () => {
-  await target.stop()
-  await outbound.close()
-  await database.drop()
-})
+const database = shared(await createTestDatabase())
+const outbound = shared(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), ({ close }) => close())
+const target = shared(await startHttpTarget())
 beforeEach(() => {
   target.arrivals.length = 0
   target.answerWith((_, response) => response.end('accepted'))

@@ -7,8 +7,9 @@ import { countOverdue } from '../../src/delivery/overdue.ts'
 import { createReconcile, decide, describeReconciled, type WorkflowState } from '../../src/delivery/reconcile.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { recordTermination } from '../../src/delivery/transition.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { shared } from '../support/shared.ts'
 import { dueStarts, startsToCome } from '../support/starts.ts'
 
 // Temporal answers as each test says. test/delivery/reconcile.system.test.ts asks a real one.
@@ -17,12 +18,8 @@ const config = testConfig()
 const missing: WorkflowState = { state: 'missing' }
 const working: WorkflowState = { state: 'working' }
 
-let database: TestDatabase
+const database = shared(await createTestDatabase())
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
 beforeEach(async () => {
   await database.db('bulk_retries').delete()
   await database.db('deliveries').update({ status: 'delivered', begin_at: null })

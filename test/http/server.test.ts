@@ -5,19 +5,13 @@ import type { Middleware } from 'koa'
 import { pino } from 'pino'
 import { createLog } from '../../src/base/log.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
-import { createConnectionLimit, startHttpServer, type HttpServer } from '../../src/http/server.ts'
+import { createConnectionLimit, startHttpServer } from '../../src/http/server.ts'
 import { testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
+import { shared } from '../support/shared.ts'
 import { until } from '../support/until.ts'
 
 const KiB = 1024
-
-let server: HttpServer
-
-beforeAll(async () => {
-  server = await start([serve])
-})
-afterAll(() => server.close())
 
 const serve: Middleware = (ctx) => {
   ctx.body = 'served'
@@ -27,6 +21,8 @@ const start = (middlewares: Middleware[], variables: Record<string, string> = {}
   const config = testConfig({ RELAY_SHUTDOWN_GRACE_MS: '100', ...variables })
   return startHttpServer(middlewares, 'RELAY_PORT', config, log, createConnectionLimit(config))
 }
+
+const server = shared(await start([serve]), ({ close }) => close())
 
 const send = async (head: string, { port } = server): Promise<string> => {
   const socket = connect(port, '127.0.0.1')
