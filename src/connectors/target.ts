@@ -169,7 +169,7 @@ const maskedValue = (value: unknown): unknown => {
 }
 
 /** Returns an address whose path and query, which may contain a key, are masked. */
-export const maskedUrl = (url: string): string => {
+const maskedUrl = (url: string): string => {
   const { origin, pathname, search, hash } = new URL(url)
   return `${pathname}${search}${hash}` === '/' ? `${origin}/` : `${origin}/${mask}`
 }

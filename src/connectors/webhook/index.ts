@@ -8,7 +8,6 @@ import { clientPrincipalOf, createClientTokens, type ClientTokens } from '../sha
 import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { readResponse } from '../shared/http.ts'
 import { trackConsumption } from '../shared/payload-stream.ts'
-import { maskedUrl } from '../target.ts'
 import { webhookError } from './errors.ts'
 import { documentMessage, jsonMessage, type Message } from './message.ts'
 import {
@@ -47,7 +46,7 @@ export const createWebhook = (tokenCache = createTokenCache()): Connector<Webhoo
 
     deliver: async (payload, target, context) => {
       const answer = await send(documentMessage(payload, target.config, context), target, context, tokens)
-      return { path: maskedUrl(target.config.url), bytesSent: payload.sizeBytes, answer }
+      return { path: payload.path, bytesSent: payload.sizeBytes, answer }
     },
 
     probe: async (target, context) => {
