@@ -36,7 +36,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
 
   const middleware: Middleware = async (ctx, next) => {
     if (!isReceiverTarget(ctx.req.url ?? '')) return next()
-    const closed = new Promise<void>((resolve) => ctx.res.once('close', () => resolve()))
+    const closed = new Promise<Date>((resolve) => ctx.res.once('close', () => resolve(new Date())))
     const exchange = createExchange(requestOf(ctx, captures), deps)
     const { request } = exchange
     Object.assign(ctx.state, { route: '/receiver/:userSlug/:workspaceSlug', command: receiverLog.commandOf(exchange) })
@@ -50,7 +50,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
       sendAnswer(ctx, sent, request.id)
       receiverLog.answered(exchange, answer.status)
       void Promise.all([closed, drained])
-        .then(() => exchange.end(captures.add, ctx.res.writableFinished ? 'complete' : 'aborted'))
+        .then(([at]) => exchange.end(captures.add, ctx.res.writableFinished ? 'complete' : 'aborted', at))
         .catch((thrown: unknown) => log.error({ request_id: request.id, err: thrown }, 'failed to capture a request'))
     })
     if (outcome === 'client gone') {

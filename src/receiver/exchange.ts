@@ -46,8 +46,15 @@ export interface Exchange {
    * Call this before the rest of the request is read: the answer decides if the body of the request is kept.
    */
   respond(answer: Answer): Answer
-  /** Captures the exchange, unless a transaction has done so. Without an answer, the client closed the connection before. */
-  end<Written>(write: (request: RequestFacts, response: ResponseFacts) => Written, how: 'complete' | 'aborted'): Written | undefined
+  /**
+   * Captures the exchange, unless a transaction has done so. Without an answer, the client closed the connection before.
+   * @param at when the answer had been sent. The rest of a refused body may have taken longer.
+   */
+  end<Written>(
+    write: (request: RequestFacts, response: ResponseFacts) => Written,
+    how: 'complete' | 'aborted',
+    at?: Date,
+  ): Written | undefined
 }
 
 interface Response {
@@ -104,13 +111,13 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     return isKept ? undefined : recordedBody.discard('refused')
   }
 
-  const responseFactsOf = ({ answer, body }: Response): ResponseFacts => ({
+  const responseFactsOf = ({ answer, body }: Response, at = new Date()): ResponseFacts => ({
     status: answer.status,
     headers: headersOf(answer, request.id),
     body,
     pieces: answer.pieces,
     isFailure: isFailure(answer),
-    at: new Date(),
+    at,
   })
 
   return {
@@ -137,11 +144,11 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
       return started.isReferenced ? answer : { ...answer, body: recordWhileSending(answer.body, started.body) }
     },
 
-    end: (write, how) => {
+    end: (write, how, at) => {
       if (!response) return write(requestFacts, noResponse(captures.streamingBody(request.sourceIp)))
       if (how === 'aborted') response.body.discard('incomplete')
       else if (response.isReferenced) response.body.end()
-      const responseFacts = responseFactsOf(response)
+      const responseFacts = responseFactsOf(response, at)
       if (!response.isCommitted) return write(requestFacts, responseFacts)
       captures.complete({ id: request.id, responseAt: responseFacts.at, durationMs: durationMs(requestFacts, responseFacts) })
       request.recordedBody.release()

@@ -218,6 +218,23 @@ describe('a refused body', () => {
     expect(await untilReceived(received, 'serverStatus="running"')).toMatch(/serverStatus="running"/)
   })
 
+  test('does not count as time that the answer took', async () => {
+    const { send, received } = await openSocket(scene.api.port)
+    await send(head('ANY', 'Content-Length: 745').replace('contRep=Z1', 'contRep=NONE'))
+    const answer = await untilReceived(received, 'repository_not_found')
+    await delay(50)
+    const restSentAt = Date.now()
+    await send('x'.repeat(745))
+    const id = /x-relay-request-id: (\w+)/i.exec(answer)![1]
+    const captured = await until(
+      'the request is captured',
+      () => scene.db('captured_requests').where({ id }).first('request_at', 'response_at', 'duration_ms'),
+      (row) => row !== undefined,
+    )
+    expect(captured.response_at.getTime()).toBeLessThan(restSentAt)
+    expect(captured.response_at.getTime() - captured.request_at.getTime()).toBe(captured.duration_ms)
+  })
+
   test('is read before the answer if the connection closes afterwards', async () => {
     const { send, untilClosed } = await openSocket(scene.api.port)
     await send(`PUT ${workspace.path}?${createQuery('TAKEN')} HTTP/1.0\r\nContent-Length: 1900000\r\n\r\n`)
