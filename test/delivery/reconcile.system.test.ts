@@ -1,29 +1,18 @@
 import type { ServerResponse } from 'node:http'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createReconcile } from '../../src/delivery/reconcile.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { startRelay, type Running, type StartedRelay } from '../support/relay.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { startRelay, type Running } from '../support/relay.ts'
+import { shared } from '../support/shared.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 // A real server: the one that skips time does not tell what a workflow waits for. Every open delivery counts as overdue at once.
 
-let env: TestWorkflowEnvironment
-let relay: StartedRelay
-let target: HttpTarget
-
-beforeAll(async () => {
-  env = await startTemporalServer()
-  relay = await startRelay(env)
-  target = await startHttpTarget()
-})
-afterAll(async () => {
-  await target?.stop()
-  await relay?.stop()
-  await env?.teardown()
-})
+const env = shared(await startTemporalServer())
+const relay = shared(await startRelay(env))
+const target = shared(await startHttpTarget())
 
 const createReconciler = ({ launcher }: Running) =>
   createReconcile(

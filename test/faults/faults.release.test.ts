@@ -1,8 +1,9 @@
 import { check } from '../../faults/check.ts'
-import { startInstallation, type Installation } from '../../faults/installation.ts'
+import { startInstallation } from '../../faults/installation.ts'
 import { rows } from '../../faults/rows/index.ts'
 import { runRow } from '../../faults/run-row.ts'
 import type { Kind, Target } from '../../faults/targets.ts'
+import { shared } from '../support/shared.ts'
 
 // The rows of the fault table that tell most in the shortest time, with one API process and one worker. How fast an installation
 // recovers is measured by script/faults: a busy machine would make it a matter of luck here.
@@ -11,12 +12,7 @@ const kinds: Kind[] = ['objstore', 'sftp', 'webhook']
 const settleLimitMs = 240_000
 const testTimeoutMs = 600_000
 
-let installation: Installation
-
-beforeAll(async () => {
-  installation = await startInstallation({ say: () => {}, fromSource: true, replicas: 1, kinds })
-}, testTimeoutMs)
-afterAll(() => installation?.stop(), testTimeoutMs)
+const installation = shared(await startInstallation({ say: () => {}, fromSource: true, replicas: 1, kinds }), ({ stop }) => stop())
 
 test.each(['same-document-at-once', 'temporal-crashed', 'everything-killed'])(
   'no acknowledged document is lost, altered or stuck: %s',

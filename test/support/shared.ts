@@ -6,8 +6,8 @@ const started: (() => unknown)[] = []
 const endTimeoutMs = 600_000
 
 /** Ends a resource when the last test of the file has ended, by `end` if it is given. What was started last ends first. */
-export function shared<T extends AsyncDisposable>(resource: T): T
 export function shared<T>(resource: T, end: (resource: T) => unknown): T
+export function shared<T extends AsyncDisposable>(resource: T): T
 export function shared<T>(resource: T, end?: (resource: T) => unknown): T {
   // jest calls such hooks in the order of their registration, so there is one for all.
   if (started.length === 0) afterAll(endAll, endTimeoutMs)

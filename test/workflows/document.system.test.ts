@@ -1,22 +1,15 @@
 import { WorkflowFailedError } from '@temporalio/client'
 import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { type DeliveryActivities, type DeliveryState, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
 import { deliveryOptions, documentOptions } from '../../workflows/options.ts'
+import { shared } from '../support/shared.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 import { documentTo, hour, scriptedActivities } from './scripted-activities.ts'
 
-let env: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  env = await createTimeSkippingTemporal()
-})
-afterAll(async () => {
-  await env.teardown()
-})
+const env = shared(await createTimeSkippingTemporal())
 
 const start = (input: DocumentInput, taskQueue: string) =>
   env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })
@@ -25,13 +18,13 @@ const retry = (input: DocumentInput, destinationId: string, requestId: string) =
   env.client.workflow.getHandle(deliveryWorkflowId(input, destinationId)).signal(retrySignal, { requestId, policy: input.policy })
 
 /** Sends what a retry of a delivery sends whose workflow has closed. */
-const startAgain = ({ destinations, ...shared }: DocumentInput, taskQueue: string) =>
+const startAgain = ({ destinations, ...common }: DocumentInput, taskQueue: string) =>
   env.client.workflow.signalWithStart('delivery', {
-    ...deliveryOptions({ ...shared, destination: destinations[0]! }, { registered: true }),
+    ...deliveryOptions({ ...common, destination: destinations[0]! }, { registered: true }),
     taskQueue,
     workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
     signal: retrySignal,
-    signalArgs: [{ requestId: 'second', policy: shared.policy }],
+    signalArgs: [{ requestId: 'second', policy: common.policy }],
   })
 
 type Handle = Awaited<ReturnType<typeof start>>
