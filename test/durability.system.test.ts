@@ -7,7 +7,7 @@ import { documentKeyOf } from './support/factories.ts'
 import { createInstallation } from './support/installation.ts'
 import { routeToWebhook, type RelayProcess } from './support/relay-process.ts'
 import { repeatJob } from './support/repeat-job.ts'
-import { shared } from './support/shared.ts'
+import { share } from './support/share.ts'
 import { until } from './support/until.ts'
 
 // Kills processes of the relay at critical moments. Every acknowledged document must be delivered, once.
@@ -49,7 +49,7 @@ const startTarget = async (onFirstBytes = async () => {}) => {
   }
 }
 
-const installation = shared(await createInstallation({ DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs) }))
+const installation = share(await createInstallation({ DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs) }))
 const { database, env } = installation
 await repeatJob(env.client, 'sweep-outbox', 1_000)
 

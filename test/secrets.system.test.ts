@@ -4,7 +4,7 @@ import { tablesWith } from './support/canary.ts'
 import { startHttpTarget } from './support/http-target.ts'
 import { startInstallation } from './support/installation.ts'
 import { routeTo } from './support/relay-process.ts'
-import { shared } from './support/shared.ts'
+import { share } from './support/share.ts'
 import { createSourceSystem } from './support/source-system.ts'
 import { until } from './support/until.ts'
 
@@ -12,8 +12,8 @@ const credential = 'canary-credential-4c1f'
 const bytes = 'canary-bytes-90ab'
 const secKey = 'canarySecKey7d2e'
 
-const target = shared(await startHttpTarget())
-const { database, db, env, baseUrl, api, worker } = shared(await startInstallation({ RELAY_LOG_LEVEL: 'trace' }))
+const target = share(await startHttpTarget())
+const { database, db, env, baseUrl, api, worker } = share(await startInstallation({ RELAY_LOG_LEVEL: 'trace' }))
 const written: string[] = []
 for (const { child } of [api, worker]) child.stderr!.on('data', (data: Buffer) => written.push(String(data)))
 const log = () => written.join('')

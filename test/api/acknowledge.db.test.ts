@@ -1,12 +1,12 @@
 import { newId } from '../../src/base/ids.ts'
 import type { DeliveryStatus, DocumentStatus } from '../../src/domain/delivery-states.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { wire } from './objstore.ts'
 
-const { database, api, acme, other, stop } = await startScene()
+const { database, api, acme, other } = share(await startScene())
 const wired = await wire(acme, 'A1')
-afterAll(stop)
 
 const insert = (status: DocumentStatus & DeliveryStatus = 'failed', workspaceId = acme.id, { repositoryId, ...ids } = wired) =>
   insertDocument(database.db, { workspaceId, repositoryId, repoId: 'A1', status, deliveries: [{ ...ids, status }] })

@@ -2,10 +2,10 @@ import { systemActor } from '../../src/db/audit.ts'
 import { createMembers } from '../../src/workspace/members.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
-const { database, acme, other, stop } = await startScene()
-afterAll(stop)
+const { database, acme, other } = share(await startScene())
 
 describe('API keys', () => {
   test('a member who is deleted while the key is created is 422', async () => {

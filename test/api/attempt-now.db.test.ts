@@ -4,6 +4,7 @@ import type { Start } from '../../src/db/starts.ts'
 import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { wire } from './objstore.ts'
 
@@ -13,9 +14,8 @@ const temporal = {
   launch: (messages: (OutboxMessage | Start)[]) => void launched.push(...messages),
   wakeNext: async (destinationId: string) => void woken.push(destinationId),
 }
-const { database, acme, other, stop } = await startScene({ temporal })
+const { database, acme, other } = share(await startScene({ temporal }))
 const wired = await wire(acme, 'A1')
-afterAll(stop)
 const { db } = database
 
 const later = () => new Date(Date.now() + 3_600_000)

@@ -3,12 +3,12 @@ import type { DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { wire } from './objstore.ts'
 
-const { database, acme, other, stop } = await startScene()
+const { database, acme, other } = share(await startScene())
 const wired = await wire(acme, 'A1')
-afterAll(stop)
 
 // Recording uses these fields of a job only.
 const job = {

@@ -7,6 +7,7 @@ import { createMembers } from '../../src/workspace/members.ts'
 import type { Answer } from '../support/client.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
 import { insertDocument } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
@@ -32,15 +33,11 @@ const elsewhere: Partial<Record<AuditEvent, string>> = {
   'notice.failed': 'the worker',
 }
 
-const { database, api, acme, stop } = await startScene()
-const signer = await createSigner('RSA 2048')
+const { database, api, acme } = share(await startScene())
+const signer = share(await createSigner('RSA 2048'))
 const resources = createResources({ db: database.db, store: createPostgresStore(database.db), certificate: signer.pem })
 const userId = await createMembers(database.db).ensure(acme.id, 'ada@example.org', systemActor)
 const { id: keyId, key } = await createKey(database.db, { workspace: 'acme/prod', level: 'admin', member: 'ada@example.org' })
-afterAll(async () => {
-  await signer.remove()
-  await stop()
-})
 
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
 const eventsOf = (audit: AuditEvent | readonly AuditEvent[] | undefined) => [audit ?? []].flat()

@@ -7,6 +7,7 @@ import { startApi } from '../support/api.ts'
 import type { WorkspaceClient } from '../support/client.ts'
 import { databaseConfig } from '../support/database.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 import { insertEntries } from './audit-entries.ts'
 
@@ -14,12 +15,11 @@ const MiB = 1024 * 1024
 const moment = '2026-11-21T09:00:00.000Z'
 const header = 'created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata'
 
-const { database, api, acme, stop } = await startScene({ limits: { endpoints: { exportLimits: { maxRows: 8_000, maxConcurrent: 2 } } } })
+const { database, api, acme } = share(await startScene({ limits: { endpoints: { exportLimits: { maxRows: 8_000, maxConcurrent: 2 } } } }))
 const many = await api.tenant('acme/many')
 // The export of 50 MB of each is larger than the buffers of a connection, 36 MiB on common Linux systems: it stays open while nobody reads.
 const long = await api.tenant('acme/long')
 const wide = await api.tenant('acme/wide')
-afterAll(stop)
 
 const write = (workspaceId: string, description: string, metadata: object = {}, userId: string | null = null) =>
   database.db.transaction((trx) =>

@@ -2,9 +2,9 @@ import { newId } from '../../src/base/ids.ts'
 import { record } from '../../src/db/audit.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 
-const { database, api, acme, other, stop } = await startScene()
-afterAll(stop)
+const { database, api, acme, other } = share(await startScene())
 
 const ada = newId()
 const subject = newId()

@@ -3,9 +3,9 @@ import { newId } from '../../src/base/ids.ts'
 import { allows, keyLevels } from '../../src/security/levels.ts'
 import { createKey } from '../../src/workspace/administration.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 
-const { database, api, acme, stop } = await startScene()
-afterAll(stop)
+const { database, api, acme } = share(await startScene())
 
 test('every endpoint accepts its own key level and higher ones, and refuses lower ones', async () => {
   const endpoints = apiEndpoints({} as Parameters<typeof apiEndpoints>[0] & object)

@@ -2,10 +2,10 @@ import { generateKeyPairSync } from 'node:crypto'
 import { z } from 'zod'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 
 const connectors = createConnectors()
-const { database, acme, stop } = await startScene({ findConnector: connectors.find })
-afterAll(stop)
+const { database, acme } = share(await startScene({ findConnector: connectors.find }))
 
 const certificate = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----'
 const rsaKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' })

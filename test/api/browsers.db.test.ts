@@ -4,20 +4,16 @@ import { readConfig } from '../../src/config/config.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { wire } from './objstore.ts'
 
 const origin = 'https://console.example'
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const store = createPostgresStore(database.db)
-const api = await startApi(database.db)
+const api = share(await startApi(database.db))
 const acme = await api.tenant('acme/prod')
-const open = await startApi(database.db, { variables: { RELAY_CORS_ORIGINS: `${origin}, http://localhost:3000` } })
-afterAll(async () => {
-  await open.stop()
-  await api.stop()
-  await database.drop()
-})
+const open = share(await startApi(database.db, { variables: { RELAY_CORS_ORIGINS: `${origin}, http://localhost:3000` } }))
 
 const corsHeaders = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith('access-control-'))
 

@@ -5,15 +5,15 @@ import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { testConfig } from '../support/factories.ts'
 import { dueMessages } from '../support/outbox.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { dueStarts } from '../support/starts.ts'
 import { insertDocument, type DocumentRow } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
 
 let launched: (OutboxMessage | Start)[] = []
-const { database, acme, other, stop } = await startScene({ temporal: { launch: (messages) => void launched.push(...messages) } })
+const { database, acme, other } = share(await startScene({ temporal: { launch: (messages) => void launched.push(...messages) } }))
 const wired = await wire(acme, 'A1')
 const secondDestinationId: string = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
-afterAll(stop)
 
 beforeEach(async () => {
   launched = []

@@ -2,13 +2,10 @@ import { X509Certificate } from 'node:crypto'
 import { later } from '../connectors/payloads.ts'
 import { createAuthority } from '../support/certificates.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 
-const { database, api, acme, stop } = await startScene()
-const authority = await createAuthority()
-afterAll(async () => {
-  await stop()
-  await authority.remove()
-})
+const { database, api, acme } = share(await startScene())
+const authority = share(await createAuthority())
 
 const issue = async (days: number) => {
   const { cert, key } = await authority.issueClient(days)

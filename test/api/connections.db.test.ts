@@ -1,9 +1,9 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
 
-const { database, api, acme, other, stop } = await startScene()
-afterAll(stop)
+const { database, api, acme, other } = share(await startScene())
 
 const repository = async (repoId: string, tenant = acme) =>
   (await tenant.call('POST', '/repositories', { repo_id: repoId, name: `Name of ${repoId}` })).json.data.id as string

@@ -5,11 +5,11 @@ import { startApi } from '../support/api.ts'
 import { databaseConfig } from '../support/database.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 import { objstore, wire } from './objstore.ts'
 
-const { database, api, acme, stop } = await startScene()
-afterAll(stop)
+const { database, api, acme } = share(await startScene())
 
 const refusal = async (method: string, path: string, body?: unknown, headers?: Record<string, string>) => {
   const { status, json } = await acme.call(method, path, body, headers && { headers })

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { startApi, type Api } from '../support/api.ts'
 import type { Json } from '../support/client.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { findWithoutNetwork, objstore, wire } from './objstore.ts'
 
-const { database, api, acme, stop } = await startScene({ findConnector: findWithoutNetwork })
-afterAll(stop)
+const { database, api, acme } = share(await startScene({ findConnector: findWithoutNetwork }))
 
 const create = async (name: string, config?: object) =>
   (await acme.call('POST', '/destinations', objstore(name, config))).json.data.id as string

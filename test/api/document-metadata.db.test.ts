@@ -1,10 +1,10 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { wire } from './objstore.ts'
 
-const { database, acme, other, stop } = await startScene()
+const { database, acme, other } = share(await startScene())
 const { repositoryId } = await wire(acme, 'A1')
-afterAll(stop)
 
 const insert = (docId: string, compId = 'data') =>
   insertDocument(database.db, { workspaceId: acme.id, repositoryId, repoId: 'A1', docId, compId })

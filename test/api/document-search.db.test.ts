@@ -1,9 +1,10 @@
 import { newId } from '../../src/base/ids.ts'
 import { createRandom } from '../fuzz/random.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { wire } from './objstore.ts'
 
-const { database, acme, other, stop } = await startScene()
+const { database, acme, other } = share(await startScene())
 const bucket = await wire(acme, 'A1')
 const archive = await wire(acme, 'B1')
 const hook = await (async () => {
@@ -16,7 +17,6 @@ const hook = await (async () => {
   return created.json.data.id as string
 })()
 const foreign = await wire(other, 'A1')
-afterAll(stop)
 
 beforeEach(async () => {
   await database.db('deliveries').delete()

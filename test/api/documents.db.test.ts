@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { newId } from '../../src/base/ids.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { wire } from './objstore.ts'
 
@@ -22,9 +23,8 @@ const store: Pick<ContentStore, 'kind' | 'read'> = {
   },
 }
 
-const { database, acme, stop } = await startScene({ contents: { postgres: store as ContentStore } })
+const { database, acme } = share(await startScene({ contents: { postgres: store as ContentStore } }))
 const wired = await wire(acme, 'A1')
-afterAll(stop)
 
 beforeEach(async () => {
   await database.db('deliveries').delete()

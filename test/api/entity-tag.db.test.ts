@@ -1,16 +1,13 @@
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
 import { objstore, wire } from './objstore.ts'
 import { createResources } from './resources.ts'
 
-const { database, api, acme, stop } = await startScene()
-const signer = await createSigner('RSA 2048')
+const { database, api, acme } = share(await startScene())
+const signer = share(await createSigner('RSA 2048'))
 const resources = createResources({ db: database.db, store: createPostgresStore(database.db), certificate: signer.pem })
-afterAll(async () => {
-  await signer.remove()
-  await stop()
-})
 
 const call = (method: string, path: string, body?: unknown, ifMatch?: string) =>
   acme.call(method, path, body, ifMatch === undefined ? {} : { headers: { 'if-match': ifMatch } })

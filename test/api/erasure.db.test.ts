@@ -8,13 +8,13 @@ import { startApi } from '../support/api.ts'
 import { databaseConfig } from '../support/database.ts'
 import { receivedDocument, testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { wire } from './objstore.ts'
 
 const launched: OutboxMessage[] = []
 const launch = (messages: OutboxMessage[]) => void launched.push(...messages)
-const { database, api, acme, other, stop } = await startScene({ temporal: { launch } })
+const { database, api, acme, other } = share(await startScene({ temporal: { launch } }))
 const wired = await wire(acme, 'A1')
-afterAll(stop)
 beforeEach(() => {
   launched.length = 0
 })

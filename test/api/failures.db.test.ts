@@ -1,15 +1,15 @@
 import { newId } from '../../src/base/ids.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
 
 const hourMs = 3_600_000
 const hoursAgo = (hours: number) => new Date(Date.now() - hours * hourMs)
 
-const { database, acme, other, stop } = await startScene()
+const { database, acme, other } = share(await startScene())
 const wired = await wire(acme, 'A1')
 const secondId: string = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
-afterAll(stop)
 
 beforeEach(async () => {
   for (const table of ['deliveries', 'documents']) await database.db(table).delete()

@@ -1,10 +1,10 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { openSocket } from '../support/source-system.ts'
 
 // What the security review of November 2026 tried without success, and no other test covers.
 
-const { database, api, acme, other, stop } = await startScene({ variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000' } })
-afterAll(stop)
+const { database, api, acme, other } = share(await startScene({ variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000' } }))
 
 const statusOf = async (path: string, headers: Record<string, string>, method = 'GET') =>
   (await fetch(api.baseUrl + path, { method, headers })).status

@@ -4,9 +4,9 @@ import { createKeyRing } from '../../src/security/seal.ts'
 import { createPinConfig } from '../../src/workspace/pin-config.ts'
 import { startPlainSftpServer } from '../support/plain-sftp-server.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 
-const { database, acme, stop } = await startScene()
-afterAll(stop)
+const { database, acme } = share(await startScene())
 
 const credentials = { username: 'relay', password: 'canary-password' }
 const attributesOf = async (id: string) => (await acme.call('GET', `/destinations/${id}`)).json.data.attributes

@@ -8,25 +8,26 @@ import type { WorkspaceClient } from '../support/client.ts'
 import { startCommitFaults } from '../support/commit-fault.ts'
 import { readOpenApi } from '../support/contract.ts'
 import { databaseConfig } from '../support/database.ts'
+import { disposable } from '../support/disposable.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 import { findWithoutNetwork, objstore } from './objstore.ts'
 import { createResources } from './resources.ts'
 
 let replay: () => Promise<string> = () => Promise.resolve(newId())
-const { database, api, acme, other } = shared(await startScene({ replay: () => replay() }))
+const { database, api, acme, other } = share(await startScene({ replay: () => replay() }))
 
 const { id: adminKeyId } = await database.db('api_keys').where({ workspace_id: acme.id, level: 'admin' }).first('id')
 
 /** An API that reaches PostgreSQL through a proxy. */
 const startCut = async () => {
   const url = new URL(database.url)
-  const faults = shared(await startCommitFaults(Number(url.port)))
+  const faults = share(await startCommitFaults(Number(url.port)))
   url.port = String(faults.port)
-  const db = shared(openDatabase(databaseConfig(url.href), 'test'), (opened) => opened.destroy())
-  return { faults, api: shared(await startApi(db, { findConnector: findWithoutNetwork }), (started) => started.stop()) }
+  const db = share(disposable(openDatabase(databaseConfig(url.href), 'test'), (opened) => opened.destroy()))
+  return { faults, api: share(await startApi(db, { findConnector: findWithoutNetwork })) }
 }
 const cut = await startCut()
 

@@ -1,9 +1,9 @@
 import type { WorkspaceClient } from '../support/client.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { objstore } from './objstore.ts'
 
-const { api, acme, other, stop } = await startScene()
-afterAll(stop)
+const { api, acme, other } = share(await startScene())
 
 const destination = async (tenant: WorkspaceClient, body: object): Promise<string> =>
   (await tenant.call('POST', '/destinations', { name: 'Operators', credentials: {}, ...body })).json.data.id

@@ -1,12 +1,12 @@
 import { idPrefixAt, newId } from '../../src/base/ids.ts'
 import type { WorkspaceClient } from '../support/client.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
 import { insertDocument } from './insert-document.ts'
 import { wire } from './objstore.ts'
 
-const { database, acme, other, stop } = await startScene()
-afterAll(stop)
+const { database, acme, other } = share(await startScene())
 
 test('document_count is the sum of all shards', async () => {
   const { json } = await acme.call('POST', '/repositories', { repo_id: 'C1', name: 'A' })

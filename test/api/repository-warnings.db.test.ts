@@ -6,16 +6,13 @@ import { warnAboutOpenReceivers } from '../../src/workspace/repository-warnings.
 import type { Answer } from '../support/client.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
 import { wire } from './objstore.ts'
 
-const { database, api, acme, other, stop } = await startScene()
+const { database, api, acme, other } = share(await startScene())
 
-const signer = await createSigner('P-256')
-afterAll(async () => {
-  await signer.remove()
-  await stop()
-})
+const signer = share(await createSigner('P-256'))
 
 const codesOf = ({ json }: Answer) => json.data.attributes.warnings.map(({ code }: { code: string }) => code)
 const warningsOf = async (id: string) => codesOf(await acme.call('GET', `/repositories/${id}`))

@@ -1,16 +1,12 @@
 import { apiKeyParts } from '../support/api-key.ts'
 import { startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
-const database = await createTestDatabase()
-const api = await startApi(database.db)
+const database = share(await createTestDatabase())
+const api = share(await startApi(database.db))
 const acme = await api.tenant('acme/invoices')
-
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-})
 
 const linesOf = (requestId: string | null) =>
   api.log.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['request_id'] === requestId)

@@ -3,11 +3,11 @@ import { upsertCaptures } from '../../src/capture/capture-store.ts'
 import type { Capture } from '../../src/capture/capture.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 
-const { database, api, acme, stop } = await startScene()
+const { database, api, acme } = share(await startScene())
 const other = await api.tenant('acme/test')
 const listed = await api.tenant('acme/listed')
-afterAll(stop)
 
 const firstRequestMs = Date.parse('2026-11-21T09:00:00Z')
 let captureCount = 0

@@ -5,6 +5,7 @@ import type { RetryDelivery, Start } from '../../src/db/starts.ts'
 import { startApi } from '../support/api.ts'
 import { databaseConfig } from '../support/database.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { dueStarts, startsToCome } from '../support/starts.ts'
 import { insertDocument } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
@@ -16,10 +17,9 @@ const temporal = {
   launch: (messages: (OutboxMessage | Start)[]) => void launched.push(...messages),
   isDeliveryRunning: () => underWay?.() ?? Promise.reject(new Error('unexpected question to Temporal')),
 }
-const { database, acme, other, stop } = await startScene({ temporal })
+const { database, acme, other } = share(await startScene({ temporal }))
 const wired = await wire(acme, 'A1')
 const secondDestinationId: string = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
-afterAll(stop)
 
 beforeEach(async () => {
   launched = []

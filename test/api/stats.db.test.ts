@@ -2,6 +2,7 @@ import { ulid } from 'ulid'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { foldAll } from '../support/counters.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
 import { wire } from './objstore.ts'
 
@@ -9,9 +10,8 @@ const hourMs = 3_600_000
 const hourStart = new Date(Math.floor(Date.now() / hourMs) * hourMs)
 const hoursAgo = (hours: number) => new Date(hourStart.getTime() - hours * hourMs)
 
-const scene = await startScene()
+const scene = share(await startScene())
 const [z1, z2] = [await wire(scene.acme, 'Z1'), await wire(scene.acme, 'Z2')]
-afterAll(() => scene.stop())
 
 type Status = 'pending' | 'retrying' | 'delivered' | 'failed' | 'held'
 

@@ -5,6 +5,7 @@ import { startApi } from '../support/api.ts'
 import type { Answer, WorkspaceClient } from '../support/client.ts'
 import { readOpenApi } from '../support/contract.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
 import { createResources, foreignNames } from './resources.ts'
 
@@ -49,18 +50,12 @@ const withIdsInBody = operations.flatMap((listed) =>
   idAttributesOf(listed).map((attribute) => ({ name: listed.operation.operationId, attribute, listed })),
 )
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const store = createPostgresStore(database.db)
-const api = await startApi(database.db)
+const api = share(await startApi(database.db))
 const [acme, other] = [await api.tenant('acme/prod'), await api.tenant('other/prod')]
-const signer = await createSigner('P-256')
+const signer = share(await createSigner('P-256'))
 const resources = createResources({ db: database.db, store, certificate: signer.pem })
-
-afterAll(async () => {
-  await signer.remove()
-  await api.stop()
-  await database.drop()
-})
 
 const call = (tenant: WorkspaceClient, listed: Listed, ids: Record<string, string>, body = exampleOf(listed)) => {
   const values = { ...choicesOf(listed), ...ids }

@@ -7,13 +7,13 @@ import { createUpdate } from '../../src/archive/update.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
 // The id of a document tells which one is newer, and each process gives ids by its own clock.
 
 const config = testConfig()
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const receiver = fileURLToPath(new URL('./receive-ahead.ts', import.meta.url))
 

@@ -5,12 +5,12 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { documentsToCome } from '../support/starts.ts'
 
 const config = testConfig()
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const documentCount = async (repositoryId: string) =>
   Number((await database.db('repository_counts').where({ repository_id: repositoryId }).sum({ total: 'documents' }))[0]?.['total'] ?? 0)

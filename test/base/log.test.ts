@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createFolder } from '../support/folder.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const { path: folder } = shared(await createFolder())
+const { path: folder } = share(await createFolder())
 await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
 await copyFile(join(root, 'src/base/log.ts'), join(folder, 'log.ts'))
 

@@ -3,16 +3,18 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { tablesWith } from '../support/canary.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { multipartBody, openSocket, part, type CallOptions } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
-const scene = await startScene({
-  variables: { CAPTURE_BODY_MAX_BYTES: '1000', RELAY_DOCUMENT_MAX_BYTES: '100000' },
-  limits: { receiver: { lingerTimeoutMs: 300 } },
-})
+const scene = share(
+  await startScene({
+    variables: { CAPTURE_BODY_MAX_BYTES: '1000', RELAY_DOCUMENT_MAX_BYTES: '100000' },
+    limits: { receiver: { lingerTimeoutMs: 300 } },
+  }),
+)
 const workspace = await scene.workspace()
 await workspace.source.create('D1', 'hello')
-afterAll(() => scene.stop())
 
 const put = (body: CallOptions['body']): CallOptions => ({ method: 'PUT', body: body! })
 const onZ1 = 'pVersion=0045&contRep=Z1'

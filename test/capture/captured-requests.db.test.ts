@@ -4,13 +4,14 @@ import { createCaptureStore } from '../../src/capture/capture-store.ts'
 import { createCapturedRequests, type RequestFilter } from '../../src/capture/captured-requests.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
 const rowCount = 100_000
 // The oldest rows: without an index, all others are read first.
 const rareCount = 30
 const perPage = 25
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const { workspaceId, repositoryId } = await createRoutes(database.db, [])
 const startOfDay = Math.floor(Date.now() / 86_400_000) * 86_400_000
 // Ten requests per second.
@@ -44,7 +45,6 @@ await database.db.raw(
   { workspaceId, repositoryId, ids },
 )
 await database.db.raw('analyze captured_requests, documents')
-afterAll(() => database.drop())
 
 interface Plan {
   'Node Type': string

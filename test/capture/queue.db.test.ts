@@ -6,12 +6,12 @@ import { createCaptureQueue } from '../../src/capture/queue.ts'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const { workspaceSlug } = await createRoutes(database.db, [])
-afterAll(() => database.drop())
 
 const startQueue = (variables: Record<string, string> = {}, { writeIntervalMs = 50, db = (): Database => database.db } = {}) => {
   const log: string[] = []

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { newId } from '../../src/base/ids.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner } from '../support/signer.ts'
 import { part, type SourceAnswer } from '../support/source-system.ts'
@@ -9,13 +10,9 @@ import { documentsToCome } from '../support/starts.ts'
 import { until } from '../support/until.ts'
 
 const [scene, signer] = await Promise.all([
-  startScene({ variables: { RELAY_SIGNATURE_SKEW_MS: '0', CAPTURE_BODY_MAX_BYTES: '100000' } }),
-  createSigner('RSA 2048'),
+  startScene({ variables: { RELAY_SIGNATURE_SKEW_MS: '0', CAPTURE_BODY_MAX_BYTES: '100000' } }).then(share),
+  createSigner('RSA 2048').then(share),
 ])
-afterAll(async () => {
-  await signer.remove()
-  await scene.stop()
-})
 
 const idOf = (answer: SourceAnswer) => answer.headers['x-relay-request-id']!
 

@@ -2,9 +2,9 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { describeDocument, describeFound, findDocuments, foundMax, showDocument } from '../../src/cli/documents.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const receive = async (docId: string, routes?: Awaited<ReturnType<typeof createRoutes>>) => {
   const { db } = database

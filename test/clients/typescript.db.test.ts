@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient, RelayError, unwrap } from '../../clients/typescript/src/index.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const client = join(root, 'clients/typescript/')
 
-const { api, acme, stop } = await startScene()
-afterAll(stop)
+const { api, acme } = share(await startScene())
 
 const relayOf = (apiKey = acme.keys.admin) => createClient({ baseUrl: `${api.baseUrl}/`, workspace: 'acme/prod', apiKey })
 

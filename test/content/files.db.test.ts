@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, readdir, rename, stat, truncate, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { newId } from '../../src/base/ids.ts'
@@ -8,10 +7,11 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { Database } from '../../src/db/database.ts'
 import { sweepOrphans } from '../../src/maintenance/retention.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { createFolder } from '../support/folder.ts'
+import { share } from '../support/share.ts'
 import { describeContentStore } from './conformance.ts'
 
-const directory = await mkdtemp(join(tmpdir(), 'contents-'))
-afterAll(() => rm(directory, { recursive: true, force: true }))
+const { path: directory } = share(await createFolder())
 
 const filesIn = async (folder: string) => {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })

@@ -1,4 +1,4 @@
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { decidedAccessRows } from './decided-access.ts'
 import { decidedDocumentRows } from './decided-documents.ts'
 import { decidedErrorRows } from './decided-errors.ts'
@@ -8,7 +8,7 @@ import { startWorld } from './world.ts'
 
 // Behaviour that the API specification leaves open and that docs/ describes, checked from outside.
 
-const world = shared(await startWorld())
+const world = share(await startWorld())
 
 test.each([...decidedErrorRows, ...decidedAccessRows, ...decidedDocumentRows, ...decidedTargetRows, ...decidedSourceRows])(
   '%s',

@@ -1,4 +1,4 @@
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { accessRows } from './access.ts'
 import { conventionRows } from './conventions.ts'
 import { connectionRows } from './endpoints-connections.ts'
@@ -25,7 +25,7 @@ const rows = [
   ...errorAndLimitRows,
 ]
 
-const world = shared(await startWorld())
+const world = share(await startWorld())
 
 test.each(rows)('%s', async (_, check) => {
   expect.hasAssertions()

@@ -23,14 +23,14 @@ import { findWrongCounters, foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { check } from '../support/properties.ts'
+import { share } from '../support/share.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const config = testConfig({ RETENTION_ATTEMPTS_DAYS: '100' })
 const actor = { type: 'system', userId: null } as const
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 /** Two workspaces with three destinations each, one of them behind an inactive connection, and one workspace that discards documents. */
 const createWorld = async () => {

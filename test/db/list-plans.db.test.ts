@@ -18,6 +18,7 @@ import { createRepositories } from '../../src/workspace/repositories.ts'
 import { foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
 const rowCount = 40_000
 const workspaces = 10
@@ -147,10 +148,8 @@ const fill = async () => {
   for (const table of tables) await db.raw('vacuum analyze ??', [table])
 }
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 await fill()
-
-afterAll(() => database.drop())
 
 interface Plan {
   'Node Type': string

@@ -11,6 +11,7 @@ import { createConnections } from '../../src/workspace/connections.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
 // A deadlock occurs only if two transactions overlap, so each round starts many of them at once.
 const rounds = 8
@@ -19,8 +20,7 @@ const documents = 12
 const config = testConfig()
 const actor = { type: 'system', userId: null } as const
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 /** Receives documents whose deliveries to `a` are failed and whose deliveries to `b` are held. */
 const receiveDocuments = async () => {

@@ -3,7 +3,7 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { isOutage, openDatabase } from '../../src/db/database.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { startLossyPath } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 const statementTimeoutMs = 300
 const connections = 5
 
-const database = shared(await createTestDatabase())
+const database = share(await createTestDatabase())
 
 /** Opens the database through a path that can go silent. */
 const openThroughPath = async () => {

@@ -2,9 +2,9 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { cancelBatch } from '../../src/delivery/cancel.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 /** Receives documents for two destinations. Their ids are in order of receipt. */
 const receiveDocuments = async (count: number) => {

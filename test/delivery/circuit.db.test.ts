@@ -7,6 +7,7 @@ import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import type { Circuit, CircuitSignal } from '../../src/domain/circuit.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { closedCircuit, endAttempt, startAttempt } from './circuit.ts'
 
 // Pauses are long, so that time passes only where the test says so.
@@ -18,8 +19,7 @@ const config = testConfig({
   DELIVERY_MAX_CONCURRENT_PER_DESTINATION: '100',
 })
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 interface Started {
   attemptId: string

@@ -5,7 +5,7 @@ import { startHttpTarget } from '../support/http-target.ts'
 import { createInstallation } from '../support/installation.ts'
 import { routeToWebhook, type RelayProcess } from '../support/relay-process.ts'
 import { repeatJob } from '../support/repeat-job.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
 // A target that is down and returns, behind the circuit of its destination.
@@ -15,8 +15,8 @@ const maxConcurrent = 4
 const documents = 20
 const minute = 60_000
 
-const target = shared(await startHttpTarget())
-const { database, env, start } = shared(
+const target = share(await startHttpTarget())
+const { database, env, start } = share(
   await createInstallation({
     DELIVERY_MAX_CONCURRENT_PER_DESTINATION: String(maxConcurrent),
     DELIVERY_CIRCUIT_FAILURES: String(maxFailures),

@@ -17,9 +17,10 @@ import type { AttemptInput } from '../../workflows/messages.ts'
 import { createActivityEnvironment } from '../support/activity-environment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { attemptActivities } from '../support/delivery-activities.ts'
+import { disposable } from '../support/disposable.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
 const { find: findConnector } = createConnectors()
@@ -28,9 +29,9 @@ const config = testConfig({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' })
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
 
-const database = shared(await createTestDatabase())
-const outbound = shared(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), ({ close }) => close())
-const target = shared(await startHttpTarget())
+const database = share(await createTestDatabase())
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), ({ close }) => close()))
+const target = share(await startHttpTarget())
 beforeEach(() => {
   target.arrivals.length = 0
   target.answerWith((_, response) => response.end('accepted'))

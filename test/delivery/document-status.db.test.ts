@@ -2,9 +2,9 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { deliveryStatuses, documentStatus, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 /** Receives a document for several destinations. @returns a function that sets the statuses of its deliveries and reads its own */
 const receiveDocument = async (deliveries: number) => {

@@ -6,11 +6,11 @@ import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { catchUpMs } from '../../src/delivery/slots.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
 // The statements by which workers share the limits of a destination. Each load stands for the start of an attempt on some worker.
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const arrange = async (config: object) => {
   const { db } = database

@@ -4,15 +4,15 @@ import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { createInstallation } from '../support/installation.ts'
 import { routeToWebhook } from '../support/relay-process.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
 // A document that kills its worker, in every attempt. Each kill takes along what the worker was doing for other documents.
 
 const maxRetries = 2
 
-const target = shared(await startHttpTarget())
-const { database, env, start } = shared(await createInstallation({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '2500' }))
+const target = share(await startHttpTarget())
+const { database, env, start } = share(await createInstallation({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '2500' }))
 const api = await start('api')
 const running = { worker: start('worker') }
 await running.worker

@@ -9,7 +9,7 @@ import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-
 import { recordTermination } from '../../src/delivery/transition.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { dueStarts, startsToCome } from '../support/starts.ts'
 
 // Temporal answers as each test says. test/delivery/reconcile.system.test.ts asks a real one.
@@ -18,7 +18,7 @@ const config = testConfig()
 const missing: WorkflowState = { state: 'missing' }
 const working: WorkflowState = { state: 'working' }
 
-const database = shared(await createTestDatabase())
+const database = share(await createTestDatabase())
 
 beforeEach(async () => {
   await database.db('bulk_retries').delete()

@@ -4,15 +4,15 @@ import { createReconcile } from '../../src/delivery/reconcile.ts'
 import { createTemporal } from '../../src/temporal/client.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { startRelay, type Running } from '../support/relay.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 // A real server: the one that skips time does not tell what a workflow waits for. Every open delivery counts as overdue at once.
 
-const env = shared(await startTemporalServer())
-const relay = shared(await startRelay(env))
-const target = shared(await startHttpTarget())
+const env = share(await startTemporalServer())
+const relay = share(await startRelay(env))
+const target = share(await startHttpTarget())
 
 const createReconciler = ({ launcher }: Running) =>
   createReconcile(

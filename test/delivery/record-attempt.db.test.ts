@@ -8,9 +8,9 @@ import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-
 import { transition } from '../../src/delivery/transition.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 /** Receives a document for these destinations. @returns functions that record attempts and read what was recorded */
 const receiveDocument = async (...names: string[]) => {

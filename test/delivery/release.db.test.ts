@@ -3,10 +3,10 @@ import { createRelease } from '../../src/delivery/release.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { noteAllBegun, startsToCome } from '../support/starts.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 beforeEach(() => noteAllBegun(database.db))
 
 /** Receives documents on an inactive connection. @returns what a test needs to release them */

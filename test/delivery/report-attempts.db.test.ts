@@ -7,9 +7,9 @@ import { createAttemptReports } from '../../src/delivery/report-attempts.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
+import { share } from '../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 test('every attempt is one log line and is counted', async () => {
   const { db } = database

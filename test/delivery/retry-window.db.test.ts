@@ -3,9 +3,9 @@ import { addSlots } from '../../src/delivery/leases.ts'
 import { keepsWorkflow } from '../../src/delivery/retry-window.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
-const { db, drop } = await createTestDatabase()
-afterAll(drop)
+const { db } = share(await createTestDatabase())
 
 /** Creates a destination with failed deliveries. @returns its id, and the function that asks about one of them */
 const arrange = async (failed: number) => {

@@ -5,13 +5,13 @@ import { documentKeyOf } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { createInstallation } from '../support/installation.ts'
 import { routeTo } from '../support/relay-process.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
 // The limits of a destination hold across all workers of the installation.
 
-const target = shared(await startHttpTarget())
-const { database, env, start } = shared(await createInstallation())
+const target = share(await startHttpTarget())
+const { database, env, start } = share(await createInstallation())
 const api = await start('api')
 await Promise.all([start('worker'), start('worker'), start('worker')])
 

@@ -10,6 +10,7 @@ import { type DeliveryRef, expire, transition } from '../../src/delivery/transit
 import { deliveryStatuses, transitions, type DeliveryOperation, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
 const config = testConfig()
 
@@ -22,9 +23,8 @@ const receiveDocument = async () => {
   return { ...routes, ...incoming, delivery, connectionId: routes.connections['archive']! }
 }
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const document = await receiveDocument()
-afterAll(() => database.drop())
 
 const attempt = async (operation: AttemptEnd['operation'], replacedContent = false) => {
   const job = (await createLoadJob(database.db, config)({ ...document.delivery, ...firstRound }))!

@@ -8,13 +8,13 @@ import { createTestDatabase } from '../support/database.ts'
 import { attemptActivities } from '../support/delivery-activities.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startPlainSftpServer } from '../support/plain-sftp-server.ts'
+import { share } from '../support/share.ts'
 
 const config = testConfig()
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const { find } = createConnectors()
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 type Lookup = NonNullable<Parameters<typeof createOutboundGuard>[0]['lookup']>
 

@@ -8,11 +8,11 @@ import { callNext, createWakeNext, listLines } from '../../src/delivery/wake.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
+import { share } from '../support/share.ts'
 
 const config = testConfig({ DELIVERY_CIRCUIT_PAUSE_MS: '60000' })
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const { db } = database
-afterAll(() => database.drop())
 
 /** Creates a destination with these limits, and documents for it, numbered from 1, that nobody has attempted. */
 const arrange = async (count: number, limits: object = {}, workerConfig = config) => {

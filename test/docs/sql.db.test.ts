@@ -1,8 +1,8 @@
 import { createTestDatabase } from '../support/database.ts'
+import { share } from '../support/share.ts'
 import { blocksOf, readPages } from './commands.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 test('every statement of SQL in the pages is one that the database of the relay executes, and psql needs nothing behind it', async () => {
   const statements = (await readPages()).flatMap(({ path, text }) =>

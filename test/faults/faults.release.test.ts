@@ -3,7 +3,8 @@ import { startInstallation } from '../../faults/installation.ts'
 import { rows } from '../../faults/rows/index.ts'
 import { runRow } from '../../faults/run-row.ts'
 import type { Kind, Target } from '../../faults/targets.ts'
-import { shared } from '../support/shared.ts'
+import { disposable } from '../support/disposable.ts'
+import { share } from '../support/share.ts'
 
 // The rows of the fault table that tell most in the shortest time, with one API process and one worker. How fast an installation
 // recovers is measured by script/faults: a busy machine would make it a matter of luck here.
@@ -12,7 +13,9 @@ const kinds: Kind[] = ['objstore', 'sftp', 'webhook']
 const settleLimitMs = 240_000
 const testTimeoutMs = 600_000
 
-const installation = shared(await startInstallation({ say: () => {}, fromSource: true, replicas: 1, kinds }), ({ stop }) => stop())
+const installation = share(
+  disposable(await startInstallation({ say: () => {}, fromSource: true, replicas: 1, kinds }), ({ stop }) => stop()),
+)
 
 test.each(['same-document-at-once', 'temporal-crashed', 'everything-killed'])(
   'no acknowledged document is lost, altered or stuck: %s',

@@ -6,9 +6,10 @@ import { pino } from 'pino'
 import { createLog } from '../../src/base/log.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
 import { createConnectionLimit, startHttpServer } from '../../src/http/server.ts'
+import { disposable } from '../support/disposable.ts'
 import { testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
 const KiB = 1024
@@ -22,7 +23,7 @@ const start = (middlewares: Middleware[], variables: Record<string, string> = {}
   return startHttpServer(middlewares, 'RELAY_PORT', config, log, createConnectionLimit(config))
 }
 
-const server = shared(await start([serve]), ({ close }) => close())
+const server = share(disposable(await start([serve]), ({ close }) => close()))
 
 const send = async (head: string, { port } = server): Promise<string> => {
   const socket = connect(port, '127.0.0.1')

@@ -1,9 +1,10 @@
 import { createThreads } from '../../src/http/threads.ts'
 import { searchWindow, searchWindowTask } from '../../src/receiver/search/search.ts'
+import { disposable } from '../support/disposable.ts'
 import { testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
-const threads = createThreads(testConfig({ RELAY_THREADS: '2' }))
-afterAll(threads.close)
+const threads = share(disposable(createThreads(testConfig({ RELAY_THREADS: '2' })), ({ close }) => close()))
 
 const window = (sizeBytes: number, pattern: Uint8Array) => ({
   bytes: new Uint8Array(new SharedArrayBuffer(sizeBytes)),

@@ -3,13 +3,13 @@ import { findJob, maintenanceJobNames, runJobsLocally } from '../../src/maintena
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { createMaintenanceDeps, receiveDocument } from '../support/maintenance.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
 const config = testConfig()
 const log = createLog('silent')
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 beforeEach(() => database.db('outbox').delete())
 
 /** Creates the dependencies of the jobs. Messages to Temporal are only recorded. */

@@ -5,6 +5,7 @@ import { ensurePartitions, listPartitions } from '../../src/db/partitions.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { captureAt, createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
 const config = testConfig({ RETENTION_ATTEMPTS_DAYS: '100' })
 const dropLockTimeoutMs = 200
@@ -13,8 +14,7 @@ const start = new Date('2026-01-01T00:00:00Z')
 const dayAt = (days: number) => new Date(start.getTime() + days * dayMs)
 const neverAborted = new AbortController().signal
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const retention = () => createRetention(database.db, config, { batchRows: 3, dropLockTimeoutMs })
 

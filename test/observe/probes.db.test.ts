@@ -7,9 +7,9 @@ import { openDatabase } from '../../src/db/database.ts'
 import { requireSchema } from '../../src/db/migrations.ts'
 import { createProbes, type Dependency } from '../../src/observe/probes.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { share } from '../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const log: string[] = []
 

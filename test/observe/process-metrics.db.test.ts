@@ -4,10 +4,10 @@ import type { Metric } from 'prom-client'
 import { openDatabase } from '../../src/db/database.ts'
 import { createDataDirMetric, createPollersMetric, createPools } from '../../src/observe/metrics.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const valuesOf = async (metric: Metric) => (await metric.get()).values.map(({ value }) => value)
 

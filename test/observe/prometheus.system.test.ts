@@ -8,14 +8,14 @@ import { startHttpTarget } from '../support/http-target.ts'
 import { startInstallation } from '../support/installation.ts'
 import { dashboardFile, promtoolOn, rulesFile, startPrometheus } from '../support/prometheus.ts'
 import { routeToWebhook, type RelayProcess } from '../support/relay-process.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { until } from '../support/until.ts'
 
-const target = shared(await startHttpTarget())
-const { database, env, api, worker } = shared(await startInstallation())
-const prometheus = shared(
+const target = share(await startHttpTarget())
+const { database, env, api, worker } = share(await startInstallation())
+const prometheus = share(
   await startPrometheus({ 'relay-api': new URL(api.probesUrl).host, 'relay-worker': new URL(worker.probesUrl).host }),
 )
 

@@ -5,14 +5,14 @@ import { dataDirMetricName } from '../../src/observe/metrics.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { startInstallation } from '../support/installation.ts'
 import { routeToWebhook } from '../support/relay-process.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
-const target = shared(await startHttpTarget())
+const target = share(await startHttpTarget())
 // Answers nothing, so an attempt lasts until the worker breaks it off.
 target.answerWith(() => {})
-const { database, api, worker, start } = shared(await startInstallation({ RELAY_SHUTDOWN_GRACE_MS: '300000' }))
+const { database, api, worker, start } = share(await startInstallation({ RELAY_SHUTDOWN_GRACE_MS: '300000' }))
 
 const ask = async (path: string, { probesUrl }: { probesUrl: string } = worker) => {
   const response = await fetch(probesUrl + path)

@@ -5,14 +5,14 @@ import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 import { documentsToCome, dueStarts } from '../support/starts.ts'
 
 const quietMs = 60_000
 
-const scene = await startScene({ variables: { RELAY_APPEND_QUIET_MS: String(quietMs) } })
+const scene = share(await startScene({ variables: { RELAY_APPEND_QUIET_MS: String(quietMs) } }))
 const workspace = await scene.workspace([{ name: 'archive' }, { name: 'backup' }])
-afterAll(() => scene.stop())
 
 const documentOf = async (docId: string) => (await scene.db('documents').where({ doc_id: docId, superseded_at: null }).first())!
 const deliveriesOf = async (docId: string) =>

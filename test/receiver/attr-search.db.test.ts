@@ -1,4 +1,5 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { openSocket, part } from '../support/source-system.ts'
 
 /** Returns the line of an index that defines a field: the name in 40 characters, then the offset and length of the value. */
@@ -17,11 +18,10 @@ const index = [
   '',
 ].join('\n')
 
-const scene = await startScene()
+const scene = share(await startScene())
 const workspace = await scene.workspace()
 await workspace.source.createParts('LIST', [part('data', 'x'), part('descr', Buffer.from(index, 'latin1'), 'application/x-alf-descr')])
 await workspace.source.create('PLAIN', 'x')
-afterAll(() => scene.stop())
 
 const search = (pattern: string, more = '', docId = 'LIST') =>
   workspace.source.call(`attrSearch&pVersion=0045&contRep=Z1&docId=${docId}&pattern=${pattern}${more}`)

@@ -1,13 +1,13 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { openSocket, part, partOf } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { expectRefusal, withoutServerHeaders } from './answers.ts'
 
-const scene = await startScene()
+const scene = share(await startScene())
 const workspace = await scene.workspace()
-afterAll(() => scene.stop())
 
 const docId1 = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 

@@ -1,10 +1,10 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { withoutServerHeaders } from './answers.ts'
 
-const scene = await startScene()
+const scene = share(await startScene())
 const workspace = await scene.workspace()
-afterAll(() => scene.stop())
 
 const rowsOf = (docId: string) => scene.db('documents').where({ doc_id: docId }).orderBy('id')
 const description = (pattern: RegExp) => ({ 'x-errordescription': expect.stringMatching(pattern) })

@@ -1,13 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { asExample, boundaryOf, exampleHeaders, exampleOf } from './answers.ts'
 
 const docId = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 
-const scene = await startScene()
+const scene = share(await startScene())
 const workspace = await scene.workspace()
-afterAll(() => scene.stop())
 
 describe('docGet', () => {
   test('answers byte for byte as specified', async () => {

@@ -1,11 +1,11 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { openSocket } from '../support/source-system.ts'
 
 // What the security review of November 2026 tried without success, and no other test covers.
 
-const scene = await startScene()
+const scene = share(await startScene())
 const { source, path } = await scene.workspace()
-afterAll(scene.stop)
 
 const injected = '%0D%0AX-Injected:%201%0D%0A%0D%0Abody'
 

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { receiverLimits } from '../../src/receiver/limits.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
 const limits = { idleTimeoutMs: 2_000, minBodyBytes: 100, lingerTimeoutMs: 1_500 }
-const scene = await startScene({ variables: { RELAY_DOCUMENT_MAX_BYTES: '2000000' }, limits: { receiver: limits } })
+const scene = share(await startScene({ variables: { RELAY_DOCUMENT_MAX_BYTES: '2000000' }, limits: { receiver: limits } }))
 const workspace = await scene.workspace()
 await workspace.source.create('TAKEN', 'x')
-afterAll(() => scene.stop())
 
 const createQuery = (docId: string) => `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
 const head = (docId: string, ...headers: string[]) =>

@@ -1,17 +1,15 @@
 import { createWebhook } from '../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, payloadOf } from '../connectors/payloads.ts'
+import { disposable } from '../support/disposable.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
 const webhook = createWebhook()
 
-const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
-const scene = await startScene()
-afterAll(async () => {
-  await outbound.close()
-  await scene.stop()
-})
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }), ({ close }) => close()))
+const scene = share(await startScene())
 
 const installationId = async (): Promise<string> => (await scene.db('installation').first('id')).id
 

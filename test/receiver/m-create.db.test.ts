@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { multipartBody, openSocket, part, partOf, type PartToSend } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { withoutServerHeaders } from './answers.ts'
 
-const scene = await startScene({ limits: { receiver: { maxParts: 50 } } })
-afterAll(() => scene.stop())
+const scene = share(await startScene({ limits: { receiver: { maxParts: 50 } } }))
 
 const lines = (...outcomes: [docId: string, retCode: number][]) =>
   outcomes

@@ -5,7 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase } from '../../src/db/database.ts'
 import { startApi } from '../support/api.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { disposable } from '../support/disposable.ts'
 import { createRoutes } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { createSourceSystem, multipartBody, partOf, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
@@ -48,19 +50,14 @@ const startDatabaseProxy = async (databaseUrl: string) => {
 
 const acquireTimeoutMs = 1_000
 
-const database = await createTestDatabase()
-const proxy = await startDatabaseProxy(database.url)
-const proxiedDb = openDatabase({ ...databaseConfig(proxy.url), acquireTimeoutMs }, 'test proxy')
-const receiver = await startApi(proxiedDb)
+const database = share(await createTestDatabase())
+const proxy = share(disposable(await startDatabaseProxy(database.url), ({ stop }) => stop()))
+const proxiedDb = share(
+  disposable(openDatabase({ ...databaseConfig(proxy.url), acquireTimeoutMs }, 'test proxy'), (each) => each.destroy()),
+)
+const receiver = share(await startApi(proxiedDb))
 const { workspaceSlug } = await createRoutes(database.db, [{ name: 'archive' }])
-const source = createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`)
-afterAll(async () => {
-  await source.close()
-  await receiver.stop()
-  await proxiedDb.destroy()
-  await proxy.stop()
-  await database.drop()
-})
+const source = share(disposable(createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`), ({ close }) => close()))
 
 /** Repeats a request until it is not answered with 503. A pooled connection may not have noticed yet that it is closed. */
 const untilServed = (ask: () => Promise<SourceAnswer>) => until('the request succeeds', ask, ({ status }) => status !== 503)

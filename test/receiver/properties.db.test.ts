@@ -8,6 +8,7 @@ import { Refusal } from '../../src/receiver/refusal.ts'
 import { fullOr } from '../support/full-run.ts'
 import { bytesOf, check, mutate, mutationsOf, withinASecond } from '../support/properties.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { multipartBody, openSocket, part } from '../support/source-system.ts'
 import { bodyTokens, boundary, cuts, multipartBodies, split } from './multipart-bodies.ts'
 
@@ -144,9 +145,8 @@ describe('a multipart body', () => {
   })
 })
 
-const scene = await startScene({ limits: { receiver: { maxParts: 5 } } })
+const scene = share(await startScene({ limits: { receiver: { maxParts: 5 } } }))
 const workspace = await scene.workspace()
-afterAll(() => scene.stop())
 
 describe('a damaged create request', () => {
   // More than the store buffers in memory, so that bytes are written before the request ends.

@@ -8,12 +8,12 @@ import { createRetention, sweepOrphans } from '../../src/maintenance/retention.t
 import { createStorageMetrics } from '../../src/observe/metrics.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 
 const installationMaxBytes = 3_000_000
 
-const scene = await startScene({ variables: { RELAY_WORKSPACE_MAX_BYTES: String(installationMaxBytes) } })
-afterAll(() => scene.stop())
+const scene = share(await startScene({ variables: { RELAY_WORKSPACE_MAX_BYTES: String(installationMaxBytes) } }))
 
 const set = ({ workspaceId }: SceneWorkspace, settings: object) =>
   scene

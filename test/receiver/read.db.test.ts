@@ -1,10 +1,11 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 import { asExample, boundaryOf, exampleHeaders, exampleOf } from './answers.ts'
 
 const docId = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 
-const scene = await startScene()
+const scene = share(await startScene())
 const workspace = await scene.workspace()
 await workspace.source.createParts(docId, [
   part('data', 'HELLO', 'text/plain; charset=ISO-8859-1'),
@@ -12,7 +13,6 @@ await workspace.source.createParts(docId, [
 ])
 await workspace.source.create('DIGITS', '0123456789')
 await workspace.age(docId)
-afterAll(() => scene.stop())
 
 describe('info', () => {
   test('answers byte for byte as specified', async () => {

@@ -1,10 +1,10 @@
 import { Registry } from 'prom-client'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
-const scene = await startScene()
-afterAll(() => scene.stop())
+const scene = share(await startScene())
 
 const linesOf = (event: string, workspace: string) =>
   scene.api.log

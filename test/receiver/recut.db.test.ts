@@ -1,6 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner } from '../support/signer.ts'
 import { multipartBody, part, partOf, type CallOptions, type SourceAnswer } from '../support/source-system.ts'
@@ -12,7 +13,7 @@ const authId = 'CN%3DSAP'
 const expiration = expirationIn(7_200)
 const guid = '005056B5A3F21EEFA9C1D04F7B6E8C11'
 
-const [scene, signer] = await Promise.all([startScene(), createSigner('RSA 2048')])
+const [scene, signer] = await Promise.all([startScene().then(share), createSigner('RSA 2048').then(share)])
 const workspace = await scene.workspace()
 const { workspaceId, repositoryId } = workspace
 const repositories = { Z1: repositoryId, Z: newId() }
@@ -28,10 +29,6 @@ for (const id of Object.values(repositories)) {
   const text = signer.der.toString('base64')
   await createCertificates(scene.db).add({ workspaceId, repositoryId: id, authId: 'CN=SAP', text, actor, status: 'active' })
 }
-afterAll(async () => {
-  await signer.remove()
-  await scene.stop()
-})
 
 type Values = Record<string, string>
 

@@ -1,11 +1,11 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { multipartBody, part, type CallOptions } from '../support/source-system.ts'
 import { expectRefusal } from './answers.ts'
 
-const scene = await startScene({ variables: { RELAY_DOCUMENT_MAX_BYTES: '100000' }, limits: { receiver: { maxParts: 5 } } })
+const scene = share(await startScene({ variables: { RELAY_DOCUMENT_MAX_BYTES: '100000' }, limits: { receiver: { maxParts: 5 } } }))
 const workspace = await scene.workspace()
 await workspace.source.create('D1', 'hello')
-afterAll(() => scene.stop())
 
 const onD1 = 'pVersion=0045&contRep=Z1&docId=D1'
 const put: CallOptions = { method: 'PUT', body: 'x', headers: { 'content-type': 'text/plain' } }

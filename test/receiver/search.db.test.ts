@@ -1,7 +1,8 @@
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 
-const scene = await startScene()
+const scene = share(await startScene())
 const workspace = await scene.workspace()
 await workspace.source.createParts('D1', [
   part('data', 'HELLO'),
@@ -9,7 +10,6 @@ await workspace.source.createParts('D1', [
   part('bytes', Buffer.from([0, 0xc3, 0xa4, 0x2b, 0x25, 0xff, 0x23, 0x20, 0x3b])),
   part('empty', ''),
 ])
-afterAll(() => scene.stop())
 
 const search = async (more: string, compId = 'data') => {
   const answer = await workspace.source.search('D1', `&compId=${compId}${more}`)

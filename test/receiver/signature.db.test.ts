@@ -1,16 +1,16 @@
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner, type KeyKind, type Signer } from '../support/signer.ts'
 import { multipartBody, part, type CallOptions, type SourceAnswer } from '../support/source-system.ts'
 import { expectRefusal } from './answers.ts'
 
-const [scene, stranger] = await Promise.all([startScene({ variables: { RELAY_SIGNATURE_SKEW_MS: '60000' } }), createSigner('DSA 1024')])
-afterAll(async () => {
-  await stranger.remove()
-  await scene.stop()
-})
+const [scene, stranger] = await Promise.all([
+  startScene({ variables: { RELAY_SIGNATURE_SKEW_MS: '60000' } }).then(share),
+  createSigner('DSA 1024').then(share),
+])
 
 const authId = 'CN%3DTST,OU%3DI0099999999,OU%3DSAPWebAS,O%3DSAPTrustCommunity,C%3DDE'
 const decodedAuthId = decodeURIComponent(authId)

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 
-const scene = await startScene()
+const scene = share(await startScene())
 const workspace = await scene.workspace()
-afterAll(() => scene.stop())
 
 const startsOf = async (docId: string, { workspaceSlug } = workspace) =>
   (await documentsToCome(scene.db, workspaceSlug)).filter(({ input }) => input.docId === docId)

@@ -8,9 +8,10 @@ import { readConfig } from '../../src/config/config.ts'
 import { databaseArguments } from '../../src/dev/temporal-dev-server.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { searchAttributes } from '../../workflows/options.ts'
+import { disposable } from './disposable.ts'
 import { takeNamespace } from './shared-dev-server.ts'
 import { addSetting, createNamespace, temporalCluster, type TemporalCluster } from './temporal-cluster.ts'
-import { disposable, silenceSdkLog, startWithRetries, type TemporalEnvironment } from './temporal.ts'
+import { silenceSdkLog, startWithRetries, type TemporalEnvironment } from './temporal.ts'
 import { until } from './until.ts'
 
 /** Starts a server with lists, schedules, search attributes and time as in production. `settings` are dynamic configuration. */
@@ -20,10 +21,15 @@ export const startTemporalServer = async (
 ): Promise<TemporalEnvironment> => {
   silenceSdkLog()
   const cluster = temporalCluster()
-  if (cluster) return disposable(await openNamespace(cluster, settings, attributes.length > 0))
+  const env = await (cluster ? openNamespace(cluster, settings, attributes.length > 0) : openDevServer(settings, attributes))
+  return disposable(env, () => env.teardown())
+}
+
+/** Takes a namespace of the dev server of the run, or starts one that has these settings. */
+const openDevServer = async (settings: string[], attributes: { name: string }[]): Promise<TestWorkflowEnvironment> => {
   const isUsual = settings.length === 0 && attributes.length > 0
   const shared = isUsual ? await takeNamespace() : undefined
-  return disposable(await (shared ? TestWorkflowEnvironment.createFromExistingServer(shared) : startDevServer(settings, attributes)))
+  return shared ? TestWorkflowEnvironment.createFromExistingServer(shared) : startDevServer(settings, attributes)
 }
 
 const startDevServer = (settings: string[], attributes: { name: string }[]) =>

@@ -3,6 +3,7 @@ import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 import { controlQueueOf } from '../../workflows/ids.ts'
+import { disposable } from './disposable.ts'
 
 /** Keeps the log of the SDK out of the output of the tests. */
 export const silenceSdkLog = () => {
@@ -20,9 +21,6 @@ export const silenceSdkLog = () => {
 
 /** A server that ends when it is disposed of. */
 export type TemporalEnvironment = TestWorkflowEnvironment & AsyncDisposable
-
-export const disposable = (env: TestWorkflowEnvironment): TemporalEnvironment =>
-  Object.assign(env, { [Symbol.asyncDispose]: () => env.teardown() })
 
 /** Starts a server. The SDK gives it five seconds, which is not always enough on a busy machine. */
 export const startWithRetries = async <T>(start: () => Promise<T>, tries = 6): Promise<T> => {
@@ -47,7 +45,7 @@ export const createTimeSkippingTemporal = async (): Promise<TemporalEnvironment>
   )
   // This server silently never starts a child workflow that has an unregistered search attribute.
   await env.connection.operatorService.addSearchAttributes({ namespace: 'default', searchAttributes: attributeTypes })
-  return disposable(env)
+  return disposable(env, () => env.teardown())
 }
 
 /** Runs a worker with these activities until `work` ends. Its task queue is random unless the options name one. */

@@ -6,13 +6,13 @@ import type { Start } from '../../src/db/starts.ts'
 import { createDispatcher, type Dispatcher } from '../../src/temporal/dispatcher.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { noteAllBegun } from '../support/starts.ts'
 import { until } from '../support/until.ts'
 
 const running: Dispatcher[] = []
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 afterEach(async () => {
   for (const dispatcher of running.splice(0)) await dispatcher.close()
 })

@@ -6,10 +6,10 @@ import type { Start } from '../../src/db/starts.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { dueMessages } from '../support/outbox.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 beforeEach(() => database.db('outbox').delete())
 
 /** Commits commands, one after the other. */

@@ -4,12 +4,12 @@ import { repeatAttempts } from '../../activities/delivery.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { type DeliveryActivities, type DeliveryState, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
 import { deliveryOptions, documentOptions } from '../../workflows/options.ts'
-import { shared } from '../support/shared.ts'
+import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 import { documentTo, hour, scriptedActivities } from './scripted-activities.ts'
 
-const env = shared(await createTimeSkippingTemporal())
+const env = share(await createTimeSkippingTemporal())
 
 const start = (input: DocumentInput, taskQueue: string) =>
   env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })

@@ -11,10 +11,10 @@ import { foldAll } from '../support/counters.ts'
 import { captureAt } from '../support/factories.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
-const scene = await startScene()
-afterAll(() => scene.stop())
+const scene = share(await startScene())
 
 const actor = { type: 'system', userId: null } as const
 const confirmed = { confirmed: true }

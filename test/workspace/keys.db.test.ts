@@ -4,11 +4,11 @@ import { createKey, createWorkspace, listKeys, revokeKey } from '../../src/works
 import { createMembers } from '../../src/workspace/members.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { waitsForLock } from '../support/locks.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 await createWorkspace(database.db, 'acme/prod')
-afterAll(() => database.drop())
 
 test('a key is created, listed without its secret, and revoked once', async () => {
   const { db } = database

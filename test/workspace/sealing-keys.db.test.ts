@@ -4,9 +4,9 @@ import { createKeyRing, credentialsOf, rfcCredentialsOf } from '../../src/securi
 import { createSealedCredentials, rotateKeys } from '../../src/workspace/sealing-keys.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 beforeEach(() => database.db('destinations').update({ credentials_sealed: Buffer.alloc(0) }))
 
 const keyOf = (id: string) => `${id}:${randomBytes(32).toString('base64')}`

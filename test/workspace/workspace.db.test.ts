@@ -2,9 +2,9 @@ import { UserError } from '../../src/base/errors.ts'
 import { createWorkspace, listWorkspaces, setTier } from '../../src/workspace/administration.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { share } from '../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 test('two concurrent calls create a workspace only once', async () => {
   const { db } = database

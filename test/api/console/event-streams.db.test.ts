@@ -2,22 +2,19 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { startApi } from '../../support/api.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { share } from '../../support/share.ts'
 import { until } from '../../support/until.ts'
 import { insertDocument } from '../insert-document.ts'
 import { objstore, wire } from '../objstore.ts'
 
-const database = await createTestDatabase()
-const api = await startApi(database.db, { limits: { streams: { intervalMs: 100, heartbeatMs: 1_000, maxStreamsPerKey: 2 } } })
+const database = share(await createTestDatabase())
+const api = share(await startApi(database.db, { limits: { streams: { intervalMs: 100, heartbeatMs: 1_000, maxStreamsPerKey: 2 } } }))
 const acme = await api.tenant('acme/prod')
 const other = await api.tenant('other/prod')
 const wired = await wire(acme, 'A1')
 const opened: IncomingMessage[] = []
 afterEach(() => {
   for (const response of opened.splice(0)) response.destroy()
-})
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
 })
 
 const fromConsole = { 'sec-fetch-site': 'same-origin' }

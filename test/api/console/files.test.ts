@@ -10,7 +10,9 @@ import { readConfig } from '../../../src/config/config.ts'
 import { dispatch } from '../../../src/http/server.ts'
 import { createAuthenticator } from '../../../src/security/api-keys.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
+import { disposable } from '../../support/disposable.ts'
 import { logsTo } from '../../support/logs.ts'
+import { share } from '../../support/share.ts'
 import { until } from '../../support/until.ts'
 
 const firstLoadMaxBytes = 100_000
@@ -42,8 +44,7 @@ const start = async (variables: Record<string, string> = {}) => {
 }
 
 const lines: string[] = []
-const relay = await start()
-afterAll(relay.stop)
+const relay = share(disposable(await start(), ({ stop }) => stop()))
 
 /** Requests a path without the headers that `fetch` adds, and without decoding the answer. */
 const send = (path: string, headers: Record<string, string>) =>

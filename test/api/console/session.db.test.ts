@@ -4,28 +4,24 @@ import { createKeyRing } from '../../../src/security/seal.ts'
 import { apiKeyParts } from '../../support/api-key.ts'
 import { startApi } from '../../support/api.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { disposable } from '../../support/disposable.ts'
 import { testConfig } from '../../support/factories.ts'
+import { share } from '../../support/share.ts'
 import { until } from '../../support/until.ts'
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const keyRing = createKeyRing(testConfig().RELAY_SECRET_KEYS)
-const api = await startApi(database.db, { keyRing })
-const overTls = await startApi(database.db, { variables: { RELAY_BASE_URL: 'https://relay.example/sap', RELAY_SESSION_TTL_MS: '60000' } })
+const api = share(await startApi(database.db, { keyRing }))
+const overTls = share(
+  await startApi(database.db, { variables: { RELAY_BASE_URL: 'https://relay.example/sap', RELAY_SESSION_TTL_MS: '60000' } }),
+)
 // Each of the tests that send wrong keys has a process of its own, since a process counts them for a minute.
 const startGuarded = () => startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '2' } })
-const elsewhere = await startApi(database.db)
-const guarded = await startGuarded()
-const guardedLinks = await startGuarded()
+const elsewhere = share(await startApi(database.db))
+const guarded = share(disposable(await startGuarded(), ({ stop }) => stop()))
+const guardedLinks = share(disposable(await startGuarded(), ({ stop }) => stop()))
 const acme = await api.tenant('acme/prod')
 const other = await api.tenant('other/prod')
-afterAll(async () => {
-  await guardedLinks.stop()
-  await elsewhere.stop()
-  await guarded.stop()
-  await overTls.stop()
-  await api.stop()
-  await database.drop()
-})
 
 const fromConsole = { 'sec-fetch-site': 'same-origin' }
 

@@ -4,7 +4,7 @@ import { startHttpTarget } from '../../support/http-target.ts'
 import { createInstallation } from '../../support/installation.ts'
 import { startOtlpCollector } from '../../support/otlp-collector.ts'
 import { routeToWebhook } from '../../support/relay-process.ts'
-import { shared } from '../../support/shared.ts'
+import { share } from '../../support/share.ts'
 import { createSourceSystem } from '../../support/source-system.ts'
 import { until } from '../../support/until.ts'
 
@@ -13,8 +13,8 @@ const preload = fileURLToPath(new URL('../../support/imported-packages.mjs', imp
 // Each test starts two processes.
 const testTimeoutMs = 300_000
 
-const target = shared(await startHttpTarget())
-const { database, start } = shared(await createInstallation())
+const target = share(await startHttpTarget())
+const { database, start } = share(await createInstallation())
 
 /** Starts an api and a worker, delivers a document, and stops both. */
 const deliver = async (variables: Record<string, string>) => {

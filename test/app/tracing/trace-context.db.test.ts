@@ -9,13 +9,13 @@ import { createRelease } from '../../../src/delivery/release.ts'
 import { createRetry } from '../../../src/delivery/retry.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../../support/factories.ts'
+import { share } from '../../support/share.ts'
 import { noteAllBegun, startsToCome } from '../../support/starts.ts'
 
 const config = testConfig()
 const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 beforeEach(() => noteAllBegun(database.db))
 
 /** Receives a document of a traced request, or of one without a trace, which has been begun. */

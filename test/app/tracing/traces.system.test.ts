@@ -7,7 +7,7 @@ import { startHttpTarget } from '../../support/http-target.ts'
 import { createInstallation } from '../../support/installation.ts'
 import { startOtlpCollector, type ReceivedSpan } from '../../support/otlp-collector.ts'
 import { saveTarget } from '../../support/relay-process.ts'
-import { shared } from '../../support/shared.ts'
+import { share } from '../../support/share.ts'
 import { expirationIn, signedQuery } from '../../support/signed-query.ts'
 import { createSigner } from '../../support/signer.ts'
 import { createSourceSystem } from '../../support/source-system.ts'
@@ -23,10 +23,10 @@ const bytes = 'canary-bytes-77aa'
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const clientSpanId = 'b7ad6b7169203331'
 
-const target = shared(await startHttpTarget())
-const collector = shared(await startOtlpCollector())
-const signer = shared(await createSigner('RSA 2048'))
-const { db, start } = shared(
+const target = share(await startHttpTarget())
+const collector = share(await startOtlpCollector())
+const signer = share(await createSigner('RSA 2048'))
+const { db, start } = share(
   await createInstallation({
     RELAY_LOG_LEVEL: 'trace',
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,

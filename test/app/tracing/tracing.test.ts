@@ -16,13 +16,13 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import type { AttemptInput } from '../../../workflows/messages.ts'
 import { testConfig } from '../../support/factories.ts'
 import { startOtlpCollector, type ReceivedSpan } from '../../support/otlp-collector.ts'
+import { share } from '../../support/share.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const spanId = 'b7ad6b7169203331'
 const parent = `00-${traceId}-${spanId}-01`
 
-const collector = await startOtlpCollector()
-afterAll(() => collector.stop())
+const collector = share(await startOtlpCollector())
 beforeEach(() => {
   collector.spans.length = 0
 })

@@ -1,12 +1,13 @@
 import { hardeningChecks } from '../../../src/cli/doctor/hardening-checks.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import { openDatabase } from '../../../src/db/database.ts'
+import { disposable } from '../../support/disposable.ts'
 import { testConfig } from '../../support/factories.ts'
+import { share } from '../../support/share.ts'
 
 // Connects at the first query, and these checks send none.
 const config = testConfig({ DATABASE_URL: 'postgres://127.0.0.1:1/none' })
-const db = openDatabase(config, 'test')
-afterAll(() => db.destroy())
+const db = share(disposable(openDatabase(config, 'test'), (each) => each.destroy()))
 
 const find = (name: string, variables: Record<string, string>) =>
   hardeningChecks.find((check) => check.name === name)!.find({ config: readConfig(variables), db })

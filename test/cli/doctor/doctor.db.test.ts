@@ -18,10 +18,10 @@ import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
 import { startForwardProxy } from '../../support/forward-proxy.ts'
+import { share } from '../../support/share.ts'
 import { createSigner } from '../../support/signer.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const keys = [`new:${randomBytes(32).toString('base64')}`, `old:${randomBytes(32).toString('base64')}`]
 

@@ -6,9 +6,9 @@ import { findUnreadableCredentials } from '../../../src/workspace/sealing-keys.t
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
+import { share } from '../../support/share.ts'
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 const keyOf = (fill: number) => `key${fill}:${Buffer.alloc(32, fill).toString('base64')}`
 const ring = (fill: number) => createKeyRing([keyOf(fill)])

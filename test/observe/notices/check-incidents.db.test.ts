@@ -7,15 +7,15 @@ import { createNoticeLog, type Notice } from '../../../src/observe/notices/notic
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { captureAt, createRoutes, testConfig } from '../../support/factories.ts'
+import { share } from '../../support/share.ts'
 
 const minute = 60_000
 const config = testConfig({
   TEMPORAL_UI_URL: 'https://temporal.example.com/',
 })
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const check = createCheckIncidents(database.db, config, { ...conditionLimits, destinationFailures: 3, maxCount: 5 })
-afterAll(() => database.drop())
 // Only the workspace of one test has notifications and incidents at a time.
 beforeEach(async () => {
   await database.db('notifications').delete()

@@ -3,6 +3,7 @@ import { incidentEventNames } from '../../../src/domain/notices.ts'
 import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { testConfig } from '../../support/factories.ts'
+import { share } from '../../support/share.ts'
 
 // One of a hundred workspaces has a notification, and 5,000 failed deliveries of one error code.
 
@@ -11,7 +12,7 @@ const rowsPerWorkspace = 400
 const failed = 5_000
 const large = ['documents', 'deliveries', 'captured_requests']
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const { db } = database
 const ids = `select 'W' || lpad(w::text, 3, '0') as workspace_id, w from generate_series(0, ${workspaces - 1}) as w`
 await db.raw(`insert into workspaces (id, user_slug, workspace_slug) select workspace_id, 'acme', lower(workspace_id) from (${ids}) as ids`)
@@ -64,7 +65,6 @@ await db('notifications').insert({
 })
 for (const table of [...large, 'workspaces', 'repositories', 'destinations', 'destination_gates', 'notifications'])
   await db.raw('vacuum analyze ??', [table])
-afterAll(() => database.drop())
 
 interface Plan {
   'Node Type': string

@@ -8,9 +8,11 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { disposable } from '../../support/disposable.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { saveTarget } from '../../support/relay-process.ts'
+import { share } from '../../support/share.ts'
 import { startMailServer } from '../../support/smtp-server.ts'
 
 const config = testConfig({ RELAY_BASE_URL: 'https://relay.example.com/', TEMPORAL_UI_URL: 'https://temporal.example.com' })
@@ -18,11 +20,11 @@ const secret = 'whsec_ZmljdGl0aW91cy1zZWNyZXQtb2YtYW4tZXhhbXBsZQ=='
 const attemptTimeoutMs = 60_000
 const never = new AbortController().signal
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const { db } = database
-const target = await startHttpTarget()
-const mailServer = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
-const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+const target = share(await startHttpTarget())
+const mailServer = share(await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] }))
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), ({ close }) => close()))
 const notices = createSendNotice({
   db,
   findConnector: createConnectors().find,
@@ -30,12 +32,6 @@ const notices = createSendNotice({
   outbound,
   installation: createInstallation(db),
   config,
-})
-afterAll(async () => {
-  await outbound.close()
-  await mailServer.stop()
-  await target.stop()
-  await database.drop()
 })
 beforeEach(async () => {
   target.arrivals.length = 0

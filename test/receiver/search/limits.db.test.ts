@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { createPostgresStore } from '../../../src/content/postgres.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { startScene, type SceneWorkspace } from '../../support/scene.ts'
+import { share } from '../../support/share.ts'
 import { part } from '../../support/source-system.ts'
 import { until } from '../../support/until.ts'
 
@@ -28,9 +29,8 @@ const openStore = (db: Database) => {
   }
 }
 
-const scene = await startScene({ openStore })
+const scene = share(await startScene({ openStore }))
 const [acme, other, third] = [await scene.workspace(), await scene.workspace(), await scene.workspace()]
-afterAll(scene.stop)
 
 // Several windows of 2 MiB.
 const bytes = Buffer.alloc(5 * 1024 * 1024, 'a')
