@@ -346,6 +346,7 @@ const oneAtATime = pLimit(1)
 export const debianPrograms = {
   sshd: { package: 'openssh-server', use: 'the SFTP server of the tests' },
   haproxy: { package: 'haproxy', use: 'the reverse proxy of the tests' },
+  nginx: { package: 'nginx-light', use: 'another reverse proxy of the tests' },
   pgbouncer: { package: 'pgbouncer', use: 'the connection pooler of the tests' },
   // The PostgreSQL of the npm package lacks it.
   pg_basebackup: { package: 'postgresql', use: 'a program of PostgreSQL for backups' },
@@ -388,6 +389,7 @@ const fromDebian = async (name: keyof typeof debianPrograms, { config, say }: To
 
 export const findSshd = (options: ToolOptions): Promise<string> => fromDebian('sshd', options)
 export const findHaproxy = (options: ToolOptions): Promise<string> => fromDebian('haproxy', options)
+export const findNginx = (options: ToolOptions): Promise<string> => fromDebian('nginx', options)
 export const findPgbouncer = (options: ToolOptions): Promise<string> => fromDebian('pgbouncer', options)
 export const findJava = (options: ToolOptions): Promise<string> => fromDebian('java', options)
 
