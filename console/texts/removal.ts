@@ -6,6 +6,8 @@ export const en = {
   affectedOf: (repoIds: readonly string[]) => `loses the documents of ${repoIds.join(', ')}`,
   unwired: 'These repositories have no destination from then on, and the relay discards what they receive:',
   notifications: 'These notifications are deleted:',
+  failed: (count: number) =>
+    `${count === 1 ? 'A failed document counts' : `${count} failed documents count`} as delivered from then on, because no other delivery has failed.`,
 }
 
 export const de: typeof en = {
@@ -16,4 +18,6 @@ export const de: typeof en = {
   affectedOf: (repoIds) => `verliert die Dokumente von ${repoIds.join(', ')}`,
   unwired: 'Diese Repositories haben dann kein Ziel mehr, und das Relay verwirft, was sie empfangen:',
   notifications: 'Diese Benachrichtigungen werden gelöscht:',
+  failed: (count) =>
+    `${count === 1 ? 'Ein fehlgeschlagenes Dokument gilt' : `${count} fehlgeschlagene Dokumente gelten`} danach als zugestellt, weil keine andere Zustellung fehlgeschlagen ist.`,
 }

@@ -53,5 +53,6 @@ export const RemovalOf = ({ removals, isKept, onKeep }: { removals: Removals; is
       text=${words.unwired}
       names=${removal.unwired_repositories.map(({ id, name, repo_id: repoId }) => ({ id, name, note: `(${repoId})` }))}
     />
-    <${Named} text=${words.notifications} names=${removal.removed_notifications} />`
+    <${Named} text=${words.notifications} names=${removal.removed_notifications} />
+    ${removal.failed_documents_delivered > 0 && html`<p>${words.failed(removal.failed_documents_delivered)}</p>`}`
 }

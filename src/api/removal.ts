@@ -48,6 +48,11 @@ const removal = z
       .describe(
         'Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each.',
       ),
+    failed_documents_delivered: z
+      .int()
+      .describe(
+        'Failed documents that count as delivered from then on, because only their deliveries to the destination have failed, which are cancelled. At most 10,000 are counted.',
+      ),
   })
   .meta({ id: 'Removal' })
 

@@ -13,10 +13,18 @@ export interface Removal {
   unwiredRepositories: { id: string; repoId: string; name: string }[]
   /** Other destinations that no connection links to these other repositories from then on: they lose the documents of these. */
   affectedDestinations: { id: string; name: string; repoIds: string[] }[]
+  /**
+   * Number of failed documents that count as delivered from then on: all their deliveries that have failed lead to the destination, are
+   * cancelled with it, and the others have succeeded. Nobody has acknowledged them.
+   */
+  failedDocumentsDelivered: number
 }
 
 // A connection has up to 1,000 repositories and 1,000 destinations, and an answer has to stay readable.
 const repoIdsMax = 100
+
+// Each is looked up by itself, in a transaction for which others may wait.
+const failedDocumentsMax = 10_000
 
 /**
  * The connections that a deletion changes: all of a destination, the active ones of a repository (contract, sections 4.2 and 4.3). An
@@ -108,7 +116,30 @@ export const findRemoval = async (db: Database | Transaction, noun: Noun, id: st
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name, 'repoIds', repo_ids) order by id), '[]')
         from lost
         join destinations on destinations.id = destination_id
-      ) as "affectedDestinations"
+      ) as "affectedDestinations",
+      (
+        select count(*)::integer
+        from (
+          select
+          from deliveries
+          where destination_id = :id
+            and status = 'failed'
+            and exists (
+              select
+              from deliveries as other
+              where other.document_id = deliveries.document_id
+                and other.status = 'delivered'
+            )
+            and not exists (
+              select
+              from deliveries as other
+              where other.document_id = deliveries.document_id
+                and other.destination_id <> :id
+                and other.status not in ('delivered', 'cancelled')
+            )
+          limit ${failedDocumentsMax}
+        ) as document
+      ) as "failedDocumentsDelivered"
     `,
     { id, keepConnections },
   )
@@ -122,6 +153,7 @@ export const removalMetadata = (removal: Removal) => ({
   removed_notifications: removal.notifications,
   unwired_repositories: removal.unwiredRepositories.map(({ id, repoId, name }) => ({ id, repo_id: repoId, name })),
   affected_destinations: removal.affectedDestinations.map(({ id, name, repoIds }) => ({ id, name, repo_ids: repoIds })),
+  failed_documents_delivered: removal.failedDocumentsDelivered,
 })
 
 /** Describes a removal in a sentence, or returns an empty text if nothing else goes. */
@@ -133,7 +165,10 @@ export const removalSentence = (removal: Removal): string => {
     ['Repositories without a destination from then on', removal.unwiredRepositories.map(({ repoId }) => repoId)],
     ['Destinations that also lose documents', removal.affectedDestinations.map(({ name }) => name)],
   ]
-  return parts.map(([title, names]) => (names.length > 0 ? ` ${title}: ${names.join(', ')}.` : '')).join('')
+  const { failedDocumentsDelivered: count } = removal
+  const failed =
+    count > 0 ? ` Failed documents that count as delivered from then on: ${count === failedDocumentsMax ? `${count} or more` : count}.` : ''
+  return parts.map(([title, names]) => (names.length > 0 ? ` ${title}: ${names.join(', ')}.` : '')).join('') + failed
 }
 
 /** How a destination or repository is deleted. */

@@ -148,6 +148,7 @@ test('a deletion names the connections that went too and the repositories that a
     removed_notifications: [],
     unwired_repositories: [{ id: repositoryId, repo_id: 'D3', name: 'Repository D3' }],
     affected_destinations: [],
+    failed_documents_delivered: 0,
   }
   const dryRun = await acme.call('DELETE', `/destinations/${destinationId}?dry_run=true`)
   expect({ status: dryRun.status, data: dryRun.json.data }).toEqual({ status: 200, data: expected })
@@ -165,6 +166,37 @@ test('a deletion names the connections that went too and the repositories that a
     metadata: { name: 'Bucket of D3', connector_type: 'objstore', ...expected },
   })
   expect((await acme.call('DELETE', `/destinations/${destinationId}?dry_run=true`)).status).toBe(404)
+})
+
+test('a deletion says how many failed documents count as delivered from then on', async () => {
+  const { repositoryId, destinationId, connectionId } = await wire(acme, 'D40')
+  const other = await create('Other of D40')
+  const insert = (...statuses: ['failed', 'delivered' | 'failed' | 'retrying' | 'cancelled' | undefined]) =>
+    insertDocument(database.db, {
+      workspaceId: acme.id,
+      repositoryId,
+      repoId: 'D40',
+      status: 'failed',
+      deliveries: [destinationId, other].flatMap((id, at) =>
+        statuses[at] ? [{ destinationId: id, connectionId, status: statuses[at] }] : [],
+      ),
+    })
+  const closed = [await insert('failed', 'delivered'), await insert('failed', 'delivered')]
+  const open = [await insert('failed', 'failed'), await insert('failed', 'cancelled'), await insert('failed', undefined)]
+  const retrying = await insert('failed', 'retrying')
+
+  const dryRun = await acme.call('DELETE', `/destinations/${destinationId}?dry_run=true`)
+  expect(dryRun.json.data.failed_documents_delivered).toBe(2)
+  expect((await acme.call('DELETE', `/destinations/${destinationId}`)).status).toBe(204)
+
+  const statusOf = async (id: string) => (await acme.call('GET', `/documents/${id}`)).json.data.attributes.status
+  const after = await Promise.all([...closed, ...open, retrying].map(statusOf))
+  expect(after).toEqual(['delivered', 'delivered', 'failed', 'failed', 'failed', 'retrying'])
+  const { json } = await acme.call('GET', `/audit-logs?subject_id=${destinationId}&event=destination.deleted`)
+  expect(json.data[0].attributes).toMatchObject({
+    description: expect.stringMatching(/Failed documents that count as delivered from then on: 2\.$/) as string,
+    metadata: { failed_documents_delivered: 2 },
+  })
 })
 
 test('a deletion names the other destinations that lose documents, and the ids are in a header', async () => {
@@ -224,6 +256,7 @@ test('keep_connections unlinks a destination, and only a connection that would b
     removed_notifications: [],
     unwired_repositories: [],
     affected_destinations: [],
+    failed_documents_delivered: 0,
   }
   const address = `/destinations/${destinationId}?keep_connections=true`
   expect((await acme.call('DELETE', `${address}&dry_run=true`)).json.data).toEqual(expected)

@@ -104,6 +104,7 @@ test('a destination is deleted together with the notifications that are sent to 
     removed_notifications: [{ id: deleted, name: 'First' }],
     unwired_repositories: [],
     affected_destinations: [],
+    failed_documents_delivered: 0,
   })
   expect((await acme.call('DELETE', `/destinations/${first}`)).status).toBe(204)
   expect((await acme.call('GET', `/notifications/${deleted}`)).status).toBe(404)

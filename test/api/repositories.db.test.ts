@@ -90,6 +90,7 @@ test('a deletion names the active connections that went too and the other reposi
     removed_notifications: [],
     unwired_repositories: [{ id: second.repositoryId, repo_id: 'G4', name: 'Repository G4' }],
     affected_destinations: [{ id: first.destinationId, name: 'Bucket of G3', repo_ids: ['G4', 'G5'] }],
+    failed_documents_delivered: 0,
   }
   const dryRun = await acme.call('DELETE', `/repositories/${first.repositoryId}?dry_run=true`)
   expect({ status: dryRun.status, data: dryRun.json.data }).toEqual({ status: 200, data: expected })
@@ -110,6 +111,7 @@ test('keep_connections unlinks a repository, and only a connection that would be
     removed_notifications: [],
     unwired_repositories: [],
     affected_destinations: [],
+    failed_documents_delivered: 0,
   }
   const address = `/repositories/${first.repositoryId}?keep_connections=true`
   expect((await acme.call('DELETE', `${address}&dry_run=true`)).json.data).toEqual(expected)

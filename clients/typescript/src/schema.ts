@@ -2506,6 +2506,8 @@ export interface components {
                 name: string;
                 repo_ids: string[];
             }[];
+            /** @description Failed documents that count as delivered from then on, because only their deliveries to the destination have failed, which are cancelled. At most 10,000 are counted. */
+            failed_documents_delivered: number;
             removed_connections: {
                 id: string;
                 name: string;
@@ -4595,7 +4597,8 @@ export interface operations {
                      *               "Z1"
                      *             ]
                      *           }
-                     *         ]
+                     *         ],
+                     *         "failed_documents_delivered": 1
                      *       }
                      *     }
                      */
@@ -6945,7 +6948,8 @@ export interface operations {
                      *               "Z1"
                      *             ]
                      *           }
-                     *         ]
+                     *         ],
+                     *         "failed_documents_delivered": 1
                      *       }
                      *     }
                      */
