@@ -345,16 +345,21 @@ const rows: Row[] = [
     },
     recorded: [{ event: 'document.retried', description: 'Document A8/DOC1/data was retried to Bucket of A8.' }],
   },
-  {
-    endpoint: 'POST /documents/:id/attempt',
+  ...(
+    [
+      ['POST /documents/:id/attempt', 'AY', () => ''],
+      ['POST /documents/:id/deliveries/:destinationId/attempt', 'AX', (destinationId: string) => `/deliveries/${destinationId}`],
+    ] as const
+  ).map(([endpoint, repoId, path]): Row => ({
+    endpoint,
     prepare: async () => {
-      const { subjectId } = await failed('AY')
+      const { subjectId, destinationId } = await failed(repoId)
       const change = { status: 'retrying', next_attempt_at: new Date(Date.now() + 3_600_000), begin_at: null }
       await database.db('deliveries').where({ document_id: subjectId }).update(change)
-      return { subjectId, change: () => call('POST', `/documents/${subjectId}/attempt`) }
+      return { subjectId, change: () => call('POST', `/documents/${subjectId}${path(destinationId)}/attempt`) }
     },
-    recorded: [{ event: 'document.attempted', description: 'Document AY/DOC1/data was attempted at once to Bucket of AY.' }],
-  },
+    recorded: [{ event: 'document.attempted', description: `Document ${repoId}/DOC1/data was attempted at once to Bucket of ${repoId}.` }],
+  })),
   {
     endpoint: 'POST /destinations/:id/attempt',
     prepare: async () => {
