@@ -11,11 +11,14 @@ export interface MigrationResult {
   searchAttributesError: string | undefined
 }
 
-/** `relay migrate`: applies pending migrations and registers the search attributes in Temporal. */
-export const migrateAll = async (config: Config): Promise<MigrationResult> => {
+/**
+ * `relay migrate`: applies pending migrations and registers the search attributes in Temporal.
+ * @param onWait is told once if Temporal is waited for: why, and for how long at most
+ */
+export const migrateAll = async (config: Config, onWait?: (problem: string, maxMs: number) => void): Promise<MigrationResult> => {
   const applied = await withDatabase(config, 'migrate', async (db) => {
     await requireServer(db, config)
     return migrateAlone(db)
   })
-  return { applied, searchAttributesError: await registerSearchAttributes(config) }
+  return { applied, searchAttributesError: await registerSearchAttributes(config, onWait) }
 }

@@ -12,7 +12,9 @@ export const addSetupVerbs = (program: Command, context: CommandContext) => {
     .addOption(jsonOption)
     .action(async (options: OutputOptions & { withoutSearchAttributes?: boolean }) => {
       const { migrateAll } = await import('../app/migrate.ts')
-      const { applied, searchAttributesError } = await migrateAll(await context.config())
+      const { applied, searchAttributesError } = await migrateAll(await context.config(), (problem, maxMs) =>
+        printProgress(`${problem} Trying again for up to ${Math.ceil(maxMs / 1_000)} s.`),
+      )
       printResult(options, { applied, search_attributes: searchAttributesError === undefined }, [
         applied.length > 0 ? `Applied: ${applied.join(', ')}` : 'The database schema is up to date.',
         searchAttributesError === undefined

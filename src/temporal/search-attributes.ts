@@ -18,14 +18,20 @@ const triesMax = 6
 /**
  * Registers the search attributes by which operators filter. Tries again while Temporal is unavailable or does not accept them yet, for
  * `triesMax` times TEMPORAL_START_TIMEOUT_MS. The relay runs without them.
+ * @param onWait is told once what is wrong, if this tries again
  * @returns the reason of a refusal, or undefined if all are registered
  */
-export const registerSearchAttributes = async (config: RegistrationConfig): Promise<string | undefined> => {
+export const registerSearchAttributes = async (
+  config: RegistrationConfig,
+  onWait?: (problem: string, maxMs: number) => void,
+): Promise<string | undefined> => {
   const endsAt = Date.now() + triesMax * config.TEMPORAL_START_TIMEOUT_MS
-  for (;;) {
+  for (let tries = 1; ; tries += 1) {
     const thrown = await registerOnce(config)
     if (thrown === undefined) return undefined
-    if (isRefusal(thrown) || Date.now() + pauseMs >= endsAt) return describeTemporalError(thrown, config.temporal)
+    const problem = describeTemporalError(thrown, config.temporal)
+    if (isRefusal(thrown) || Date.now() + pauseMs >= endsAt) return problem
+    if (tries === 1) onWait?.(problem, endsAt - Date.now())
     await setTimeout(pauseMs)
   }
 }
