@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import type { LookupFunction } from 'node:net'
 import type { Connector } from '../../src/connectors/connector.ts'
 import { createDrive } from '../../src/connectors/drive/index.ts'
+import { createEmail } from '../../src/connectors/email/index.ts'
 import { createEntraTokens } from '../../src/connectors/shared/entra-tokens.ts'
 import { createTeamsite } from '../../src/connectors/teamsite/index.ts'
 import { microsoftClouds, type CloudName } from '../../src/connectors/teamsite/schema.ts'
@@ -32,6 +33,12 @@ test.each<[CloudName, string, string]>([
   const credentials = { tenant_id: 'contoso.example', client_id: 'client-1', client_secret: 'the-secret' }
   expect(await contactedHosts(createTeamsite(createEntraTokens()), config, credentials)).toEqual([authority])
   expect(microsoftClouds[cloud]).toMatchObject({ graphRoot: `https://${graph}`, scope: `https://${graph}/.default` })
+})
+
+test('email asks the global cloud for a token of Exchange Online, before it connects to the mail server', async () => {
+  const credentials = { username: 'a@contoso.example', tenant_id: 'contoso.example', client_id: 'client-1', client_secret: 'the-secret' }
+  const config = { host: 'smtp.office365.com', from: 'a@contoso.example', to: 'b@contoso.example' }
+  expect(await contactedHosts(createEmail(), config, credentials)).toEqual(['login.microsoftonline.com'])
 })
 
 test('drive signs in at the token_uri of the key file, or at Google by default', async () => {
