@@ -27,7 +27,7 @@ export const createErase =
   (db: Database) =>
   /**
    * Erases the content of a document: the document gives up its bytes, deliveries that were still to be made are cancelled, and the
-   * captured bodies of every request about its docId are deleted. The caller removes the bytes from the stores.
+   * captured bodies of every request about its docId are deleted, also those that contain other documents. The caller removes the bytes from the stores.
    * @throws `AppError` 404
    */
   (workspaceId: string, id: string, actor: AuditActor): Promise<Erased> =>
@@ -40,12 +40,23 @@ export const createErase =
       const { repoId, docId, compId } = document
       const { rows: bodies } = await trx.raw<{ rows: { pieces: Piece[] | null }[] }>(
         `
+        with about as (
+          select id
+          from captured_requests
+          where workspace_id = :workspaceId
+            and repo_id = :repoId
+            and doc_id = :docId
+          union
+          -- An mCreate names one docId in its query, and creates documents with others.
+          select request_id
+          from documents
+          where workspace_id = :workspaceId
+            and repo_id = :repoId
+            and doc_id = :docId
+        )
         delete from captured_bodies
-        using captured_requests
-        where captured_bodies.request_id = captured_requests.id
-          and captured_requests.workspace_id = :workspaceId
-          and captured_requests.repo_id = :repoId
-          and captured_requests.doc_id = :docId
+        using about
+        where request_id = about.id
         returning pieces
         `,
         { workspaceId, repoId, docId },

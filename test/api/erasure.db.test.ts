@@ -9,6 +9,8 @@ import { databaseConfig } from '../support/database.ts'
 import { receivedDocument, testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
+import { createSourceSystem, partOf } from '../support/source-system.ts'
+import { until } from '../support/until.ts'
 import { wire } from './objstore.ts'
 
 const launched: OutboxMessage[] = []
@@ -88,6 +90,19 @@ test('the captured bodies of every request about the docId go too, and those of 
   const left = await database.db('captured_bodies').whereIn('request_id', [own, foreign]).pluck('request_id')
   expect(left).toEqual([foreign])
   expect(await database.db('captured_requests').whereIn('id', [own, foreign])).toHaveLength(2)
+})
+
+test('the captured body of an mCreate goes with any of its documents', async () => {
+  const [first, second] = [`${newId()}A`, `${newId()}B`]
+  const source = createSourceSystem(`${api.baseUrl}/receiver/${acme.path.split('/').slice(2).join('/')}`, { repoId: 'A1' })
+  const created = await source.mCreate(first, [partOf(first, 'data', 'first'), partOf(second, 'data', 'second')])
+  expect(created.status).toBe(201)
+  const document = await database.db('documents').where({ doc_id: second }).first('id', 'request_id')
+  const bodies = () => database.db('captured_bodies').where({ request_id: document.request_id, kind: 'request' })
+  await until('the body is captured', bodies, (rows) => rows.length === 1)
+  expect((await erase(document.id)).status).toBe(204)
+  expect(await bodies()).toEqual([])
+  expect(await attributesOf(document.id)).toMatchObject({ content_retained: false })
 })
 
 test('erasing twice is answered with 204 and recorded once', async () => {
