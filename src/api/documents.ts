@@ -6,6 +6,7 @@ import { isId } from '../base/ids.ts'
 import { invalidRequest } from '../base/refusals.ts'
 import type { Stores } from '../content/store.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
+import { metadataMaxCharacters } from '../domain/business-object.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
 import type { Download } from '../http/attachments.ts'
 import { isStorable } from '../http/input.ts'
@@ -94,7 +95,6 @@ const singleDocument = resource(
 // A path parameter that can be passed to PostgreSQL.
 const storable = z.string().refine(isStorable)
 
-const metadataMaxCharacters = 255
 const metadataValue = z.string().min(1).max(metadataMaxCharacters).nullable().optional()
 const metadataFields = ['erp_object_type', 'erp_object_id', 'ar_object'] as const
 

@@ -1,6 +1,6 @@
 import type { Documents } from '../archive/document-list.ts'
 import type { AuditActor } from '../db/audit.ts'
-import type { BusinessMetadata } from '../domain/business-object.ts'
+import { metadataMaxCharacters, type BusinessMetadata } from '../domain/business-object.ts'
 import type { RfcCall } from './soap.ts'
 
 /** The business object of the documents with a docId. */
@@ -22,9 +22,11 @@ export const readLink = ({ functionName, imports }: RfcCall): ObjectLink | undef
     const value = values.get(name)
     return typeof value === 'string' && value !== '' ? value : undefined
   }
+  // The function has the same limits or lower ones, but the system decides how it treats a longer value.
+  const field = (name: string) => text(name)?.slice(0, metadataMaxCharacters).toWellFormed()
   const [repoId, docId] = [text('ARCHIV_ID'), text('ARC_DOC_ID')]
   if (repoId === undefined || docId === undefined) return undefined
-  return { repoId, docId, metadata: { erpObjectType: text('SAP_OBJECT'), erpObjectId: text('OBJECT_ID'), arObject: text('AR_OBJECT') } }
+  return { repoId, docId, metadata: { erpObjectType: field('SAP_OBJECT'), erpObjectId: field('OBJECT_ID'), arObject: field('AR_OBJECT') } }
 }
 
 /** Sets the metadata of the documents that a successful call linked to a business object. Safe to repeat. */

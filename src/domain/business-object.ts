@@ -5,6 +5,9 @@ export interface BusinessMetadata {
   arObject: string | null
 }
 
+/** Maximum length of a field. */
+export const metadataMaxCharacters = 255
+
 /** Returns `{ businessObject: '{type}/{id}' }` as operators search for it, or nothing if the object is not known. */
 export const businessObjectOf = ({
   erpObjectType,

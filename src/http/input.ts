@@ -87,6 +87,8 @@ export const parseJson = (bytes: Uint8Array): unknown => {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes), refuseUnstorable)
   } catch (thrown) {
     if (thrown instanceof AppError) throw thrown
+    // The parser and the check of its values call themselves for each level.
+    if (thrown instanceof RangeError) throw new AppError('invalid_request', 'The body is nested too deeply.', { cause: thrown })
     throw new AppError('invalid_request', 'The body is not valid JSON in UTF-8.', { cause: thrown })
   }
 }

@@ -436,6 +436,9 @@ describe('a remote function call', () => {
       expect(await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: link })).toMatchObject({ status: 200 })
       expect(await documentOf()).toMatchObject({ erpObjectType: 'BKPF', erpObjectId: '100019000000012026', arObject: 'FIIINVOICE' })
     }
+    // Cut to what PUT /documents/.../metadata accepts.
+    await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: { ...link, object_id: 'x'.repeat(300) } })
+    expect(await documentOf()).toMatchObject({ erpObjectId: 'x'.repeat(255) })
     expect(await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: { ...link, arc_doc_id: 'UNKNOWN' } })).toMatchObject({ status: 200 })
   })
 })
