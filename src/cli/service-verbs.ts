@@ -67,7 +67,7 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
       const { runDemo } = await import('../dev/demo/demo.ts')
       const level = variables['RELAY_LOG_LEVEL'] ?? 'warn'
       await runService({ settings: await readOwnConfig(), format: 'pretty', level }, async (parts) => {
-        const demo = await runDemo(variables, { ...parts, say: print, hasSampleData: !options.once })
+        const demo = await runDemo(variables, { ...parts, say: print, isOnce: options.once === true })
         if (!demo.delivered) process.exitCode = 1
         if (options.once) return { ...demo, ended: Promise.resolve() }
         print('\nEverything keeps running. Press Ctrl-C to stop.')

@@ -38,6 +38,9 @@ export interface HttpServer {
   close(): Promise<void>
 }
 
+// Eleven were counted for an answer whose body is compressed, and traces add one.
+const closeListenersMax = 20
+
 /**
  * Starts the HTTP server that all surfaces share.
  * @throws `UserError` if the port is in use or the address cannot be bound
@@ -55,6 +58,8 @@ export const startHttpServer = async (
   let isDraining = false
   app.use((context, next) => {
     context.set(safeHeaders)
+    // Log, limits, traces, the surface and the stream of the body wait for the end of each response. Node takes more than ten for a leak.
+    context.res.setMaxListeners(closeListenersMax)
     // A proxy would send its next request on this connection at the moment at which the server closes it.
     if (isDraining) context.set('connection', 'close')
     return next()

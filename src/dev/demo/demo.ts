@@ -20,12 +20,12 @@ const linkLifetimeMs = 15 * 60_000
 
 /**
  * Starts everything and delivers a PDF from a demo source system to two local destinations, printing each step.
- * @param options `hasSampleData` adds more documents, for the screens of the console
+ * @param options `isOnce`: ends after the first document. Otherwise more are sent, for the screens of the console
  * @returns `delivered`: `true` if both destinations received exactly the bytes that were sent
  */
 export const runDemo = async (
   variables: NodeJS.ProcessEnv,
-  { hasSampleData, ...options }: DevServerOptions & { hasSampleData: boolean },
+  { isOnce, ...options }: DevServerOptions & { isOnce: boolean },
 ): Promise<Running & { delivered: boolean }> => {
   const { say } = options
   const running: Running[] = []
@@ -111,12 +111,12 @@ export const runDemo = async (
         ? `   Both destinations received it byte for byte (SHA-256 ${sha256}).`
         : `   The destinations did NOT both receive the bytes that were sent (SHA-256 ${sha256}).`,
     )
+    if (isOnce) return { delivered, stop }
+
     say('')
-    if (hasSampleData) {
-      running.push(await addSampleData({ api, receiver, archiveId: sftpDestination, requestTimeoutMs }))
-      say('6. Sent 15 more documents. Some fail, some are retried, and some are held by an inactive connection.')
-      say('')
-    }
+    running.push(await addSampleData({ api, receiver, archiveId: sftpDestination, requestTimeoutMs }))
+    say('6. Sent 15 more documents. Some fail, some are retried, and some are held by an inactive connection.')
+    say('')
     const token = createSignInLinks(createKeyRing(server.config.RELAY_SECRET_KEYS)).create(keyId, linkLifetimeMs)
     say('Explore:')
     say(`  Console          ${server.baseUrl}/console/#sign-in=${token}`)
