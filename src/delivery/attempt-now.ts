@@ -85,6 +85,10 @@ export const createAttemptNow = (db: Database, config: DeliveryTermsConfig) => (
       const scope = { documentId, destinationId, inLine: true, after: '', limit: Number.MAX_SAFE_INTEGER }
       const messages = await makeDue(trx, scope, config)
       if (messages.length === 0) {
+        const delivery =
+          destinationId === undefined ||
+          (await trx('deliveries').where({ document_id: documentId, destination_id: destinationId }).first('attempts'))
+        if (!delivery) throw notFound()
         const which = destinationId === undefined ? 'no delivery of this document waits' : 'the delivery does not wait'
         throw new AppError('nothing_to_retry', `There is nothing to attempt: ${which} for an attempt.`)
       }

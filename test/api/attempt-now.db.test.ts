@@ -101,7 +101,7 @@ describe('POST /documents/:id/deliveries/:destination_id/attempt', () => {
     expect(waiting).toEqual([wired.destinationId])
     const again = await acme.call('POST', path)
     expect([again.status, again.json.error.message]).toEqual([409, expect.stringContaining('the delivery does not wait for an attempt')])
-    expect((await acme.call('POST', `/documents/${id}/deliveries/${newId()}/attempt`)).status).toBe(409)
+    expect((await acme.call('POST', `/documents/${id}/deliveries/${newId()}/attempt`)).status).toBe(404)
     expect((await other.call('POST', path)).status).toBe(404)
   })
 })
