@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mediaTypeOf } from '../domain/headers.ts'
 import { redactJson } from './redact-json.ts'
 import { redactXml } from './redact-xml.ts'
-import { redactPairs, type Steps } from './redact.ts'
+import { pauseAfterSteps, redactPairs, type Steps } from './redact.ts'
 
 const sliceMs = 10
 
@@ -29,11 +29,12 @@ export const runInSlices = async <Result>(work: Steps<Result>): Promise<Result> 
 export function* redactBody(data: Buffer, contentType: string | null): Steps<Buffer | undefined> {
   if (isOpaque(data, contentType)) return data
   const mediaType = mediaTypeOf(contentType)
-  if (mediaType.includes('json')) return yield* redactUtf8(data, redactJson)
-  const first = firstCharacter(data)
-  const safe = isJsonOpening(first) ? yield* redactUtf8(data, redactJson) : undefined
+  const wide = utf16Of(data)
+  if (mediaType.includes('json')) return yield* redactJsonBody(data, wide)
+  const first = wide ? firstCharacter(Buffer.from(wide.text.slice(0, wideHeadCharacters))) : firstCharacter(data)
+  const safe = isJsonOpening(first) ? yield* redactJsonBody(data, wide) : undefined
   if (safe) return safe
-  if (mediaType.includes('xml') || first === '<') return yield* redactXmlBody(data)
+  if (mediaType.includes('xml') || first === '<') return yield* redactXmlBody(data, wide)
   if (mediaType === form) return (yield* redactUtf8(data, redactPairs)) ?? data
   return data
 }
@@ -50,11 +51,14 @@ export const isOpaque = (head: Buffer, contentType: string | null): boolean => {
   if (mediaType.includes('json') || mediaType.includes('xml') || mediaType === form) return false
   // The next bytes may complete a byte order mark.
   if (head.length < byteOrderMark.length) return false
+  if (hasUtf16Mark(head)) return false
   const first = firstCharacter(head)
   return first !== '' && first !== '<' && !isJsonOpening(first)
 }
 
 const byteOrderMark = Buffer.from('\uFEFF')
+// More blanks than stand before a text that a program has written.
+const wideHeadCharacters = 1_024
 const blanks = new Set(Buffer.from(' \t\r\n'))
 
 /** Returns the first character of an ASCII text after a byte order mark and blanks. */
@@ -75,18 +79,52 @@ function* redactUtf8(data: Buffer, redact: (text: string) => Steps<string | unde
   return safe === text ? data : Buffer.from(safe)
 }
 
-function* redactXmlBody(data: Buffer): Steps<Buffer> {
-  const mark = data.toString('hex', 0, 2)
-  // UTF-16 begins with a byte order mark. Any other encoding of XML contains ASCII, and is read byte for byte.
-  if ((mark !== 'fffe' && mark !== 'feff') || data.length % 2 === 1) return yield* redactXmlIn('latin1', data)
-  if (mark === 'fffe') return yield* redactXmlIn('utf16le', data)
-  const swapped = Buffer.from(data).swap16()
-  const safe = yield* redactXmlIn('utf16le', swapped)
-  return safe === swapped ? data : safe.swap16()
+/** A text in UTF-16, which begins with a byte order mark, and what encodes it again. */
+interface WideText {
+  text: string
+  encode(text: string): Buffer
 }
 
-function* redactXmlIn(encoding: 'latin1' | 'utf16le', data: Buffer): Steps<Buffer> {
-  const text = data.toString(encoding)
+const hasUtf16Mark = (data: Buffer): boolean => ['fffe', 'feff'].includes(data.toString('hex', 0, 2))
+
+const utf16Of = (data: Buffer): WideText | undefined => {
+  if (!hasUtf16Mark(data) || data.length % 2 === 1) return undefined
+  if (data[0] === 0xff) return { text: data.toString('utf16le'), encode: (text) => Buffer.from(text, 'utf16le') }
+  return { text: Buffer.from(data).swap16().toString('utf16le'), encode: (text) => Buffer.from(text, 'utf16le').swap16() }
+}
+
+/** @returns undefined if the bytes are neither JSON nor JSON line by line */
+function* redactJsonBody(data: Buffer, wide: WideText | undefined): Steps<Buffer | undefined> {
+  if (!wide) return (yield* redactUtf8(data, redactJson)) ?? (yield* redactUtf8(data, redactJsonLines))
+  const safe = (yield* redactJson(wide.text)) ?? (yield* redactJsonLines(wide.text))
+  if (safe === undefined) return undefined
+  return safe === wide.text ? data : wide.encode(safe)
+}
+
+/** Redacts a text of which each line is JSON, as in NDJSON. @returns undefined if one is not, or there is none */
+function* redactJsonLines(text: string): Steps<string | undefined> {
+  const isPauseDue = pauseAfterSteps()
+  const output: string[] = []
+  let hasValue = false
+  for (let start = 0; start < text.length;) {
+    if (isPauseDue()) yield
+    const next = text.indexOf('\n', start) + 1
+    const end = next === 0 ? text.length : next
+    const line = text.slice(start, end)
+    const isBlank = line.trim() === ''
+    const safe: string | undefined = isBlank ? line : yield* redactJson(line)
+    if (safe === undefined) return undefined
+    hasValue ||= !isBlank
+    output.push(safe)
+    start = end
+  }
+  return hasValue ? output.join('') : undefined
+}
+
+function* redactXmlBody(data: Buffer, wide: WideText | undefined): Steps<Buffer> {
+  // Any other encoding of XML contains ASCII, and is read byte for byte.
+  const text = wide?.text ?? data.toString('latin1')
   const safe = yield* redactXml(text)
-  return safe === text ? data : Buffer.from(safe, encoding)
+  if (safe === text) return data
+  return wide ? wide.encode(safe) : Buffer.from(safe, 'latin1')
 }

@@ -163,6 +163,31 @@ describe('a JSON body', () => {
     expect(redactText('\uFEFF\r\n\t {"token":"canary"}', null)).toBe('\uFEFF\r\n\t {"token":"[REDACTED]"}')
   })
 
+  test('can be one line of several, under any type', () => {
+    const text = '{"token":"canary"}\n\n["a"]\r\n{"b":{"password":"canary"}}\n'
+    const safe = '{"token":"[REDACTED]"}\n\n["a"]\r\n{"b":{"password":"[REDACTED]"}}\n'
+    for (const type of [null, 'text/plain', 'application/x-ndjson', json]) expect([type, redactText(text, type)]).toEqual([type, safe])
+    const harmless = Buffer.from('{"a":1}\n{"b":2}')
+    expect(redactBody(harmless, null)).toBe(harmless)
+    expect(redactText('{"token":"canary"}\n{"b":', json)).toBeUndefined()
+  })
+
+  test('is redacted in UTF-16 with a byte order mark, under any type', () => {
+    const wide = (text: string) => Buffer.from(`\uFEFF${text}`, 'utf16le')
+    for (const type of [null, 'text/plain', json]) {
+      for (const [text, safe] of [
+        [' {"ä":1,"token":"canary"}', ' {"ä":1,"token":"[REDACTED]"}'],
+        ['{"token":"canary"}\n{"a":1}', '{"token":"[REDACTED]"}\n{"a":1}'],
+      ] as const) {
+        expect(redactBody(wide(text), type)).toEqual(wide(safe))
+        expect(redactBody(wide(text).swap16(), type)).toEqual(wide(safe).swap16())
+      }
+      const harmless = wide('{"a":1}')
+      expect(redactBody(harmless, type)).toBe(harmless)
+    }
+    expect(redactBody(wide('<a><token>canary</token></a>'), 'text/plain')).toEqual(wide('<a><token>[REDACTED]</token></a>'))
+  })
+
   test('that is invalid is dropped if its type is JSON', () => {
     const broken = [
       '{"password":"canary',
@@ -205,6 +230,8 @@ test.each([
   ['quotes in XML', 'text/xml', `${filled("<a '")}token`],
   ['attributes', 'text/xml', `<a ${filled("pwd='1' ")}>`],
   ['blanks in a tag', 'text/xml', `<a ${filled(' ')}=''>token`],
+  ['lines of JSON', json, filled('{"token":1}\n')],
+  ['blank lines before JSON that does not end', json, `[]\n${filled('\n')}{`],
   ['signatures', 'text/xml', filled('<signature><a>')],
 ])('a hostile megabyte is redacted in a time that is linear in its size: %s', async (_, contentType, text) => {
   // Needs 0.3 s of processor time at most. Quadratic work would need minutes.
