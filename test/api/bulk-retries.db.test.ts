@@ -10,13 +10,13 @@ import { dueStarts } from '../support/starts.ts'
 import { insertDocument, type DocumentRow } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
 
-let launched: (OutboxMessage | Start)[] = []
+const launched: (OutboxMessage | Start)[] = []
 const { database, acme, other } = share(await startScene({ temporal: { launch: (messages) => void launched.push(...messages) } }))
 const wired = await wire(acme, 'A1')
 const secondDestinationId: string = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
 
 beforeEach(async () => {
-  launched = []
+  launched.length = 0
   for (const table of ['outbox', 'deliveries', 'documents', 'bulk_retries', 'audit_logs']) await database.db(table).delete()
 })
 

@@ -10,20 +10,20 @@ import { dueStarts, startsToCome } from '../support/starts.ts'
 import { insertDocument } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
 
-let launched: (OutboxMessage | Start)[] = []
-/** The answer of Temporal to `isDeliveryRunning`. */
-let underWay: (() => Promise<boolean>) | undefined
+const launched: (OutboxMessage | Start)[] = []
+/** What Temporal answers in a test. */
+const temporalAnswers: { isRunning?: () => Promise<boolean> } = {}
 const temporal = {
   launch: (messages: (OutboxMessage | Start)[]) => void launched.push(...messages),
-  isDeliveryRunning: () => underWay?.() ?? Promise.reject(new Error('unexpected question to Temporal')),
+  isDeliveryRunning: () => temporalAnswers.isRunning?.() ?? Promise.reject(new Error('unexpected question to Temporal')),
 }
 const { database, acme, other } = share(await startScene({ temporal }))
 const wired = await wire(acme, 'A1')
 const secondDestinationId: string = (await acme.call('POST', '/destinations', objstore('Second'))).json.data.id
 
 beforeEach(async () => {
-  launched = []
-  underWay = undefined
+  launched.length = 0
+  delete temporalAnswers.isRunning
   await database.db('outbox').delete()
   await database.db('deliveries').delete()
   await database.db('documents').delete()
@@ -237,14 +237,14 @@ describe('retrying a single delivery', () => {
       code: 'nothing_to_retry',
       message: expect.stringContaining('has been delivered'),
     })
-    underWay = () => Promise.resolve(true)
+    temporalAnswers.isRunning = () => Promise.resolve(true)
     expect((await retryOne(await insert('pending'))).json.error).toMatchObject({ message: expect.stringContaining('in progress') })
     expect((await retryOne(await insert('retrying'))).json.error).toMatchObject({ message: expect.stringContaining('in progress') })
     expect(launched).toEqual([])
   })
 
   test('restarts a delivery without a running workflow, unless the dispatcher will start one', async () => {
-    underWay = () => Promise.resolve(false)
+    temporalAnswers.isRunning = () => Promise.resolve(false)
     const id = await insert('retrying')
     expect((await retryOne(id)).status).toBe(200)
     expect(await starts()).toHaveLength(1)
@@ -253,7 +253,7 @@ describe('retrying a single delivery', () => {
   })
 
   test('is 503 if the answer depends on Temporal and Temporal is unavailable', async () => {
-    underWay = () => Promise.reject(new Error('14 UNAVAILABLE'))
+    temporalAnswers.isRunning = () => Promise.reject(new Error('14 UNAVAILABLE'))
     expect((await retryOne(await insert('retrying'))).json.error).toMatchObject({ code: 'unavailable', nothing_changed: true })
   })
 })

@@ -5,7 +5,9 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { makeDirectory } from '../dev/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { disposable } from '../support/disposable.ts'
 import { relayVariables } from '../support/relay-process.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 
 // A start that fails leaves its reason on standard error, and no process. Each row fails at another step, in the order of the steps.
@@ -14,20 +16,14 @@ const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 // The relay limits a failing start to 10 seconds. A process that does not end never does.
 const endTimeoutMs = 90_000
 
-const env = await startTemporalServer()
-const database = await createTestDatabase()
-const dataDir = await makeDirectory()
+const env = share(await startTemporalServer())
+const database = share(await createTestDatabase())
+const dataDir = share(await makeDirectory())
 /** Accepts connections and never answers, as a path does that drops packets. */
-const silent = createServer().listen(0, '127.0.0.1')
+const silent = share(disposable(createServer(), (server) => server.close())).listen(0, '127.0.0.1')
 await once(silent, 'listening')
 const takenPort = String((silent.address() as AddressInfo).port)
 const silentAddress = `127.0.0.1:${takenPort}`
-afterAll(async () => {
-  silent.close()
-  await dataDir.remove()
-  await database.drop()
-  await env.teardown()
-})
 
 interface Start {
   step: string

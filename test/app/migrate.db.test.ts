@@ -1,36 +1,34 @@
 import { newId } from '../../src/base/ids.ts'
-import { openDatabase, type Database } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/database.ts'
 import { migrateAlone, migrationSource, requireSchema } from '../../src/db/migrations.ts'
 import { databaseConfig } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
 const { length: migrations } = await migrationSource.getMigrations([])
 
-const url = () => {
-  const address = new URL(process.env.TEST_DATABASE_URL!)
-  address.pathname = `/${name}`
-  return address.href
+/** Creates a database without any table, as a new installation has it. */
+const createEmptyDatabase = async () => {
+  const name = `test_${newId().toLowerCase()}`
+  const admin = openDatabase(databaseConfig(process.env.TEST_DATABASE_URL!), 'test admin')
+  await admin.raw('create database ??', [name])
+  const url = new URL(process.env.TEST_DATABASE_URL!)
+  url.pathname = `/${name}`
+  const db = openDatabase({ ...databaseConfig(url.href), DATABASE_POOL_MAX_CONNECTIONS: 2 }, 'test')
+  return {
+    db,
+    url: url.href,
+    [Symbol.asyncDispose]: async () => {
+      await db.destroy()
+      await admin.raw('drop database ?? with (force)', [name])
+      await admin.destroy()
+    },
+  }
 }
 
-let name: string
-let admin: Database
-let db: Database
-
-// Without any table, as a new installation has it.
-beforeEach(async () => {
-  name = `test_${newId().toLowerCase()}`
-  admin = openDatabase(databaseConfig(process.env.TEST_DATABASE_URL!), 'test admin')
-  await admin.raw('create database ??', [name])
-  db = openDatabase({ ...databaseConfig(url()), DATABASE_POOL_MAX_CONNECTIONS: 2 }, 'test')
-})
-afterEach(async () => {
-  await db.destroy()
-  await admin.raw('drop database ?? with (force)', [name])
-  await admin.destroy()
-})
-
 test('two migrations of an empty database at the same time both succeed, and one of them applies everything', async () => {
-  const other = openDatabase(databaseConfig(url()), 'other')
+  await using empty = await createEmptyDatabase()
+  const { db, url } = empty
+  const other = openDatabase(databaseConfig(url), 'other')
   const applied = await Promise.all([migrateAlone(db), migrateAlone(other)])
   expect(applied.map(({ length }) => length).toSorted((a, b) => a - b)).toEqual([0, migrations])
   await other.destroy()
@@ -38,15 +36,19 @@ test('two migrations of an empty database at the same time both succeed, and one
 })
 
 test('a migration that was killed does not prevent the next one', async () => {
+  await using empty = await createEmptyDatabase()
+  const { db } = empty
   await migrateAlone(db)
   await db('knex_migrations_lock').update({ is_locked: 1 })
   await expect(migrateAlone(db)).resolves.toEqual([])
 })
 
 test('a migration waits for a locked table, and lets others use the table meanwhile', async () => {
+  await using empty = await createEmptyDatabase()
+  const { db, url } = empty
   const former = async () => (await migrationSource.getMigrations([])).slice(0, -1)
   await db.migrate.latest({ migrationSource: { ...migrationSource, getMigrations: former } })
-  const reader = openDatabase(databaseConfig(url()), 'reader')
+  const reader = openDatabase(databaseConfig(url), 'reader')
   const reading = await reader.transaction()
   // The migration needs another lock to be recorded.
   await reading.raw('lock table knex_migrations in share mode')

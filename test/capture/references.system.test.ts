@@ -1,10 +1,10 @@
 import { createS3Store } from '../../src/content/s3.ts'
 import { testConfig } from '../support/factories.ts'
 import { startS3Server } from '../support/s3-server.ts'
+import { share } from '../support/share.ts'
 import { describeReferences } from './references.ts'
 
-const server = await startS3Server()
-afterAll(() => server.stop())
+const server = share(await startS3Server())
 
 describeReferences('s3', () => (db) => {
   const variables = {

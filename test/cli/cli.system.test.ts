@@ -9,11 +9,11 @@ import { version } from '../../src/base/version.ts'
 import { createKeyRing, credentialsOf } from '../../src/security/seal.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
+const database = share(await createTestDatabase())
 
 interface RunResult {
   status: number

@@ -6,17 +6,14 @@ import { createTemporal } from '../../src/temporal/client.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { dueStarts, noteAllBegun, startsToCome } from '../support/starts.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-const [database, env] = await Promise.all([createTestDatabase(), startTemporalServer()])
-afterAll(async () => {
-  await env.teardown()
-  await database.drop()
-})
+const [database, env] = await Promise.all([createTestDatabase().then(share), startTemporalServer().then(share)])
 
 const relay = async (...args: string[]): Promise<string> => {
   const variables = {

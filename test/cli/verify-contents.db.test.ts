@@ -1,58 +1,62 @@
-import { mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { describeVerified, verifyAllContents } from '../../src/cli/verify-contents.ts'
 import { createStores } from '../../src/content/configured-stores.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { createFolder } from '../support/folder.ts'
 
-let database: TestDatabase
-let directory: string
-
-beforeEach(async () => {
-  database = await createTestDatabase()
-  directory = await mkdtemp(join(tmpdir(), 'relay-verify-'))
-})
-afterEach(async () => {
-  await database.drop()
-  await rm(directory, { recursive: true, force: true })
-})
-
-const configOf = (variables: Record<string, string> = { CONTENT_DIR: directory, CONTENT_DIR_MIN_BYTES: '10' }) =>
-  testConfig({ DATABASE_URL: database.url, ...variables })
-const verify = (isRead = false, config = configOf()) => verifyAllContents(config, { isRead })
-
-/** Stores documents with these contents. Those of 10 bytes and more are files. @returns the ids of the contents, by docId */
-const receive = async (contents: Record<string, string>) => {
+/** Creates a database, and a directory of the contents. */
+const createArchive = async () => {
+  const database = await createTestDatabase()
   const { db } = database
-  const routes = await createRoutes(db, [{ name: 'archive' }])
-  const { files } = await createStores(db, configOf())
-  for (const [docId, text] of Object.entries(contents)) {
-    const { components, ...received } = await receivedDocument(routes, { data: text }, docId)
-    const content = await files!.write(routes.workspaceId, Readable.from([Buffer.from(text)]))
-    await createReceive(db, testConfig())({ ...received, components: components.map((component) => ({ ...component, content })) })
+  const folder = await createFolder()
+  const { path: directory } = folder
+  const configOf = (variables: Record<string, string> = { CONTENT_DIR: directory, CONTENT_DIR_MIN_BYTES: '10' }) =>
+    testConfig({ DATABASE_URL: database.url, ...variables })
+  return {
+    db,
+    configOf,
+    verify: (isRead = false, config = configOf()) => verifyAllContents(config, { isRead }),
+    /** Stores documents with these contents. Those of 10 bytes and more are files. @returns the ids of the contents, by docId */
+    receive: async (contents: Record<string, string>) => {
+      const routes = await createRoutes(db, [{ name: 'archive' }])
+      const { files } = await createStores(db, configOf())
+      for (const [docId, text] of Object.entries(contents)) {
+        const { components, ...received } = await receivedDocument(routes, { data: text }, docId)
+        const content = await files!.write(routes.workspaceId, Readable.from([Buffer.from(text)]))
+        await createReceive(db, testConfig())({ ...received, components: components.map((component) => ({ ...component, content })) })
+      }
+      const rows: { docId: string; contentId: string }[] = await db('documents').select('doc_id as docId', 'content_id as contentId')
+      return Object.fromEntries(rows.map(({ docId, contentId }) => [docId, contentId]))
+    },
+    pathOf: async (contentId: string) =>
+      join(
+        directory,
+        (await readdir(directory, { recursive: true })).find((path) => path.endsWith(contentId))!,
+      ),
+    [Symbol.asyncDispose]: async () => {
+      await database.drop()
+      await folder[Symbol.asyncDispose]()
+    },
   }
-  const rows: { docId: string; contentId: string }[] = await db('documents').select('doc_id as docId', 'content_id as contentId')
-  return Object.fromEntries(rows.map(({ docId, contentId }) => [docId, contentId]))
 }
 
-const pathOf = async (contentId: string) =>
-  join(
-    directory,
-    (await readdir(directory, { recursive: true })).find((path) => path.endsWith(contentId))!,
-  )
-
 test('complete contents are counted, in PostgreSQL and in files, and those without an owner are not', async () => {
+  await using archive = await createArchive()
+  const { db, verify, receive } = archive
   expect(describeVerified(await verify())).toEqual(['0 contents with 0 bytes were checked. All of them are complete.'])
   await receive({ SMALL: 'small', LARGE: 'a larger content', EMPTY: '' })
-  await database.db('contents').insert({ id: newId(), workspace_id: newId(), store: 'files' })
+  await db('contents').insert({ id: newId(), workspace_id: newId(), store: 'files' })
   for (const isRead of [false, true]) expect(await verify(isRead)).toEqual({ contents: 3, bytes: 21, damaged: 0, documents: [] })
 })
 
 test('a document whose bytes are missing, shorter or longer is named', async () => {
+  await using archive = await createArchive()
+  const { db, verify, receive, pathOf } = archive
   const { GONE, SHORT, LONG, CHUNK } = await receive({
     GONE: 'gone: 16 bytes..',
     SHORT: 'short: 16 bytes.',
@@ -63,7 +67,7 @@ test('a document whose bytes are missing, shorter or longer is named', async () 
   await rm(await pathOf(GONE!))
   await truncate(await pathOf(SHORT!), 5)
   await writeFile(await pathOf(LONG!), 'appended', { flag: 'a' })
-  await database.db('content_chunks').where({ content_id: CHUNK }).delete()
+  await db('content_chunks').where({ content_id: CHUNK }).delete()
   const { documents, ...counts } = await verify()
   expect(counts).toEqual({ contents: 5, bytes: 69, damaged: 4 })
   expect(Object.fromEntries(documents.map(({ doc_id: docId, store, problem }) => [docId, `${store}: ${problem}`]))).toEqual({
@@ -78,6 +82,8 @@ test('a document whose bytes are missing, shorter or longer is named', async () 
 })
 
 test('changed bytes of the same number are found if every byte is read', async () => {
+  await using archive = await createArchive()
+  const { verify, receive, pathOf } = archive
   const { CHANGED } = await receive({ CHANGED: 'before: 16 bytes', WHOLE: 'whole: 16 bytes.' })
   await writeFile(await pathOf(CHANGED!), 'after: 16 bytes.')
   expect(await verify(false)).toMatchObject({ damaged: 0 })
@@ -88,8 +94,9 @@ test('changed bytes of the same number are found if every byte is read', async (
 })
 
 test('a segment of a content that was extended is checked', async () => {
+  await using archive = await createArchive()
+  const { db, verify, receive } = archive
   const { DOC } = await receive({ DOC: 'the beginning of it' })
-  const { db } = database
   const segment = newId()
   const { workspace_id: workspaceId } = await db('contents').where({ id: DOC }).first('workspace_id')
   await db('contents').insert({ id: segment, workspace_id: workspaceId, store: 'files', size_bytes: 7, owned_at: new Date() })
@@ -98,6 +105,8 @@ test('a segment of a content that was extended is checked', async () => {
 })
 
 test('without the directory in the configuration, nothing is reported as damaged', async () => {
+  await using archive = await createArchive()
+  const { configOf, verify, receive } = archive
   await receive({ SMALL: 'small', LARGE: 'a larger content' })
   await expect(verify(false, configOf({}))).rejects.toThrow(
     'Some contents are in the files store, which is not configured. Set CONTENT_DIR and CONTENT_S3_BUCKET as for the relay.',

@@ -1,15 +1,13 @@
 import { newId } from '../../src/base/ids.ts'
+import { disposable } from '../support/disposable.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 import { startBrowser, takeScreenshot } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'
 
-const { api, database, stop } = await startScene()
-const browser = await startBrowser()
-afterAll(async () => {
-  await browser.close()
-  await stop()
-})
+const { api, database } = share(await startScene())
+const browser = share(disposable(await startBrowser(), (each) => each.close()))
 const consoleUrl = `${api.baseUrl}/console`
 
 let workspaces = 0

@@ -4,32 +4,26 @@ import { insertDocument } from '../api/insert-document.ts'
 import { startApi } from '../support/api.ts'
 import { createKeys } from '../support/client.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { disposable } from '../support/disposable.ts'
 import { createRoutes } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { startGate } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { loadRules, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
 import { openConsole, testMs } from './scene.ts'
 
-const database = await createTestDatabase()
-const browser = await startBrowser()
-const databaseGate = await startGate(Number(new URL(database.url).port))
+const database = share(await createTestDatabase())
+const browser = share(disposable(await startBrowser(), (each) => each.close()))
+const databaseGate = share(disposable(await startGate(Number(new URL(database.url).port)), (each) => each.close()))
 const gatedUrl = new URL(database.url)
 gatedUrl.port = String(databaseGate.port)
-const gatedDatabase = openDatabase(databaseConfig(gatedUrl.href), 'behind a gate')
-const api = await startApi(gatedDatabase)
-const relayGate = await startGate(Number(new URL(api.baseUrl).port))
+const gatedDatabase = share(disposable(openDatabase(databaseConfig(gatedUrl.href), 'behind a gate'), (each) => each.destroy()))
+const api = share(await startApi(gatedDatabase))
+const relayGate = share(disposable(await startGate(Number(new URL(api.baseUrl).port)), (each) => each.close()))
 const consoleUrl = `http://127.0.0.1:${relayGate.port}/console`
 afterEach(async () => {
   await databaseGate.open()
   await relayGate.open()
-})
-afterAll(async () => {
-  await browser.close()
-  await relayGate.close()
-  await api.stop()
-  await gatedDatabase.destroy()
-  await databaseGate.close()
-  await database.drop()
 })
 
 const createScene = async () => {

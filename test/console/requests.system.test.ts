@@ -1,15 +1,13 @@
 import type { KeyLevel } from '../../src/security/levels.ts'
+import { disposable } from '../support/disposable.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 import { startBrowser } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'
 
-const scene = await startScene()
-const browser = await startBrowser()
-afterAll(async () => {
-  await browser.close()
-  await scene.stop()
-})
+const scene = share(await startScene())
+const browser = share(disposable(await startBrowser(), (each) => each.close()))
 const consoleUrl = `${scene.api.baseUrl}/console`
 
 const createWorkspace = async () => {

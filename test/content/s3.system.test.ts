@@ -4,11 +4,11 @@ import { newId } from '../../src/base/ids.ts'
 import { createS3Store } from '../../src/content/s3.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startS3Server } from '../support/s3-server.ts'
+import { share } from '../support/share.ts'
 import { describeContentStore } from './conformance.ts'
 import { s3ConfigOf } from './s3-config.ts'
 
-const server = await startS3Server()
-afterAll(() => server.stop())
+const server = share(await startS3Server())
 
 describeContentStore('s3', () => ({
   open: (db) => createS3Store(db, s3ConfigOf(server, server.endpoint)),

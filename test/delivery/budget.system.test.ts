@@ -1,4 +1,5 @@
 import { until } from '../support/relay.ts'
+import { share } from '../support/share.ts'
 import { answer503, minute, retrySettings, startScene } from './scene.ts'
 
 // Rules of the specification (1, 3, 8.4). Everything is real except the clock of the Temporal server, which skips hours.
@@ -6,9 +7,8 @@ import { answer503, minute, retrySettings, startScene } from './scene.ts'
 // Added to upper limits of waits, because time passes as usual while an attempt runs, and a busy machine takes long for one.
 const attemptMaxMinutes = 1
 
-const scene = await startScene()
+const scene = share(await startScene())
 beforeEach(scene.reset)
-afterAll(scene.stop)
 
 describe('a document that fans out to several destinations', () => {
   test('is delivered to each independently: a failure at one does not stop delivery to the others', async () => {

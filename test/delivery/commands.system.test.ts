@@ -3,20 +3,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { startHttpTarget } from '../support/http-target.ts'
 import { startRelay, type RelayedDocument } from '../support/relay.ts'
+import { share } from '../support/share.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 // The commands of Temporal for the activity of a delivery that waits for its next attempt. docs/operations.md says what they do.
 
-const env = await startTemporalServer()
-const relay = await startRelay(env)
-const web = await startHttpTarget()
-afterAll(async () => {
-  await web.stop()
-  await relay.stop()
-  await env.teardown()
-})
+const env = share(await startTemporalServer())
+const relay = share(await startRelay(env))
+const web = share(await startHttpTarget())
 beforeEach(() => {
   web.arrivals.length = 0
 })

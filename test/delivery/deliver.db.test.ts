@@ -30,7 +30,7 @@ const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
 
 const database = share(await createTestDatabase())
-const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), ({ close }) => close()))
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), (each) => each.close()))
 const target = share(await startHttpTarget())
 beforeEach(() => {
   target.arrivals.length = 0

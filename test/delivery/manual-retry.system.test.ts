@@ -2,13 +2,13 @@ import { createRetry } from '../../src/delivery/retry.ts'
 import type { DeliveryActivities } from '../../workflows/messages.ts'
 import { testConfig } from '../support/factories.ts'
 import { until, type RelayedDocument } from '../support/relay.ts'
+import { share } from '../support/share.ts'
 import { answer503, hour, retrySettings, startScene } from './scene.ts'
 
 // Rules of the specification (3, 4.5). Everything is real except the clock of the Temporal server, which skips hours.
 
-const scene = await startScene()
+const scene = share(await startScene())
 beforeEach(scene.reset)
-afterAll(scene.stop)
 
 describe('a manual retry', () => {
   test('reaches only the one of three deliveries that failed, through the workflow that waits for it', async () => {

@@ -8,6 +8,7 @@ import { searchAttributes } from '../../workflows/options.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { startRelay, type RelayedDocument } from '../support/relay.ts'
 import { startS3Server } from '../support/s3-server.ts'
+import { share } from '../support/share.ts'
 import { startSshd } from '../support/sshd.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
@@ -19,14 +20,9 @@ const run = promisify(execFile)
 /** Runs the CLI of Temporal. */
 const temporal = (args: string[]) => run(process.env.TEST_TEMPORAL_BIN!, args, { env: { ...process.env, ...temporalVariables(env) } })
 
-const env = await startTemporalServer()
-const relay = await startRelay(env)
-const [web, files, bucket] = await Promise.all([startHttpTarget(), startSshd(), startS3Server()])
-afterAll(async () => {
-  await Promise.all([web.stop(), files.stop(), bucket.stop()])
-  await relay.stop()
-  await env.teardown()
-})
+const env = share(await startTemporalServer())
+const relay = share(await startRelay(env))
+const [web, files, bucket] = await Promise.all([startHttpTarget().then(share), startSshd().then(share), startS3Server().then(share)])
 beforeEach(() => {
   web.arrivals.length = 0
   answerWith(200)

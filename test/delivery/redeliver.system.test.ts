@@ -9,26 +9,22 @@ import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createActivityEnvironment } from '../support/activity-environment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { attemptActivities } from '../support/delivery-activities.ts'
+import { disposable } from '../support/disposable.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
+import { share } from '../support/share.ts'
 import { startSshd } from '../support/sshd.ts'
 import { documentsToCome } from '../support/starts.ts'
 
 // Documents with the same name are delivered to the same path. Whatever the order of attempts, the path holds the newest document at the end.
 
 const config = testConfig({ RELAY_APPEND_QUIET_MS: '0' })
-const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), (each) => each.close()))
 const policy = { maxRetries: 5, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
 
-const database = await createTestDatabase()
-const server = await startSshd()
-const web = await startHttpTarget()
-afterAll(async () => {
-  await web.stop()
-  await server.stop()
-  await outbound.close()
-  await database.drop()
-})
+const database = share(await createTestDatabase())
+const server = share(disposable(await startSshd(), (each) => each.stop()))
+const web = share(await startHttpTarget())
 
 const sftpConfig = () => ({ host: '127.0.0.1', port: server.port, host_key_sha256: server.hostKeyFingerprint })
 

@@ -53,7 +53,7 @@ export const startScene = async () => {
       until(env, 'document workflow is closed', async () => (await document.handle().describe()).status.name === 'FAILED', hour),
     /** Returns the times of the requests that this destination has received, by the clock of the server. */
     attemptTimes: (name: string): number[] => times.filter((time) => time.name === name).map(({ atMs }) => atMs),
-    stop: async () => {
+    [Symbol.asyncDispose]: async () => {
       await target.stop()
       await relay.stop()
       await env.teardown()

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { UserError } from '../../src/base/errors.ts'
@@ -8,18 +8,12 @@ import { lockDataDir } from '../../src/dev/data-dir-lock.ts'
 import { readOrCreateSecretKey, readReady, removeReady, writeReady } from '../../src/dev/data-dir.ts'
 import { identifyProcess, stopOrphanedProcess } from '../../src/dev/orphaned-processes.ts'
 import { stablePort } from '../../src/dev/ports.ts'
+import { share } from '../support/share.ts'
 import { makeDirectory } from './support.ts'
 
-let dataDir: string
-let remove: () => Promise<void>
-
-beforeEach(async () => {
-  const created = await makeDirectory()
-  dataDir = created.path
-  remove = () => created.remove()
-  await mkdir(dataDir, { recursive: true })
-})
-afterEach(() => remove())
+const { path: parent } = share(await makeDirectory())
+await mkdir(parent)
+const makeDataDir = () => mkdtemp(join(parent, 'data dir '))
 
 const endedPid = async (): Promise<number> => {
   const child = spawn('true', { stdio: 'ignore' })
@@ -37,6 +31,7 @@ const ready = (pid: number) => ({
 
 describe('ready.json', () => {
   test('holds the addresses of the running server and is readable only by its user', async () => {
+    const dataDir = await makeDataDir()
     await writeReady(dataDir, ready(process.pid))
     expect(readReady(dataDir)).toEqual(ready(process.pid))
     expect((await stat(join(dataDir, 'ready.json'))).mode & 0o777).toBe(0o600)
@@ -44,6 +39,7 @@ describe('ready.json', () => {
   })
 
   test('is ignored if its server has died or the file is incomplete', async () => {
+    const dataDir = await makeDataDir()
     expect(readReady(dataDir)).toBeUndefined()
     await writeReady(dataDir, ready(await endedPid()))
     expect(readReady(dataDir)).toBeUndefined()
@@ -52,6 +48,7 @@ describe('ready.json', () => {
   })
 
   test('can be removed twice', async () => {
+    const dataDir = await makeDataDir()
     await writeReady(dataDir, ready(process.pid))
     await removeReady(dataDir)
     await removeReady(dataDir)
@@ -61,6 +58,7 @@ describe('ready.json', () => {
 
 describe('the sealing key of a data directory', () => {
   test('is generated once, and readable only by its user', async () => {
+    const dataDir = await makeDataDir()
     const first = readOrCreateSecretKey(dataDir)
     expect(first).toMatch(/^local:[A-Za-z0-9+/]{43}=$/)
     expect(readOrCreateSecretKey(dataDir)).toBe(first)
@@ -70,6 +68,7 @@ describe('the sealing key of a data directory', () => {
 
 describe('the lock on the data directory', () => {
   test('creates the directory, in which only its user can read', async () => {
+    const dataDir = await makeDataDir()
     const created = join(dataDir, 'new')
     const lock = await lockDataDir(created)
     expect((await stat(created)).mode & 0o777).toBe(0o700)
@@ -77,6 +76,7 @@ describe('the lock on the data directory', () => {
   })
 
   test('excludes a second holder until it is released', async () => {
+    const dataDir = await makeDataDir()
     const first = await lockDataDir(dataDir)
     await expect(lockDataDir(dataDir)).rejects.toThrow(UserError)
     await first.release()
@@ -86,6 +86,7 @@ describe('the lock on the data directory', () => {
   })
 
   test('is taken over if its process has died or another process now has its process id', async () => {
+    const dataDir = await makeDataDir()
     const dead = { pid: await endedPid(), command: 'node ', startedAt: '1' }
     const other = { pid: process.pid, command: 'node ', startedAt: '1' }
     for (const content of [JSON.stringify(dead), JSON.stringify(other), 'no JSON']) {
@@ -97,12 +98,14 @@ describe('the lock on the data directory', () => {
   })
 
   test('is acquired by exactly one of 20 concurrent callers, even if a stale lock exists', async () => {
+    const dataDir = await makeDataDir()
     await writeFile(join(dataDir, 'server.lock'), 'stale')
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => lockDataDir(dataDir)))
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   })
 
   test('fails with a UserError if the directory cannot be created', async () => {
+    const dataDir = await makeDataDir()
     await writeFile(join(dataDir, 'file'), '')
     await expect(lockDataDir(join(dataDir, 'file', 'data'))).rejects.toThrow(
       /^Cannot write to .*: .* Set RELAY_DATA_DIR to another directory\.$/,
@@ -112,6 +115,7 @@ describe('the lock on the data directory', () => {
 
 describe('a stored port', () => {
   test('is kept across calls and replaced if it is in use', async () => {
+    const dataDir = await makeDataDir()
     const file = join(dataDir, 'a.port')
     const port = await stablePort(file)
     expect(await stablePort(file)).toBe(port)

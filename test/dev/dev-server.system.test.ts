@@ -9,7 +9,9 @@ import { readReady } from '../../src/dev/data-dir.ts'
 import { createKey, createWorkspace } from '../../src/workspace/administration.ts'
 import { createClient } from '../support/client.ts'
 import { databaseConfig } from '../support/database.ts'
+import { disposable } from '../support/disposable.ts'
 import { startHttpTarget } from '../support/http-target.ts'
+import { share } from '../support/share.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { makeDirectory } from './support.ts'
@@ -20,8 +22,8 @@ const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const startTimeoutMs = 200_000
 const largeText = 'text'.repeat(25_000)
 
-const { path: dataDir, remove } = await makeDirectory()
-const target = await startHttpTarget()
+const { path: dataDir } = share(await makeDirectory())
+const target = share(await startHttpTarget())
 const server = spawn(process.execPath, [main, 'server'], {
   env: {
     ...process.env,
@@ -32,18 +34,15 @@ const server = spawn(process.execPath, [main, 'server'], {
   },
   stdio: ['ignore', 'ignore', 'pipe'],
 })
-let log = ''
-server.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()))
+share(disposable(server, () => server.kill('SIGKILL')))
+const written: string[] = []
+server.stderr.on('data', (chunk: Buffer) => written.push(chunk.toString()))
+const log = () => written.join('')
 const isReady = () => {
-  if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}: ${log}`)
+  if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}: ${log()}`)
   return readReady(dataDir)
 }
 const ready = (await until('the server is ready', isReady, Boolean, startTimeoutMs))!
-afterAll(async () => {
-  server.kill('SIGKILL')
-  await target.stop()
-  await remove()
-})
 
 interface Process {
   pid: number
@@ -110,7 +109,9 @@ test('a worker that is killed is started again, and meanwhile documents are acce
   expect(workers()).toHaveLength(1)
   expect(workers()[0]!.pid).not.toBe(first!.pid)
   await until('the document is delivered', () => target.arrivals.length === 1)
-  const line = log.split('\n').find((text) => text.includes('the worker has ended by itself'))
+  const line = log()
+    .split('\n')
+    .find((text) => text.includes('the worker has ended by itself'))
   expect(JSON.parse(line!)).toMatchObject({ level: 'error', exit_code: null, signal: 'SIGKILL', restart_in_ms: 1_000 })
 })
 
@@ -130,7 +131,9 @@ test('relay contents verify finds the directory of the running server', async ()
 })
 
 test('the log of the worker is part of that of the server', () => {
-  const lines = log.split('\n').filter((line) => line.includes('the worker is ready'))
+  const lines = log()
+    .split('\n')
+    .filter((line) => line.includes('the worker is ready'))
   expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
     expect.objectContaining({ level: 'info', probes_url: ready.worker_url }),
     expect.objectContaining({ level: 'info', probes_url: ready.worker_url }),

@@ -9,39 +9,37 @@ import { configOf, makeDirectory } from './support.ts'
 
 const log = createLog('silent')
 
-let directory: string
-let remove: () => Promise<void>
-let printed: string[]
-
-beforeEach(async () => {
-  const created = await makeDirectory()
-  directory = created.path
-  remove = () => created.remove()
-  printed = []
+/** Creates a machine with no programs installed, an empty cache, and a proxy that refuses every download. */
+const createMachine = async () => {
+  const folder = await makeDirectory()
+  const { path: directory } = folder
   await mkdir(join(directory, 'bin'), { recursive: true })
-})
-afterEach(() => remove())
-
-const say = (line: string) => void printed.push(line)
-
-/** Puts a shell script into the only directory on PATH. */
-const putOnPath = async (name: string, script: string) => {
-  const path = join(directory, 'bin', name)
-  await writeFile(path, `#!/bin/sh\n${script}\n`)
-  await chmod(path, 0o755)
+  const printed: string[] = []
+  return {
+    ...folder,
+    directory,
+    printed,
+    say: (line: string) => void printed.push(line),
+    /** Puts a shell script into the only directory on PATH. */
+    putOnPath: async (name: string, script: string) => {
+      const path = join(directory, 'bin', name)
+      await writeFile(path, `#!/bin/sh\n${script}\n`)
+      await chmod(path, 0o755)
+    },
+    bare: (variables: Record<string, string | undefined> = {}) =>
+      configOf({
+        PATH: join(directory, 'bin'),
+        RELAY_CACHE_DIR: join(directory, 'cache'),
+        RELAY_TEMPORAL_BIN: undefined,
+        HTTPS_PROXY: 'http://127.0.0.1:1',
+        ...variables,
+      }),
+  }
 }
 
-/** A machine with no programs installed, an empty cache, and a proxy that refuses every download. */
-const bare = (variables: Record<string, string | undefined> = {}) =>
-  configOf({
-    PATH: join(directory, 'bin'),
-    RELAY_CACHE_DIR: join(directory, 'cache'),
-    RELAY_TEMPORAL_BIN: undefined,
-    HTTPS_PROXY: 'http://127.0.0.1:1',
-    ...variables,
-  })
-
 test('without the Temporal CLI and without Go, the error says what to install', async () => {
+  await using machine = await createMachine()
+  const { say, bare } = machine
   const finding = findTemporal({ config: bare(), say })
   await expect(finding).rejects.toThrow(UserError)
   await expect(finding).rejects.toThrow(
@@ -50,6 +48,8 @@ test('without the Temporal CLI and without Go, the error says what to install', 
 })
 
 test('with Go, the Temporal CLI is built once and only the program remains in the cache', async () => {
+  await using machine = await createMachine()
+  const { directory, printed, say, putOnPath, bare } = machine
   await putOnPath('go', `echo "$@" >> "${directory}/asked"; [ "$1" != build ] || { echo '#!/bin/sh' > "$3"; /bin/chmod 755 "$3"; }`)
   const built = await findTemporal({ config: bare(), say })
   expect((await readFile(join(directory, 'asked'), 'utf8')).split('\n')).toEqual([
@@ -61,18 +61,22 @@ test('with Go, the Temporal CLI is built once and only the program remains in th
   expect(built).toBe(join(directory, 'cache', 'dev-server', 'temporal'))
   expect(await readdir(join(directory, 'cache', 'dev-server'))).toEqual(['temporal'])
 
-  printed = []
+  printed.length = 0
   expect(await findTemporal({ config: bare(), say })).toBe(built)
   expect(printed).toEqual([])
 })
 
 test('a failed build reports the output of Go', async () => {
+  await using machine = await createMachine()
+  const { directory, say, putOnPath, bare } = machine
   await putOnPath('go', 'echo "no such module" >&2; exit 1')
   await expect(findTemporal({ config: bare(), say })).rejects.toThrow(/could not be built\. Install .* Output of Go: .*no such module/)
   expect(await readdir(join(directory, 'cache', 'dev-server'))).toEqual([])
 })
 
 test('a build that takes too long is killed together with its child processes', async () => {
+  await using machine = await createMachine()
+  const { directory, say, putOnPath, bare } = machine
   await putOnPath('go', `/bin/sleep 60 & echo $! > "${directory}/pid"; wait`)
   await expect(findTemporal({ config: bare(), say, buildTimeoutMs: 2_000 })).rejects.toThrow(/took longer than/)
   const pid = Number(await readFile(join(directory, 'pid'), 'utf8'))
@@ -80,6 +84,8 @@ test('a build that takes too long is killed together with its child processes', 
 })
 
 test('the Temporal CLI in RELAY_TEMPORAL_BIN is preferred to the one on PATH', async () => {
+  await using machine = await createMachine()
+  const { directory, say, putOnPath, bare } = machine
   await putOnPath('temporal', 'exit 0')
   await putOnPath('configured', 'exit 0')
   const onPath = join(directory, 'bin', 'temporal')
@@ -92,6 +98,8 @@ test('the Temporal CLI in RELAY_TEMPORAL_BIN is preferred to the one on PATH', a
 })
 
 test('a PostgreSQL on PATH is used, unless it is too old', async () => {
+  await using machine = await createMachine()
+  const { directory, putOnPath, bare } = machine
   for (const name of ['postgres', 'initdb']) await putOnPath(name, `echo "${name} (PostgreSQL) 16.4"`)
   expect(await findPostgres({ config: bare(), log })).toEqual({
     postgres: join(directory, 'bin', 'postgres'),
@@ -103,6 +111,8 @@ test('a PostgreSQL on PATH is used, unless it is too old', async () => {
 })
 
 test('a PostgreSQL in RELAY_POSTGRES_BIN that is too old is an error', async () => {
+  await using machine = await createMachine()
+  const { directory, putOnPath, bare } = machine
   await putOnPath('postgres', 'echo "postgres (PostgreSQL) 13.9"')
   await expect(findPostgres({ config: bare({ RELAY_POSTGRES_BIN: join(directory, 'bin') }), log })).rejects.toThrow(
     /^The PostgreSQL in RELAY_POSTGRES_BIN \(.*\) cannot be used: .* is version 13, but version 14 or newer is required\.$/,
@@ -110,6 +120,8 @@ test('a PostgreSQL in RELAY_POSTGRES_BIN that is too old is an error', async () 
 })
 
 test('a data directory of a PostgreSQL version that is not installed is an error', async () => {
+  await using machine = await createMachine()
+  const { bare } = machine
   await expect(findPostgres({ config: bare(), log, requiredMajor: 14 })).rejects.toThrow(
     /^The data directory was created by PostgreSQL 14, which was not found\. .*, or set RELAY_DATA_DIR to another directory\.$/,
   )

@@ -13,20 +13,24 @@ import { configOf, makeDirectory } from './support.ts'
 
 const log = createLog('silent')
 
-let dataDir: string
-let remove: () => Promise<void>
-let printed: string[]
-
-beforeEach(async () => {
-  const created = await makeDirectory()
-  dataDir = created.path
-  remove = () => created.remove()
-  printed = []
-})
-afterEach(() => remove())
-
-const start = (variables: Record<string, string> = {}, signal?: AbortSignal): Promise<Stack> =>
-  startStack({ dataDir, config: configOf(variables), log, say: (line) => printed.push(line), fast: true, signal })
+/** Creates a data directory for stacks. */
+const createPlace = async () => {
+  const directory = await makeDirectory()
+  const { path: dataDir } = directory
+  const printed: string[] = []
+  return {
+    ...directory,
+    dataDir,
+    printed,
+    start: (variables: Record<string, string> = {}, signal?: AbortSignal): Promise<Stack> =>
+      startStack({ dataDir, config: configOf(variables), log, say: (line) => printed.push(line), fast: true, signal }),
+    /** Returns the processes that the stack has noted. */
+    pids: async () => {
+      const files = [join(dataDir, 'postgres', 'postmaster.pid'), join(dataDir, 'temporal.pid')]
+      return (await Promise.all(files.map(readPidFile))).filter((pid) => pid !== undefined)
+    },
+  }
+}
 
 const query = async (url: string, sql: string): Promise<unknown[]> => {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 60_000 })
@@ -48,17 +52,14 @@ const registeredAttributes = async (address: string): Promise<string[]> => {
   }
 }
 
-const pids = async () => {
-  const files = [join(dataDir, 'postgres', 'postmaster.pid'), join(dataDir, 'temporal.pid')]
-  return (await Promise.all(files.map(readPidFile))).filter((pid) => pid !== undefined)
-}
-
 const running = async (candidates: number[]) => {
   const found = await Promise.all(candidates.map(identifyProcess))
   return found.filter((identity) => identity !== undefined).length
 }
 
 test('a stack answers, and its data, addresses and password survive a restart', async () => {
+  await using place = await createPlace()
+  const { start, pids } = place
   const first = await start()
   const servers = await pids()
   try {
@@ -88,6 +89,8 @@ test('a stack answers, and its data, addresses and password survive a restart', 
 })
 
 test('a second stack on the same data directory is refused, and the first one keeps running', async () => {
+  await using place = await createPlace()
+  const { start } = place
   const first = await start({ TEMPORAL_ADDRESS: 'temporal.invalid:7233' })
   try {
     await expect(start()).rejects.toThrow(/^Another server \(process \d+\) is using /)
@@ -98,6 +101,8 @@ test('a second stack on the same data directory is refused, and the first one ke
 })
 
 test('a start without the password of the PostgreSQL that it finds fails at once, and says what to do', async () => {
+  await using place = await createPlace()
+  const { dataDir, start } = place
   const variables = { TEMPORAL_ADDRESS: 'temporal.invalid:7233' }
   await (await start(variables)).stop()
   await rm(join(dataDir, 'postgres.admin-password'))
@@ -107,6 +112,8 @@ test('a start without the password of the PostgreSQL that it finds fails at once
 })
 
 test('configured addresses are used unchanged and no server is started', async () => {
+  await using place = await createPlace()
+  const { printed, start } = place
   const stack = await start({ DATABASE_URL: 'postgres://elsewhere/relay', TEMPORAL_ADDRESS: 'elsewhere:7233' })
   await stack.stop()
   expect(stack).toMatchObject({ databaseUrl: 'postgres://elsewhere/relay', temporalAddress: 'elsewhere:7233', temporalUiUrl: null })
@@ -114,6 +121,8 @@ test('configured addresses are used unchanged and no server is started', async (
 })
 
 test('if one server cannot be started, the other is stopped and the data directory is unlocked', async () => {
+  await using place = await createPlace()
+  const { dataDir, start, pids } = place
   await expect(start({ RELAY_TEMPORAL_BIN: join(dataDir, 'missing') })).rejects.toThrow(UserError)
   expect(await running(await pids())).toBe(0)
   const stack = await start({ DATABASE_URL: 'postgres://elsewhere/relay', TEMPORAL_ADDRESS: 'elsewhere:7233' })
@@ -121,6 +130,8 @@ test('if one server cannot be started, the other is stopped and the data directo
 })
 
 test('an aborted start leaves no process running', async () => {
+  await using place = await createPlace()
+  const { start, pids } = place
   const interruption = new AbortController()
   const starting = start({}, interruption.signal)
   setTimeout(() => interruption.abort(new UserError('Interrupted.')), 300)
@@ -129,6 +140,8 @@ test('an aborted start leaves no process running', async () => {
 })
 
 test('after a kill -9, the next start stops the orphaned servers and finds the committed data', async () => {
+  await using place = await createPlace()
+  const { dataDir, printed, start, pids } = place
   const script = fileURLToPath(new URL('./hold-stack.ts', import.meta.url))
   // A PATH without setpriv, as on macOS. The kernel then does not end the child processes.
   const env = { HOME: process.env.HOME, DATA_DIR: dataDir, RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN, SEARCH_PATH: '/nowhere' }
@@ -154,6 +167,8 @@ test('after a kill -9, the next start stops the orphaned servers and finds the c
 })
 
 test('the password is not in the log file, and only the user of the data directory can read both', async () => {
+  await using place = await createPlace()
+  const { dataDir, start } = place
   const stack = await start({ TEMPORAL_ADDRESS: 'elsewhere:7233' })
   await stack.stop()
   const password = new URL(stack.databaseUrl).password

@@ -1,12 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readConfig, type Config } from '../../src/config/config.ts'
+import { createFolder, type Folder } from '../support/folder.ts'
 
 /** Creates the path of a directory with a space in its name, so that a missing quote in a command line fails a test. */
-export const makeDirectory = async (): Promise<{ path: string; remove: () => Promise<void> }> => {
-  const parent = await mkdtemp(join(tmpdir(), 'relay-embedded-'))
-  return { path: join(parent, 'data dir'), remove: () => rm(parent, { recursive: true, force: true }) }
+export const makeDirectory = async (): Promise<Folder> => {
+  const parent = await createFolder()
+  return { ...parent, path: join(parent.path, 'data dir') }
 }
 
 /** Returns the configuration of a process that has only these environment variables, PATH and HOME. */

@@ -23,7 +23,7 @@ const start = (middlewares: Middleware[], variables: Record<string, string> = {}
   return startHttpServer(middlewares, 'RELAY_PORT', config, log, createConnectionLimit(config))
 }
 
-const server = share(disposable(await start([serve]), ({ close }) => close()))
+const server = share(disposable(await start([serve]), (each) => each.close()))
 
 const send = async (head: string, { port } = server): Promise<string> => {
   const socket = connect(port, '127.0.0.1')

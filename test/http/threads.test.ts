@@ -4,7 +4,7 @@ import { disposable } from '../support/disposable.ts'
 import { testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 
-const threads = share(disposable(createThreads(testConfig({ RELAY_THREADS: '2' })), ({ close }) => close()))
+const threads = share(disposable(createThreads(testConfig({ RELAY_THREADS: '2' })), (each) => each.close()))
 
 const window = (sizeBytes: number, pattern: Uint8Array) => ({
   bytes: new Uint8Array(new SharedArrayBuffer(sizeBytes)),

@@ -6,60 +6,60 @@ import { listPartitionEnds } from '../../src/db/partitions.ts'
 import { aggregates, computeAggregates, createAggregateMetrics } from '../../src/observe/aggregates.ts'
 import { createOutboxMetrics } from '../../src/observe/metrics.ts'
 import { foldAll } from '../support/counters.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { noteAllBegun } from '../support/starts.ts'
 
-let database: TestDatabase
-
-beforeEach(async () => {
-  database = await createTestDatabase()
-})
-afterEach(() => database.drop())
-
 const hourMs = 3_600_000
 
-/** Returns the values that a scrape sees, by name and labels. */
-const scrape = async (): Promise<Record<string, number>> => {
-  const registry = new Registry()
-  for (const metric of [...createAggregateMetrics(database.db), ...createOutboxMetrics(database.db, createOutbox(database.db))]) {
-    registry.registerMetric(metric)
-  }
-  const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  return Object.fromEntries(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]))
-}
-
-/** Receives a document for the destinations `a` (webhook), `b` (sftp, behind an inactive connection). */
-const receive = async () => {
+/** Creates a database, and functions that fill it and scrape what is counted there. */
+const createCounted = async () => {
+  const database = await createTestDatabase()
   const { db } = database
-  const routes = await createRoutes(db, [{ name: 'a' }, { name: 'b', connector: 'sftp' }], { inactive: ['b'] })
-  const received = await receivedDocument(routes, { data: 'hello' })
-  const receivedAt = new Date(Date.now() - 2 * hourMs)
-  const { documents } = await createReceive(db, testConfig())({ ...received, receivedAt })
-  return { ...routes, documentId: documents[0]!.documentId, a: routes.destinations['a']!, b: routes.destinations['b']! }
+  return {
+    db,
+    /** Returns the values that a scrape sees, by name and labels. */
+    scrape: async (): Promise<Record<string, number>> => {
+      const registry = new Registry()
+      for (const metric of [...createAggregateMetrics(db), ...createOutboxMetrics(db, createOutbox(db))]) {
+        registry.registerMetric(metric)
+      }
+      const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+      return Object.fromEntries(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]))
+    },
+    /** Receives a document for the destinations `a` (webhook), `b` (sftp, behind an inactive connection). */
+    receive: async () => {
+      const routes = await createRoutes(db, [{ name: 'a' }, { name: 'b', connector: 'sftp' }], { inactive: ['b'] })
+      const received = await receivedDocument(routes, { data: 'hello' })
+      const receivedAt = new Date(Date.now() - 2 * hourMs)
+      const { documents } = await createReceive(db, testConfig())({ ...received, receivedAt })
+      return { ...routes, documentId: documents[0]!.documentId, a: routes.destinations['a']!, b: routes.destinations['b']! }
+    },
+    capture: (workspaceId: string, repoId: string, at: Date) =>
+      db('captured_requests').insert({
+        id: newId(),
+        workspace_id: workspaceId,
+        channel: 'receiver',
+        http_method: 'GET',
+        uri: '/',
+        query_string: '',
+        repo_id: repoId,
+        request_headers: '{}',
+        source_ip: '127.0.0.1',
+        request_at: at,
+        status_code: 200,
+        response_headers: '{}',
+        duration_ms: 1,
+        response_at: at,
+      }),
+    [Symbol.asyncDispose]: database.drop,
+  }
 }
-
-const capture = (workspaceId: string, repoId: string, at: Date) =>
-  database.db('captured_requests').insert({
-    id: newId(),
-    workspace_id: workspaceId,
-    channel: 'receiver',
-    http_method: 'GET',
-    uri: '/',
-    query_string: '',
-    repo_id: repoId,
-    request_headers: '{}',
-    source_ip: '127.0.0.1',
-    request_at: at,
-    status_code: 200,
-    response_headers: '{}',
-    duration_ms: 1,
-    response_at: at,
-  })
 
 test('open deliveries are counted by status, whether the counters are folded or not', async () => {
+  await using counted = await createCounted()
+  const { db, scrape, receive } = counted
   await receive()
-  const { db } = database
   for (const fold of [false, true]) {
     if (fold) await foldAll(db)
     await computeAggregates(db)
@@ -75,8 +75,9 @@ test('open deliveries are counted by status, whether the counters are folded or 
 })
 
 test('the age of the oldest open delivery grows without another computation, and is 0 once nothing is open', async () => {
+  await using counted = await createCounted()
+  const { db, scrape, receive } = counted
   await receive()
-  const { db } = database
   const name = (connector: string) => `relay_oldest_open_delivery_seconds{connector="${connector}"}`
   await computeAggregates(db)
   const before = await scrape()
@@ -94,8 +95,9 @@ test('the age of the oldest open delivery grows without another computation, and
 })
 
 test('slots in use and circuits are counted', async () => {
+  await using counted = await createCounted()
+  const { db, scrape, receive } = counted
   const { a, b } = await receive()
-  const { db } = database
   const inAMinute = db.raw(`now() + interval '1 minute'`)
   await db('destination_slots').insert([
     { destination_id: a, number: 1, holder: newId(), leased_until: inAMinute },
@@ -114,8 +116,9 @@ test('slots in use and circuits are counted', async () => {
 })
 
 test('the last request of a repository stays known after its captured request was removed', async () => {
+  await using counted = await createCounted()
+  const { db, scrape, receive, capture } = counted
   const { workspaceId, workspaceSlug, repoId, repositoryId } = await receive()
-  const { db } = database
   const name = `relay_repository_last_request_timestamp_seconds{workspace="acme/${workspaceSlug}",repo_id="${repoId}"}`
   await computeAggregates(db)
   expect(await scrape()).not.toHaveProperty([name])
@@ -133,8 +136,9 @@ test('the last request of a repository stays known after its captured request wa
 })
 
 test('of the active certificates of a signer, the one that is valid for the longest time counts', async () => {
+  await using counted = await createCounted()
+  const { db, scrape, receive } = counted
   const { workspaceId, workspaceSlug, repositoryId, repoId } = await receive()
-  const { db } = database
   const end = (years: number) => new Date(Date.UTC(2030 + years, 0, 1))
   const insert = (fingerprint: string, validTo: Date, isActive: boolean) =>
     db('certificates').insert({
@@ -165,7 +169,8 @@ test('of the active certificates of a signer, the one that is valid for the long
 })
 
 test('the time that partitions cover, the size of the database and the time of the computation are exported', async () => {
-  const { db } = database
+  await using counted = await createCounted()
+  const { db, scrape } = counted
   expect(await scrape()).toMatchObject({ relay_statistics_computed_timestamp_seconds: 0 })
   const startedAt = Date.now() / 1_000
   await computeAggregates(db)
@@ -182,7 +187,8 @@ test('the time that partitions cover, the size of the database and the time of t
 })
 
 test('the age of the oldest unsent message is exported, but not of one that is not due', async () => {
-  const { db } = database
+  await using counted = await createCounted()
+  const { db, scrape } = counted
   await noteAllBegun(db)
   await db('outbox').insert({ key: 'later', message: '{}', due_at: db.raw(`now() + interval '1 hour'`) })
   expect(await scrape()).toMatchObject({ relay_outbox_oldest_seconds: 0 })
@@ -193,7 +199,8 @@ test('the age of the oldest unsent message is exported, but not of one that is n
 })
 
 test('the age and the number of documents that nobody has begun are exported, and of a release only the number', async () => {
-  const { db } = database
+  await using counted = await createCounted()
+  const { db, scrape, receive } = counted
   await db('outbox').delete()
   await noteAllBegun(db)
   await receive()
@@ -211,15 +218,17 @@ test('the age and the number of documents that nobody has begun are exported, an
 })
 
 test('two computations at the same time store what one stores', async () => {
+  await using counted = await createCounted()
+  const { db, receive } = counted
   await receive()
-  const { db } = database
   await Promise.all([computeAggregates(db), computeAggregates(db), computeAggregates(db)])
   const metrics = new Set(await db('aggregates').pluck('metric'))
   expect(metrics).toEqual(new Set(aggregates.map(({ name }) => name).filter((name) => !/^relay_(repository_last|certificate)/.test(name))))
 })
 
 test('no query reads a whole table that grows with the documents', async () => {
-  const { db } = database
+  await using counted = await createCounted()
+  const { db } = counted
   const growing = /Seq Scan on (documents|deliveries|delivery_attempts\w*|captured_requests\w*|counters|counter_deltas)\b/
   const statements: { sql: string; bindings?: readonly unknown[] }[] = []
   const record = (statement: { sql: string; bindings?: readonly unknown[] }) => statements.push(statement)

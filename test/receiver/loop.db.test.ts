@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 
 const webhook = createWebhook()
 
-const outbound = share(disposable(createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }), ({ close }) => close()))
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }), (each) => each.close()))
 const scene = share(await startScene())
 
 const installationId = async (): Promise<string> => (await scene.db('installation').first('id')).id

@@ -51,13 +51,13 @@ const startDatabaseProxy = async (databaseUrl: string) => {
 const acquireTimeoutMs = 1_000
 
 const database = share(await createTestDatabase())
-const proxy = share(disposable(await startDatabaseProxy(database.url), ({ stop }) => stop()))
+const proxy = share(disposable(await startDatabaseProxy(database.url), (each) => each.stop()))
 const proxiedDb = share(
   disposable(openDatabase({ ...databaseConfig(proxy.url), acquireTimeoutMs }, 'test proxy'), (each) => each.destroy()),
 )
 const receiver = share(await startApi(proxiedDb))
 const { workspaceSlug } = await createRoutes(database.db, [{ name: 'archive' }])
-const source = share(disposable(createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`), ({ close }) => close()))
+const source = share(disposable(createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`), (each) => each.close()))
 
 /** Repeats a request until it is not answered with 503. A pooled connection may not have noticed yet that it is closed. */
 const untilServed = (ask: () => Promise<SourceAnswer>) => until('the request succeeds', ask, ({ status }) => status !== 503)

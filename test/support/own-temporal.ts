@@ -6,11 +6,11 @@ import { createFolder } from './folder.ts'
  * Starts a dev server of Temporal that a test can stop and start again, at the same address and with the same files.
  * @param onStart is called after each start
  */
-export const startOwnTemporal = async (onStart: (server: TemporalDevServer) => Promise<void> = async () => {}) => {
+export const startOwnTemporal = async (onStart: (address: string) => Promise<void> = async () => {}) => {
   const folder = await createFolder()
   const startServer = async () => {
     const server = await startTemporalDevServer({ dataDir: folder.path, config: configOf(), say: () => {} })
-    await onStart(server)
+    await onStart(server.address)
     return server
   }
   let server: TemporalDevServer | undefined = await startServer()

@@ -7,6 +7,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { share } from '../support/share.ts'
 import { historyShards, startService, temporalCluster, temporalVariables, type RunningService } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { temporalServerVersion } from '../support/tools.ts'
@@ -19,14 +20,13 @@ const testMs = 300_000
 
 const processes: RelayProcess[] = []
 
-const [env, database, target] = await Promise.all([startTemporalServer(), createTestDatabase(), startHttpTarget()])
+const [env, database, target] = await Promise.all([
+  startTemporalServer().then(share),
+  createTestDatabase().then(share),
+  startHttpTarget().then(share),
+])
 afterEach(async () => {
   for (const running of processes.splice(0)) await running.kill()
-})
-afterAll(async () => {
-  await target?.stop()
-  await env?.teardown()
-  await database?.drop()
 })
 
 /** Starts an API and a worker that connect to Temporal with these variables. @returns a function that sends documents and waits until they are delivered */

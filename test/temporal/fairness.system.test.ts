@@ -3,14 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { dynamicConfig } from '../../src/dev/temporal-dev-server.ts'
 import type { DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
 
 // Measured: the single document took 1.8 s behind 2,000 others, 1.3 s alone, and 37 s behind 200 others without fairness.
 const waiting = 200
 
-const env = await startTemporalServer(dynamicConfig)
-afterAll(() => env.teardown())
+const env = share(await startTemporalServer(dynamicConfig))
 
 const documentOf = (workspace: string): DocumentInput => ({
   documentId: randomUUID(),

@@ -3,6 +3,7 @@ import { repeatAttempts } from '../../activities/delivery.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { type AttemptInput, type DeliveryActivities, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
 import { documentOptions, searchAttributes } from '../../workflows/options.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
 
@@ -11,8 +12,7 @@ const suggestedAfterEvents = 30
 // The attempts before the last one. Each has eleven events, so they require a new run.
 const earlierAttempts = 8
 
-const env = await startTemporalServer([`limit.historyCount.suggestContinueAsNew=${suggestedAfterEvents}`])
-afterAll(() => env.teardown())
+const env = share(await startTemporalServer([`limit.historyCount.suggestContinueAsNew=${suggestedAfterEvents}`]))
 
 const inputOf = (documentId = randomUUID()): DocumentInput => ({
   documentId,

@@ -2,6 +2,7 @@ import { maintenanceJobs } from '../../src/maintenance/jobs.ts'
 import { createSchedules } from '../../src/temporal/schedules.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { receiveDocument } from '../support/maintenance.ts'
+import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { config, maintenanceActivities } from './maintenance.ts'
 
@@ -9,11 +10,7 @@ import { config, maintenanceActivities } from './maintenance.ts'
 
 const hour = 3_600_000
 
-const [database, env] = await Promise.all([createTestDatabase(), createTimeSkippingTemporal()])
-afterAll(async () => {
-  await env.teardown()
-  await database.drop()
-})
+const [database, env] = await Promise.all([createTestDatabase().then(share), createTimeSkippingTemporal().then(share)])
 
 test('a maintenance job has no schedule on the server that skips time: creating one is an error', async () => {
   await expect(createSchedules(env.client, env.connection, config).ensure(maintenanceJobs(config))).rejects.toThrow('schedule')

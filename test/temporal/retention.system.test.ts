@@ -9,16 +9,13 @@ import { createCheckIncidents } from '../../src/observe/notices/check-incidents.
 import { createLauncher } from '../../src/temporal/launcher.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { captureAt, createRoutes, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 
 const config = testConfig()
 const dayMs = 86_400_000
 
-const [database, env] = await Promise.all([createTestDatabase(), createTimeSkippingTemporal()])
-afterAll(async () => {
-  await env.teardown()
-  await database.drop()
-})
+const [database, env] = await Promise.all([createTestDatabase().then(share), createTimeSkippingTemporal().then(share)])
 
 test('over months, the maintenance jobs remove expired rows and create partitions ahead of time', async () => {
   const { db } = database

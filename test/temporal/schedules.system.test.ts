@@ -1,9 +1,10 @@
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
+import type { Client } from '@temporalio/client'
 import { maintenanceJobs } from '../../src/maintenance/jobs.ts'
 import { listPollers } from '../../src/temporal/pollers.ts'
 import { createSchedules } from '../../src/temporal/schedules.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { receiveDocument } from '../support/maintenance.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
@@ -12,26 +13,20 @@ import { config, maintenanceActivities } from './maintenance.ts'
 const hour = 3_600_000
 const jobs = maintenanceJobs(config).map((job) => (job.name === 'sweep-outbox' ? { ...job, intervalMs: 1_000 } : job))
 
-let env: TestWorkflowEnvironment
+const database = share(await createTestDatabase())
 
-const database = await createTestDatabase()
-afterAll(() => database.drop())
-
-const list = async (query: string) => {
+const list = async (client: Client, query: string) => {
   const ids: string[] = []
-  for await (const { workflowId } of env.client.workflow.list({ query })) ids.push(workflowId)
+  for await (const { workflowId } of client.workflow.list({ query })) ids.push(workflowId)
   return ids
 }
 const isOutboxEmpty = async () => (await database.db('outbox').select('key')).length === 0
 
 describe('the schedules of the maintenance jobs', () => {
   // Each test creates the same schedules, so each needs a new server.
-  beforeEach(async () => {
-    env = await startTemporalServer()
-  })
-  afterEach(() => env.teardown())
 
   test('are created once, follow the configuration, and stay paused if an operator paused them', async () => {
+    await using env = await startTemporalServer()
     const { client, connection } = env
     const schedules = createSchedules(client, connection, config)
     expect(await schedules.findMissing(jobs)).toEqual(jobs.map(({ name }) => `relay-${name}`))
@@ -54,6 +49,7 @@ describe('the schedules of the maintenance jobs', () => {
   })
 
   test('run the jobs on a worker repeatedly, and each run returns a summary', async () => {
+    await using env = await startTemporalServer()
     await receiveDocument(database.db, config)
     await withWorker(env, maintenanceActivities(database.db, env), async (taskQueue) => {
       // relay doctor reports the workers by their polls.
@@ -65,12 +61,12 @@ describe('the schedules of the maintenance jobs', () => {
       await receiveDocument(database.db, config)
       await until('the second message is sent', isOutboxEmpty)
       // A frequent job repeats within one run, so that it does not flood the list of workflows.
-      const running = (await list(`WorkflowType = 'maintenance' and ExecutionStatus = 'Running'`)).filter((id) =>
+      const running = (await list(env.client, `WorkflowType = 'maintenance' and ExecutionStatus = 'Running'`)).filter((id) =>
         id.startsWith('relay-sweep-outbox'),
       )
       expect(running).toHaveLength(1)
       await until('a run of an hourly job is listed with its summary', async () => {
-        const ended = await list(`WorkflowType = 'maintenance' and ExecutionStatus = 'Completed'`)
+        const ended = await list(env.client, `WorkflowType = 'maintenance' and ExecutionStatus = 'Completed'`)
         const partitions = ended.find((id) => id.startsWith('relay-create-partitions'))
         return partitions !== undefined && (await env.client.workflow.getHandle(partitions).result()) === 'all partitions exist'
       })

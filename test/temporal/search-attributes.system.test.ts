@@ -9,15 +9,12 @@ import type { DocumentInput } from '../../workflows/messages.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 
-const database = await createTestDatabase()
-const env = await startTemporalServer([], [])
-afterAll(async () => {
-  await env.teardown()
-  await database.drop()
-})
+const database = share(await createTestDatabase())
+const env = share(await startTemporalServer([], []))
 
 /** Runs `relay migrate` in a child process. @returns its JSON output */
 const migrate = async (): Promise<unknown> => {

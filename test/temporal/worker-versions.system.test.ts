@@ -8,14 +8,14 @@ import { startTemporalWorker } from '../../src/temporal/worker.ts'
 import { type AttemptInput, type DeliveryActivities, type DeliveryInput, retrySignal, wakeSignal } from '../../workflows/messages.ts'
 import { deliveryOptions } from '../../workflows/options.ts'
 import { testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-const env = await startTemporalServer()
-afterAll(() => env.teardown())
+const env = share(await startTemporalServer())
 
 const configOf = (buildId: string, name: string) =>
   testConfig({

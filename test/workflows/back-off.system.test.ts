@@ -4,24 +4,20 @@ import { createTemporal } from '../../src/temporal/client.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { deliveryActivities } from '../support/delivery-activities.ts'
+import { disposable } from '../support/disposable.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
+import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 
 const hour = 3_600_000
 const config = testConfig()
 
-const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), (each) => each.close()))
 
-const database = await createTestDatabase()
-const env = await createTimeSkippingTemporal()
-const target = await startHttpTarget()
-afterAll(async () => {
-  await env.teardown()
-  await target.stop()
-  await outbound.close()
-  await database.drop()
-})
+const database = share(await createTestDatabase())
+const env = share(await createTimeSkippingTemporal())
+const target = share(await startHttpTarget())
 
 describe('a destination that is down for hours', () => {
   test('receives the document at the fourth attempt, with waits according to the settings of the workspace', async () => {

@@ -2,13 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { WorkflowFailedError } from '@temporalio/client'
 import type { BulkRetryActivities, BulkRetryProgress } from '../../workflows/messages.ts'
 import { bulkRetryOptions } from '../../workflows/options.ts'
+import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 
-const env = await createTimeSkippingTemporal()
-afterAll(async () => {
-  await env.teardown()
-})
+const env = share(await createTimeSkippingTemporal())
 
 /** Creates activities that retry `count` pages and record only how often they were called. */
 const createActivities = (count: number) => {

@@ -1,6 +1,7 @@
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { retrySignal } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
@@ -8,8 +9,7 @@ import { documentTo, scriptedActivities } from './scripted-activities.ts'
 
 // A real server: the one that skips time hangs if a workflow whose cancellation was requested continues as new.
 
-const env = await startTemporalServer()
-afterAll(() => env?.teardown())
+const env = share(await startTemporalServer())
 
 test('a delivery is attempted again if its retry is requested while its cancellation is being recorded', async () => {
   const input = documentTo('archive')

@@ -7,6 +7,7 @@ import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { deliveryWorkflowId, documentWorkflowId } from '../../workflows/ids.ts'
 import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
 import { documentTo } from './scripted-activities.ts'
@@ -27,8 +28,7 @@ const actionsOf = (events: Event[]): number =>
   events.filter((event) => actionAttributes.some((name) => event[name])).length +
   events.reduce((sum, { activityTaskStartedEventAttributes: started }) => sum + ((started?.attempt ?? 1) - 1), 0)
 
-const env = await startTemporalServer()
-afterAll(() => env.teardown())
+const env = share(await startTemporalServer())
 
 /** Delivers a document, and returns what it cost. The first destination fails so many times before it accepts the document. */
 const costOf = async (destinations: number, failures: number) => {

@@ -10,6 +10,7 @@ import { checkAgainSignal, type AttemptInput } from '../../workflows/messages.ts
 import { batchOptions } from '../../workflows/options.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, insertNumberedDocuments, testConfig } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
@@ -19,12 +20,8 @@ import { until } from '../support/until.ts'
 const MiB = 1024 * 1024
 const config = testConfig({ TEMPORAL_TASK_QUEUE: 'nobody' })
 
-const database = await createTestDatabase()
-const env = await startTemporalServer()
-afterAll(async () => {
-  await env.teardown()
-  await database.drop()
-})
+const database = share(await createTestDatabase())
+const env = share(await startTemporalServer())
 
 /** Creates an active connection with this many held deliveries. */
 const createHeldDeliveries = async (db: Database, count: number) => {

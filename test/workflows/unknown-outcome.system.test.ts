@@ -3,14 +3,14 @@ import { ApplicationFailure } from '@temporalio/common'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { deliveryChangedSignal } from '../../workflows/messages.ts'
 import { bulkRetryOptions, deliveryOptions, documentOptions, noticeOptions } from '../../workflows/options.ts'
+import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 import { documentTo } from './scripted-activities.ts'
 
 // In a rolling update, a workflow of an old worker can be told something by an activity, or by another workflow, of a new one.
 
-const env: TestWorkflowEnvironment = await createTimeSkippingTemporal()
-afterAll(() => env.teardown())
+const env: TestWorkflowEnvironment = share(await createTimeSkippingTemporal())
 
 const workspace = 'acme/invoices'
 const registered = { registered: true }

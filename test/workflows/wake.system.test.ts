@@ -1,12 +1,12 @@
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { wakeSignal } from '../../workflows/messages.ts'
 import { deliveryOptions } from '../../workflows/options.ts'
+import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
 import { until } from '../support/until.ts'
 import { documentTo, hour, scriptedActivities } from './scripted-activities.ts'
 
-const env = await createTimeSkippingTemporal()
-afterAll(() => env.teardown())
+const env = share(await createTimeSkippingTemporal())
 
 const unregistered = { registered: false }
 

@@ -44,7 +44,7 @@ const start = async (variables: Record<string, string> = {}) => {
 }
 
 const lines: string[] = []
-const relay = share(disposable(await start(), ({ stop }) => stop()))
+const relay = share(disposable(await start(), (each) => each.stop()))
 
 /** Requests a path without the headers that `fetch` adds, and without decoding the answer. */
 const send = (path: string, headers: Record<string, string>) =>

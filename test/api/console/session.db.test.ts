@@ -18,8 +18,8 @@ const overTls = share(
 // Each of the tests that send wrong keys has a process of its own, since a process counts them for a minute.
 const startGuarded = () => startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '2' } })
 const elsewhere = share(await startApi(database.db))
-const guarded = share(disposable(await startGuarded(), ({ stop }) => stop()))
-const guardedLinks = share(disposable(await startGuarded(), ({ stop }) => stop()))
+const guarded = share(disposable(await startGuarded(), (each) => each.stop()))
+const guardedLinks = share(disposable(await startGuarded(), (each) => each.stop()))
 const acme = await api.tenant('acme/prod')
 const other = await api.tenant('other/prod')
 

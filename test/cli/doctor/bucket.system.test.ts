@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { findBucketProblems } from '../../../src/cli/doctor/bucket-check.ts'
 import { testConfig } from '../../support/factories.ts'
 import { startS3Server } from '../../support/s3-server.ts'
+import { share } from '../../support/share.ts'
 
-const server = await startS3Server()
-afterAll(() => server.stop())
+const server = share(await startS3Server())
 
 const examine = (variables: Record<string, string> = {}) =>
   findBucketProblems({

@@ -24,7 +24,7 @@ const database = share(await createTestDatabase())
 const { db } = database
 const target = share(await startHttpTarget())
 const mailServer = share(await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] }))
-const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), ({ close }) => close()))
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), (each) => each.close()))
 const notices = createSendNotice({
   db,
   findConnector: createConnectors().find,

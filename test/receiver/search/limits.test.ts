@@ -11,7 +11,7 @@ import { disposable } from '../../support/disposable.ts'
 import { testConfig } from '../../support/factories.ts'
 import { share } from '../../support/share.ts'
 
-const threads = share(disposable(createThreads(testConfig({ RELAY_THREADS: '1' })), ({ close }) => close()))
+const threads = share(disposable(createThreads(testConfig({ RELAY_THREADS: '1' })), (each) => each.close()))
 
 const windowBytes = 64 * 1024 * 1024
 const content = { id: 'x', sizeBytes: windowBytes }
