@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse, parseAllDocuments, stringify } from 'yaml'
 import { copiesInChart, valuesSchema } from '../docs/helm-chart.ts'
@@ -7,8 +6,10 @@ import { environment, readConfig } from '../src/config/config.ts'
 import { createKeyRing } from '../src/security/seal.ts'
 import { blocksOf, commandsOf } from './docs/commands.ts'
 import { runSteps } from './docs/walk.ts'
+import { createFolder } from './support/folder.ts'
 import { helmOnChart, renderChart, renderManifests } from './support/helm.ts'
 import { checkManifests, writeSchemas } from './support/kubeconform.ts'
+import { share } from './support/share.ts'
 import { kubernetesVersions } from './support/tools.ts'
 
 interface Container {
@@ -88,8 +89,7 @@ const helm = () => {
   return path
 }
 
-const folder = await mkdtemp(join(tmpdir(), 'relay-helm-'))
-afterAll(() => rm(folder, { recursive: true }))
+const { path: folder } = share(await createFolder())
 
 const valuesFile = async (values: object): Promise<string[]> => {
   const file = join(folder, 'values.yaml')

@@ -2,38 +2,33 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { request } from 'undici'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import type { TestDatabase } from './support/database.ts'
+import { disposable } from './support/disposable.ts'
 import { freePort } from './support/free-port.ts'
 import { startHttpTarget } from './support/http-target.ts'
-import { buildImage, context, engine, runInImage, type BuiltImage } from './support/image/image.ts'
-import { relayVariables, routeToWebhook, startRelayProcess } from './support/relay-process.ts'
-import { startTemporalServer } from './support/temporal-server.ts'
+import { buildImage, context, engine, runInImage } from './support/image/image.ts'
+import { createInstallation } from './support/installation.ts'
+import { routeToWebhook } from './support/relay-process.ts'
+import { share } from './support/share.ts'
 import { until } from './support/until.ts'
 
 const MiB = 1024 * 1024
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'))
 
+const image = share(disposable(await buildImage(), (each) => each.remove()))
+const app = join(image.root, 'app')
+const entries = await readdir(app, { recursive: true, withFileTypes: true })
+const files = await Promise.all(
+  entries
+    .filter((entry) => entry.isFile() || entry.isDirectory())
+    .map(async (entry) => {
+      const path = join(entry.parentPath, entry.name)
+      const { mode, size } = await stat(path)
+      return { path: path.slice(app.length + 1), mode, sizeBytes: entry.isFile() ? size : 0 }
+    }),
+)
+
 describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the steps of the Dockerfile without an engine'}`, () => {
-  let image: BuiltImage
-  let app: string
-  let files: { path: string; mode: number; sizeBytes: number }[]
-
-  beforeAll(async () => {
-    image = await buildImage()
-    app = join(image.root, 'app')
-    const entries = await readdir(app, { recursive: true, withFileTypes: true })
-    files = await Promise.all(
-      entries
-        .filter((entry) => entry.isFile() || entry.isDirectory())
-        .map(async (entry) => {
-          const path = join(entry.parentPath, entry.name)
-          const { mode, size } = await stat(path)
-          return { path: path.slice(app.length + 1), mode, sizeBytes: entry.isFile() ? size : 0 }
-        }),
-    )
-  }, 900_000)
-  afterAll(() => image?.remove())
-
   test('has the compiled relay with everything that it reads, and nothing else', async () => {
     expect((await readdir(app)).toSorted()).toEqual(['LICENSE', 'bin', 'dist', 'node_modules', 'package.json', 'sbom.cdx.json'])
     const folders = ['activities', 'clients', 'console', 'migrations', 'src', 'swagger-ui', 'workflows']
@@ -106,14 +101,15 @@ describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the step
   })
 
   test('runs API and worker as its user with a root file system that it cannot write, and tells their health', async () => {
-    const [database, temporal, target] = await Promise.all([createTestDatabase(), startTemporalServer(), startHttpTarget()])
+    await using target = await startHttpTarget()
+    await using installation = await createInstallation()
+    const { database, variables, start } = installation
     const ports = {
       RELAY_PORT: String(await freePort()),
       RELAY_PROBES_PORT: String(await freePort()),
       RELAY_WORKER_PORT: String(await freePort()),
       RELAY_HOST: '127.0.0.1',
     }
-    const variables = relayVariables(database, temporal)
     const command = (verb: string, settings: Record<string, string>) => image.command('relay', [verb], settings)
     // As in containers of their own: the health check finds one process.
     const healthOf = async (verb: 'api' | 'worker', ...args: string[]) => {
@@ -121,42 +117,32 @@ describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the step
       const only = verb === 'api' ? { ...ports, RELAY_WORKER_PORT: closed } : { ...ports, RELAY_PROBES_PORT: closed }
       return runInImage(image, [...image.config.Healthcheck.Test.slice(1), ...args], only)
     }
-    const running = []
-    try {
-      const identity = await runInImage(image, ['node', '-p', 'process.getuid()'])
-      const write = await runInImage(image, ['node', '-e', "fs.writeFileSync('dist/x', '')"])
-      expect(write).toEqual({ status: 1, output: expect.stringMatching(/EROFS|EACCES/) })
-      if (process.getuid?.() === 0 || engine) expect(identity).toEqual({ status: 0, output: `${image.config.User.split(':')[0]}\n` })
-      const temporary = "const path = os.tmpdir() + '/x'; fs.writeFileSync(path, 'x'); fs.rmSync(path)"
-      expect(await runInImage(image, ['node', '-e', temporary])).toEqual({ status: 0, output: '' })
+    const identity = await runInImage(image, ['node', '-p', 'process.getuid()'])
+    const write = await runInImage(image, ['node', '-e', "fs.writeFileSync('dist/x', '')"])
+    expect(write).toEqual({ status: 1, output: expect.stringMatching(/EROFS|EACCES/) })
+    if (process.getuid?.() === 0 || engine) expect(identity).toEqual({ status: 0, output: `${image.config.User.split(':')[0]}\n` })
+    const temporary = "const path = os.tmpdir() + '/x'; fs.writeFileSync(path, 'x'); fs.rmSync(path)"
+    expect(await runInImage(image, ['node', '-e', temporary])).toEqual({ status: 0, output: '' })
 
-      expect(await runInImage(image, ['relay', 'migrate'], variables)).toMatchObject({ status: 0 })
-      expect((await healthOf('api')).status).toBe(1)
-      const api = await startRelayProcess('api', { ...variables, ...ports }, { command })
-      running.push(api)
-      const worker = await startRelayProcess('worker', { ...variables, ...ports }, { command })
-      running.push(worker)
-      expect(await healthOf('api')).toMatchObject({ status: 0, output: expect.stringContaining('alive') })
-      expect(await healthOf('worker')).toMatchObject({ status: 0, output: expect.stringContaining('alive') })
-      const isReady = async () => (await healthOf('worker', '/readyz')).status === 0
-      await until('the worker is ready', isReady)
+    expect(await runInImage(image, ['relay', 'migrate'], variables)).toMatchObject({ status: 0 })
+    expect((await healthOf('api')).status).toBe(1)
+    const api = await start('api', ports, { command })
+    const worker = await start('worker', ports, { command })
+    expect(await healthOf('api')).toMatchObject({ status: 0, output: expect.stringContaining('alive') })
+    expect(await healthOf('worker')).toMatchObject({ status: 0, output: expect.stringContaining('alive') })
+    const isReady = async () => (await healthOf('worker', '/readyz')).status === 0
+    await until('the worker is ready', isReady)
 
-      await deliverDocument(database, api.baseUrl, target.origin)
-      expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
-      for (const path of ['/console/', '/docs', '/openapi.json']) {
-        const { statusCode, body } = await request(`${api.baseUrl}${path}`)
-        await body.dump()
-        expect({ path, statusCode }).toEqual({ path, statusCode: 200 })
-      }
-      expect(await worker.stop()).toBe(0)
-      expect((await healthOf('worker')).status).toBe(1)
-      expect(await api.stop()).toBe(0)
-    } finally {
-      for (const { child } of running) child.kill('SIGKILL')
-      await target.stop()
-      await temporal.teardown()
-      await database.drop()
+    await deliverDocument(database, api.baseUrl, target.origin)
+    expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
+    for (const path of ['/console/', '/docs', '/openapi.json']) {
+      const { statusCode, body } = await request(`${api.baseUrl}${path}`)
+      await body.dump()
+      expect({ path, statusCode }).toEqual({ path, statusCode: 200 })
     }
+    expect(await worker.stop()).toBe(0)
+    expect((await healthOf('worker')).status).toBe(1)
+    expect(await api.stop()).toBe(0)
   }, 300_000)
 })
 

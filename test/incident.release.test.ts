@@ -1,16 +1,16 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createKey } from '../src/workspace/administration.ts'
-import { createTestDatabase } from './support/database.ts'
 import { createRoutes } from './support/factories.ts'
 import { fullOr } from './support/full-run.ts'
 import { startHttpTarget } from './support/http-target.ts'
+import { createInstallation } from './support/installation.ts'
 import { startOtlpCollector } from './support/otlp-collector.ts'
-import { startPrometheus, type Prometheus } from './support/prometheus.ts'
-import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
+import { startPrometheus } from './support/prometheus.ts'
+import { saveTarget, type RelayProcess } from './support/relay-process.ts'
 import { repeatJob } from './support/repeat-job.ts'
+import { share } from './support/share.ts'
 import { startMailServer } from './support/smtp-server.ts'
-import { startTemporalServer } from './support/temporal-server.ts'
 import { until } from './support/until.ts'
 
 // A target is down under load, and returns. Logs, metrics, alerts and traces show it. Operators get one mail and one webhook message at
@@ -24,33 +24,25 @@ const documentsPerSecond = 4
 // Untyped JSON.
 type Json = ReturnType<typeof JSON.parse>
 
-let prometheus: Prometheus | undefined
-const processes: RelayProcess[] = []
-
-const database = await createTestDatabase()
-const env = await startTemporalServer()
+const archive = share(await startHttpTarget())
+const alerts = share(await startHttpTarget())
+const collector = share(await startOtlpCollector())
+const mailServer = share(await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] }))
+const { db, env, start } = share(
+  await createInstallation({
+    DELIVERY_CIRCUIT_FAILURES: '3',
+    // The longest pause is six times as long.
+    DELIVERY_CIRCUIT_PAUSE_MS: '400',
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
+  }),
+)
 for (const job of ['sweep-outbox', 'check-incidents', 'compute-metrics']) await repeatJob(env.client, job, checkIntervalMs)
-const archive = await startHttpTarget()
-const alerts = await startHttpTarget()
-const collector = await startOtlpCollector()
-const mailServer = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
-afterAll(async () => {
-  await prometheus?.stop()
-  for (const running of processes) await running.kill()
-  await mailServer.stop()
-  await collector.stop()
-  await alerts.stop()
-  await archive.stop()
-  await env.teardown()
-  await database.drop()
-})
 
 interface Alerts {
   alerts?: { state: string; labels: Record<string, string> }[]
 }
 
 test('a target is down under load: log, metrics, alerts and trace show it, one notice says so, and one that it has recovered', async () => {
-  const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'mailbox', connector: 'email' }, { name: 'alerts' }], {
     // Documents go to the archive only.
     inactive: ['mailbox', 'alerts'],
@@ -64,22 +56,14 @@ test('a target is down under load: log, metrics, alerts and trace show it, one n
   await save('mailbox', 'email', mailbox)
   await db('connections').where({ workspace_id: workspaceId, is_active: false }).delete()
 
-  const variables = {
-    ...relayVariables(database, env),
-    DELIVERY_CIRCUIT_FAILURES: '3',
-    // The longest pause is six times as long.
-    DELIVERY_CIRCUIT_PAUSE_MS: '400',
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
-  }
-  const api = await startRelayProcess('api', variables)
-  processes.push(api)
-  const worker = await startRelayProcess('worker', variables)
-  processes.push(worker)
+  const api = await start('api')
+  const worker = await start('worker')
   const lines: string[] = []
   createInterface({ input: worker.child.stderr! }).on('line', (line) => lines.push(line))
   // The rules wait for minutes. Here, they wait for as many seconds.
-  prometheus = await startPrometheus({ 'relay-api': new URL(api.baseUrl).host, 'relay-worker': new URL(worker.baseUrl).host }, (rules) =>
-    rules.replaceAll(/^( +for: \d+)m$/gm, '$1s'),
+  await using prometheus = await startPrometheus(
+    { 'relay-api': new URL(api.probesUrl).host, 'relay-worker': new URL(worker.probesUrl).host },
+    (rules) => rules.replaceAll(/^( +for: \d+)m$/gm, '$1s'),
   )
 
   const { key } = await createKey(db, { workspace: `acme/${workspaceSlug}`, level: 'member' })
@@ -129,7 +113,7 @@ test('a target is down under load: log, metrics, alerts and trace show it, one n
     deadlineMs,
   )
   const firing = async () => {
-    const { alerts: found = [] } = await prometheus!.get<Alerts>('alerts')
+    const { alerts: found = [] } = await prometheus.get<Alerts>('alerts')
     return found.filter(({ state }) => state === 'firing').map(({ labels }) => labels['alertname']!)
   }
   const expectedAlerts = ['RelayAttemptsFailing', 'RelayCircuitsOpen']

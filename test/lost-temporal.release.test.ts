@@ -1,30 +1,24 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { cp, readdir, rm } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { startTemporalDevServer, type TemporalDevServer } from '../src/dev/temporal-dev-server.ts'
 import { createKey } from '../src/workspace/administration.ts'
-import { configOf } from './dev/support.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { createTestDatabase } from './support/database.ts'
 import { createRoutes } from './support/factories.ts'
-import { startHttpTarget, type Arrival, type HttpTarget } from './support/http-target.ts'
-import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
+import { createFolder } from './support/folder.ts'
+import { startHttpTarget, type Arrival } from './support/http-target.ts'
+import { startOwnTemporal } from './support/own-temporal.ts'
+import { createRelayProcesses, relayVariables, saveTarget } from './support/relay-process.ts'
+import { share } from './support/share.ts'
 import { until } from './support/until.ts'
 
 const run = promisify(execFile)
 const namespaceMissingMs = 5_000
+const namespace = 'relay'
 
 // Real processes run through the loss of Temporal's state. Nothing is restarted but Temporal.
-
-let database: TestDatabase
-let target: HttpTarget
-let directory: string
-let temporal: TemporalDevServer | undefined
-let api: RelayProcess
-let worker: RelayProcess
 
 /** How the target answers each docId, by the end of its URL. */
 const answers = new Map<string, number | 'hang'>()
@@ -34,45 +28,22 @@ const accepted: string[] = []
 
 const docIdOf = ({ body }: Arrival) => body.toString()
 
-beforeAll(async () => {
-  database = await createTestDatabase()
-  target = await startHttpTarget()
-  target.answerWith((arrival, response) => {
-    const docId = docIdOf(arrival)
-    const answer = answers.get(docId) ?? 200
-    if (answer === 'hang') {
-      hanging.set(docId, [...(hanging.get(docId) ?? []), response])
-      return
-    }
-    if (answer === 200) accepted.push(docId)
-    response.writeHead(answer).end()
-  })
-  directory = await mkdtemp(join(tmpdir(), 'relay-lost-'))
-  temporal = await startTemporal()
-  const variables = {
-    ...relayVariables(database, temporal),
-    TEMPORAL_NAMESPACE: namespace,
-    RECONCILE_INTERVAL_MS: '2000',
-    DELIVERY_HEARTBEAT_TIMEOUT_MS: '6000',
+const database = share(await createTestDatabase())
+const target = share(await startHttpTarget())
+target.answerWith((arrival, response) => {
+  const docId = docIdOf(arrival)
+  const answer = answers.get(docId) ?? 200
+  if (answer === 'hang') {
+    hanging.set(docId, [...(hanging.get(docId) ?? []), response])
+    return
   }
-  ;[api, worker] = await Promise.all([startRelayProcess('api', variables), startRelayProcess('worker', variables)])
-})
-afterAll(async () => {
-  await Promise.all([api?.kill(), worker?.kill()])
-  await temporal?.stop()
-  await target?.stop()
-  await database?.drop()
-  await rm(directory, { recursive: true, force: true })
+  if (answer === 200) accepted.push(docId)
+  response.writeHead(answer).end()
 })
 
-const dataDir = () => join(directory, 'temporal')
-const backupDir = () => join(directory, 'backup')
-const namespace = 'relay'
-
-/** Starts Temporal, always on the same port. A namespace that is missing is created only after the workers have missed it. */
-const startTemporal = async (): Promise<TemporalDevServer> => {
-  const server = await startTemporalDevServer({ dataDir: dataDir(), config: configOf(), say: () => {} })
-  const operator = (...args: string[]) => run(process.env.TEST_TEMPORAL_BIN!, ['operator', ...args, '--address', server.address])
+/** Creates the namespace if it is missing, but only after the workers have missed it. */
+const ensureNamespace = async (address: string) => {
+  const operator = (...args: string[]) => run(process.env.TEST_TEMPORAL_BIN!, ['operator', ...args, '--address', address])
   const exists = await operator('namespace', 'describe', namespace).then(
     () => true,
     () => false,
@@ -81,25 +52,36 @@ const startTemporal = async (): Promise<TemporalDevServer> => {
     await delay(namespaceMissingMs)
     await operator('namespace', 'create', namespace)
   }
-  return server
 }
 
+const temporal = share(await startOwnTemporal(ensureNamespace))
+const processes = share(
+  createRelayProcesses({
+    ...relayVariables(database, temporal),
+    TEMPORAL_NAMESPACE: namespace,
+    RECONCILE_INTERVAL_MS: '2000',
+    DELIVERY_HEARTBEAT_TIMEOUT_MS: '6000',
+  }),
+)
+const [api, worker] = await Promise.all([processes.start('api'), processes.start('worker')])
+const { path: backupDir } = share(await createFolder())
+
 const removeState = async () => {
-  for (const file of await readdir(dataDir())) if (file.startsWith('temporal.sqlite')) await rm(join(dataDir(), file))
+  for (const file of await readdir(temporal.dataDir)) if (file.startsWith('temporal.sqlite')) await rm(join(temporal.dataDir, file))
 }
 
 /** Stops Temporal, changes its files, and starts it again. */
 const restartTemporal = async (change: () => Promise<unknown>) => {
-  await temporal!.stop()
+  await temporal.stop()
   await change()
-  temporal = await startTemporal()
+  await temporal.start()
 }
 
-const backUpTemporal = () => restartTemporal(() => cp(dataDir(), backupDir(), { recursive: true }))
+const backUpTemporal = () => restartTemporal(() => cp(temporal.dataDir, backupDir, { recursive: true }))
 const restoreTemporal = () =>
   restartTemporal(async () => {
     await removeState()
-    await cp(backupDir(), dataDir(), { recursive: true })
+    await cp(backupDir, temporal.dataDir, { recursive: true })
   })
 
 interface Resource {
@@ -168,7 +150,7 @@ const expectDeliveredOnce = async (docIds: string[]) => {
 /** Returns the number of open workflows whose id names the document. */
 const openWorkflows = async (docId: string): Promise<number> => {
   const query = ['--query', "ExecutionStatus = 'Running'", '--limit', '1000', '--namespace', namespace, '--output', 'json']
-  const { stdout } = await run(process.env.TEST_TEMPORAL_BIN!, ['workflow', 'list', ...query, '--address', temporal!.address])
+  const { stdout } = await run(process.env.TEST_TEMPORAL_BIN!, ['workflow', 'list', ...query, '--address', temporal.address])
   const listed = JSON.parse(stdout) as { execution: { workflowId: string } }[]
   return listed.filter(({ execution }) => execution.workflowId.includes(docId)).length
 }
@@ -193,12 +175,12 @@ test('if Temporal comes back empty, every open delivery is delivered once, witho
   await active.call('POST', `/documents/${await active.idOf('E-FAILED')}/retry`)
   await untilOutboxEmpty()
 
-  await temporal!.stop()
+  await temporal.stop()
   // Acknowledged while Temporal is away: the messages wait in the outbox.
   await active.create('E-UNSENT', 200)
   await paused.call('PATCH', `/connections/${paused.connections['web']}`, { is_active: true })
   await removeState()
-  temporal = await startTemporal()
+  await temporal.start()
 
   const { id: bulkRetryId } = (await active.call('POST', '/documents/retry', {}))!.data
   await expectDeliveredOnce(['E-DELIVERED', 'E-BACKOFF', 'E-ATTEMPT', 'E-FAILED', 'E-BULK', 'E-HELD', 'E-UNSENT'])

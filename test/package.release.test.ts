@@ -1,30 +1,27 @@
 import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { request } from 'undici'
 import { readReady } from '../src/dev/data-dir.ts'
 import { createClient } from './support/client.ts'
-import { createTestDatabase } from './support/database.ts'
+import { createFolder } from './support/folder.ts'
 import { startHttpTarget } from './support/http-target.ts'
+import { createInstallation } from './support/installation.ts'
 import { installPacked, pack } from './support/pack.ts'
-import { relayVariables, startRelayProcess } from './support/relay-process.ts'
-import { startTemporalServer } from './support/temporal-server.ts'
+import { share } from './support/share.ts'
 import { until } from './support/until.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../', import.meta.url))
 
-/** The installed command. */
-
-const folder = await mkdtemp(join(tmpdir(), 'relay-package-'))
+const { path: folder } = share(await createFolder())
 const packed = await pack(root, folder)
+/** The installed command. */
 const main = await installPacked(packed.file, folder)
-afterAll(() => rm(folder, { recursive: true, force: true }))
 
 test('the packed relay has what it needs and nothing else, and delivers a document from an empty folder', async () => {
   const { paths } = packed
@@ -48,8 +45,9 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
   ).toEqual([])
   expect(paths.filter((path) => /\.test\.|(?<!\.d)\.ts$/.test(path))).toEqual([])
 
-  const [database, env] = await Promise.all([createTestDatabase(), startTemporalServer()])
-  const variables = relayVariables(database, env)
+  await using target = await startHttpTarget()
+  await using installation = await createInstallation()
+  const { variables, start } = installation
   const relay = async (...args: string[]) =>
     (await run(process.execPath, [main, ...args], { env: { ...process.env, ...variables } })).stdout
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -60,30 +58,22 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
   await relay('workspace', 'create', 'acme/invoices')
   const key = (await relay('key', 'create', 'acme/invoices', '--level', 'admin')).trim()
 
-  const target = await startHttpTarget()
-  const api = await startRelayProcess('api', variables, { main })
-  const worker = await startRelayProcess('worker', variables, { main })
-  try {
-    const client = createClient({ baseUrl: api.baseUrl, name: 'acme/invoices', key })
-    const { repoId } = await client.wire([`${target.origin}/documents`])
-    await client.sendDocument(repoId, 'delivered')
+  const api = await start('api', {}, { main })
+  const worker = await start('worker', {}, { main })
+  const client = createClient({ baseUrl: api.baseUrl, name: 'acme/invoices', key })
+  const { repoId } = await client.wire([`${target.origin}/documents`])
+  await client.sendDocument(repoId, 'delivered')
 
-    for (const path of ['/console/', '/docs']) {
-      const page = await request(`${api.baseUrl}${path}`)
-      expect(page.statusCode).toBe(200)
-      const [, script] = /src="([^"]+)"/.exec(await page.body.text())!
-      const asset = await request(new URL(script!, `${api.baseUrl}${path}`))
-      await asset.body.dump()
-      expect({ script, status: asset.statusCode }).toEqual({ script, status: 200 })
-    }
-    expect(await worker.stop()).toBe(0)
-    expect(await api.stop()).toBe(0)
-  } finally {
-    await target.stop()
-    for (const { child } of [api, worker]) child.kill('SIGKILL')
-    await env.teardown()
-    await database.drop()
+  for (const path of ['/console/', '/docs']) {
+    const page = await request(`${api.baseUrl}${path}`)
+    expect(page.statusCode).toBe(200)
+    const [, script] = /src="([^"]+)"/.exec(await page.body.text())!
+    const asset = await request(new URL(script!, `${api.baseUrl}${path}`))
+    await asset.body.dump()
+    expect({ script, status: asset.statusCode }).toEqual({ script, status: 200 })
   }
+  expect(await worker.stop()).toBe(0)
+  expect(await api.stop()).toBe(0)
 }, 600_000)
 
 test('npx document-relay server starts the installed relay with PostgreSQL and Temporal, and stops on SIGTERM', async () => {

@@ -2,12 +2,12 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command, ListPartsCommand } from '@aws-sdk/client-s3'
 import { documentWorkflowId } from '../workflows/ids.ts'
-import { createTestDatabase } from './support/database.ts'
 import { documentKeyOf } from './support/factories.ts'
-import { relayVariables, routeTo, saveTarget, startRelayProcess, type RelayProcess } from './support/relay-process.ts'
+import { createInstallation } from './support/installation.ts'
+import { routeTo, saveTarget } from './support/relay-process.ts'
 import { startS3Server } from './support/s3-server.ts'
-import { startTcpProxy, type TcpProxy } from './support/tcp-proxy.ts'
-import { startTemporalServer } from './support/temporal-server.ts'
+import { share } from './support/share.ts'
+import { startTcpProxy } from './support/tcp-proxy.ts'
 import { until } from './support/until.ts'
 
 // A worker is killed or stopped during a large upload. The next worker continues with the parts that are already stored.
@@ -15,31 +15,12 @@ import { until } from './support/until.ts'
 const MiB = 1024 * 1024
 const sizeBytes = 64 * MiB
 
-const processes: RelayProcess[] = []
-const proxies: TcpProxy[] = []
+const store = share(await startS3Server())
+const { database, env, start, killAll } = share(await createInstallation({ RELAY_SHUTDOWN_GRACE_MS: '500' }))
 
-const database = await createTestDatabase()
-const env = await startTemporalServer()
-const store = await startS3Server()
-afterAll(async () => {
-  await store.stop()
-  await env.teardown()
-  await database.drop()
-})
-afterEach(async () => {
-  for (const running of processes.splice(0)) await running.kill().catch(() => undefined)
-  for (const proxy of proxies.splice(0)) await proxy.stop()
-})
-
-const start = async (verb: 'api' | 'worker', heartbeatTimeoutMs = 20_000) => {
-  const running = await startRelayProcess(verb, {
-    ...relayVariables(database, env),
-    DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs),
-    RELAY_SHUTDOWN_GRACE_MS: '500',
-  })
-  processes.push(running)
-  return running
-}
+const usualHeartbeatTimeoutMs = 20_000
+const startWith = (verb: 'api' | 'worker', heartbeatTimeoutMs: number) =>
+  start(verb, { DELIVERY_HEARTBEAT_TIMEOUT_MS: String(heartbeatTimeoutMs) })
 
 // The default is 10 seconds.
 const settings = { retry_initial_interval_seconds: 1 }
@@ -61,14 +42,13 @@ const partNumbers = async () => {
 const countParts = async () => (await partNumbers()).length
 
 /** Starts the upload of 64 MiB through a network that stalls after 44 MiB, waits until the upload stalls, and repairs the network. */
-const stallUpload = async (heartbeatTimeoutMs?: number) => {
+const stallUpload = async (heartbeatTimeoutMs = usualHeartbeatTimeoutMs) => {
   const proxy = await startTcpProxy(store.port, { kind: 'stall', afterBytes: 44 * MiB })
-  proxies.push(proxy)
   const credentials = { access_key_id: store.accessKeyId, secret_access_key: store.secretAccessKey }
   const { workspaceId, workspaceSlug, destinationId } = await routeTo(database, 'objstore', configAt(proxy.port), credentials, settings)
   // The API pins the timeout when it receives the document.
-  const api = await start('api', heartbeatTimeoutMs)
-  const worker = await start('worker', heartbeatTimeoutMs)
+  const api = await startWith('api', heartbeatTimeoutMs)
+  const worker = await startWith('worker', heartbeatTimeoutMs)
   const body = randomBytes(sizeBytes)
   const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=LARGE&compId=data`, {
     method: 'PUT',
@@ -91,7 +71,17 @@ const stallUpload = async (heartbeatTimeoutMs?: number) => {
   const keptParts = numbers.filter((number, index) => number === index + 1).length
   expect(keptParts).toBeGreaterThan(0)
   await saveTarget(database.db, { workspaceId, id: destinationId }, 'objstore', configAt(store.port), credentials)
-  return { workspaceId, worker, body, storedParts, keptParts }
+  return {
+    workspaceId,
+    worker,
+    body,
+    storedParts,
+    keptParts,
+    [Symbol.asyncDispose]: async () => {
+      await killAll()
+      await proxy.stop()
+    },
+  }
 }
 
 /** Waits for the delivery and checks the object and the uploads of the store. @returns the recorded attempts */
@@ -117,19 +107,21 @@ const untilDelivered = async (workspaceId: string, body: Buffer) => {
 describe('an upload of 64 MiB', () => {
   test('continues after its worker is killed, and the interrupted attempt is recorded', async () => {
     // The loss of the worker is noticed after the timeout.
-    const { workspaceId, worker, body, keptParts } = await stallUpload(5_000)
+    await using upload = await stallUpload(5_000)
+    const { workspaceId, worker, body, keptParts } = upload
     await worker.kill()
-    await start('worker')
+    await startWith('worker', usualHeartbeatTimeoutMs)
     const attempts = await untilDelivered(workspaceId, body)
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['interrupted', 'delivered'])
     expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - keptParts * 8 * MiB)
   }, 300_000)
 
   test('continues after its worker is stopped, and the interrupted attempt is recorded', async () => {
-    const { workspaceId, worker, body, storedParts, keptParts } = await stallUpload()
+    await using upload = await stallUpload()
+    const { workspaceId, worker, body, storedParts, keptParts } = upload
     expect(await worker.stop()).toBe(0)
     expect(await countParts()).toBe(storedParts)
-    await start('worker')
+    await startWith('worker', usualHeartbeatTimeoutMs)
     const attempts = await untilDelivered(workspaceId, body)
     expect(attempts.map(({ outcome }) => outcome)).toEqual(['interrupted', 'delivered'])
     expect(Number(attempts[1]!.bytes_sent)).toBe(sizeBytes - keptParts * 8 * MiB)

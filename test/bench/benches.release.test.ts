@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readdir, readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { commandsOf } from '../docs/commands.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createFolder } from '../support/folder.ts'
 import { fullOr } from '../support/full-run.ts'
+import { share } from '../support/share.ts'
 import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 
@@ -15,16 +14,7 @@ import { startTemporalServer } from '../support/temporal-server.ts'
 
 const testTimeoutMs = 300_000
 
-let database: TestDatabase
-let temporal: TestWorkflowEnvironment
-
-beforeAll(async () => {
-  ;[database, temporal] = await Promise.all([createTestDatabase(), startTemporalServer()])
-}, testTimeoutMs)
-afterAll(async () => {
-  await temporal?.teardown()
-  await database?.drop()
-})
+const [database, temporal] = await Promise.all([createTestDatabase().then(share), startTemporalServer().then(share)])
 
 const runQuick = async (name: string, options: string[] = []): Promise<{ case: string }[]> => {
   const module = fileURLToPath(new URL(`../../bench/${name}.ts`, import.meta.url))
@@ -58,20 +48,16 @@ test(
   async () => {
     const page = { path: 'docs/performance.md', text: await readFile(new URL('../../docs/performance.md', import.meta.url), 'utf8') }
     const [, name, ...options] = commandsOf(page).find(({ words }) => words.includes('--node-option=--cpu-prof'))!.words
-    const folder = await mkdtemp(join(tmpdir(), 'relay-profile-'))
-    try {
-      // The command of the page reads only, for a short profile.
-      expect(options.splice(0, 2)).toEqual(['--only', 'get'])
-      const rows = await runQuick(
-        name!,
-        options.map((option) => option.replace('/tmp/profiles', folder)),
-      )
-      expect(rows.map((row) => row.case)).toEqual(['get of 200 KiB, 16 clients', 'info, 16 clients', 'mix, 4 clients'])
-      expect(rows[2]).toMatchObject({ errors: 0, requests_per_second: positive, api_peak_mib: expect.any(Number) })
-      expect(await readdir(folder)).toContainEqual(expect.stringMatching(/\.cpuprofile$/))
-    } finally {
-      await rm(folder, { recursive: true })
-    }
+    await using folder = await createFolder()
+    // The command of the page reads only, for a short profile.
+    expect(options.splice(0, 2)).toEqual(['--only', 'get'])
+    const rows = await runQuick(
+      name!,
+      options.map((option) => option.replace('/tmp/profiles', folder.path)),
+    )
+    expect(rows.map((row) => row.case)).toEqual(['get of 200 KiB, 16 clients', 'info, 16 clients', 'mix, 4 clients'])
+    expect(rows[2]).toMatchObject({ errors: 0, requests_per_second: positive, api_peak_mib: expect.any(Number) })
+    expect(await readdir(folder.path)).toContainEqual(expect.stringMatching(/\.cpuprofile$/))
   },
   testTimeoutMs,
 )

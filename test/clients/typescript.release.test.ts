@@ -7,13 +7,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { pack } from '../support/pack.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const client = join(root, 'clients/typescript/')
 
-const { api, stop } = await startScene()
-afterAll(stop)
+const { api } = share(await startScene())
 
 describe('the installed client', () => {
   let folder: string

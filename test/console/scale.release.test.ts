@@ -5,8 +5,10 @@ import { startApi } from '../support/api.ts'
 import { createKeys } from '../support/client.ts'
 import { findWrongCounters } from '../support/counters.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { disposable } from '../support/disposable.ts'
 import { createRoutes } from '../support/factories.ts'
 import { fullOr } from '../support/full-run.ts'
+import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 import { openPage, startBrowser } from './browser.ts'
 import { insertManyDocuments, invoiceOf, openAmong } from './many-documents.ts'
@@ -22,17 +24,15 @@ const busyMaxMs = 5_000
 const loads = fullOr(5, 2)
 const calls = fullOr(20, 5)
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 // A vacuum of a large table takes longer than the limit of the other tests.
-const patient = openDatabase({ ...databaseConfig(database.url), DATABASE_STATEMENT_TIMEOUT_MS: 900_000 }, 'test documents')
-const browser = await startBrowser()
-const api = await startApi(database.db)
-afterAll(async () => {
-  await browser.close()
-  await api.stop()
-  await patient.destroy()
-  await database.drop()
-})
+const patient = share(
+  disposable(openDatabase({ ...databaseConfig(database.url), DATABASE_STATEMENT_TIMEOUT_MS: 900_000 }, 'test documents'), (each) =>
+    each.destroy(),
+  ),
+)
+const browser = share(disposable(await startBrowser(), (each) => each.close()))
+const api = share(await startApi(database.db))
 
 const names = ['Archive', 'Approval workflow', 'Mail room', 'Tax audit']
 const routes = await createRoutes(

@@ -1,7 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { newId } from '../../src/base/ids.ts'
 import { createFilesStore } from '../../src/content/files.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -9,20 +6,17 @@ import { createS3Store } from '../../src/content/s3.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { createFolder } from '../support/folder.ts'
 import { startS3Server } from '../support/s3-server.ts'
+import { share } from '../support/share.ts'
 import { s3ConfigOf } from './s3-config.ts'
 
 const MiB = 1024 * 1024
 const sizeBytes = 192 * MiB
 
-const folder = await mkdtemp(join(tmpdir(), 'contents-'))
-const server = await startS3Server()
-const database = await createTestDatabase()
-afterAll(async () => {
-  await database.drop()
-  await server.stop()
-  await rm(folder, { recursive: true, force: true })
-})
+const { path: folder } = share(await createFolder())
+const server = share(await startS3Server())
+const database = share(await createTestDatabase())
 
 test.each<[string, (db: Database) => ContentStore]>([
   ['postgres', (db) => createPostgresStore(db)],

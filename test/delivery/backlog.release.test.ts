@@ -9,6 +9,7 @@ import { createCallLines, createWakeNext } from '../../src/delivery/wake.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
+import { share } from '../support/share.ts'
 
 // A simulation with the statements of the product: Temporal and the target are left out, and the time between two trials is not waited for.
 
@@ -18,9 +19,8 @@ const eventsPerRun = 12
 const slots = 5
 
 const config = testConfig()
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 const { db } = database
-afterAll(() => database.drop())
 
 /** Creates a destination whose circuit is open, and deliveries that wait for it. Their ids are in the order of their documents. */
 const createBacklog = async () => {

@@ -1,16 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrations.ts'
 import { databaseConfig } from '../support/database.ts'
+import { disposable } from '../support/disposable.ts'
 import { createRoutes } from '../support/factories.ts'
+import { createFolder } from '../support/folder.ts'
 import { freePort } from '../support/free-port.ts'
-import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { relayVariables, saveTarget, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { createRelayProcesses, relayVariables, saveTarget } from '../support/relay-process.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 import { backupSteps, createBackupCommands, type BackupCommands } from './backup-commands.ts'
@@ -23,18 +24,23 @@ const programs = process.env.TEST_POSTGRES_DIR!
 
 const bearerToken = 'sealed-in-the-database'
 
-let folder: string
-let backup: BackupCommands
-let target: HttpTarget
-let isTargetAway = true
-let temporal: TestWorkflowEnvironment
-let running: RelayProcess[] = []
 const ran = new Set<string>()
 /** SHA-256 of every acknowledged content, by docId. */
 const acknowledged = new Map<string, string>()
 
+const { path: folder } = share(await createFolder())
+const bin = join(folder, 'bin')
+await mkdir(bin)
+await writeFile(join(bin, 'relay'), `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`, { mode: 0o755 })
+
+/** What the loss of everything replaces. */
+const current = { temporal: await startTemporalServer(), isTargetAway: true, apiUrl: '' }
+share(disposable({}, () => current.temporal.teardown()))
+const target = share(await startHttpTarget())
+target.answerWith(({ url }, response) => response.writeHead(url === '/away' && current.isTargetAway ? 503 : 200).end())
+
 const variables = () => ({
-  ...relayVariables({ url: backup.databaseUrl }, temporal),
+  ...relayVariables({ url: backup.databaseUrl }, current.temporal),
   CONTENT_DIR: backup.contentDir,
   // On a busy machine, Temporal takes seconds to describe a schedule.
   TEMPORAL_START_TIMEOUT_MS: '60000',
@@ -52,20 +58,47 @@ const withDatabase = async <T>(work: (db: Database) => Promise<T>): Promise<T> =
   }
 }
 
+const backup: BackupCommands = share(
+  disposable(
+    await createBackupCommands({
+      folder,
+      programs,
+      port: await freePort(),
+      bin: () => bin,
+      variables,
+      onBlock: (commands) => void ran.add(commands),
+    }),
+    (each) => each.stop(),
+  ),
+)
+await backup.createCluster(['fsync=off'])
+const { workspaceSlug } = await withDatabase(async (db) => {
+  await migrate(db)
+  const away = { url: `${target.origin}/away` }
+  const here = { url: `${target.origin}/here` }
+  const retries = { retry_initial_interval_seconds: 2, retry_max_interval_seconds: 2, max_retries: 30 }
+  const routes = await createRoutes(db, [{ name: 'away' }, { name: 'here' }], { workspaceSettings: retries })
+  for (const [name, config] of Object.entries({ away, here })) {
+    const id = routes.destinations[name]!
+    await saveTarget(db, { workspaceId: routes.workspaceId, id }, 'webhook', config, { bearer_token: bearerToken })
+  }
+  return routes
+})
+
+const processes = share(createRelayProcesses({}))
 const startRelay = async () => {
-  running = await Promise.all([startRelayProcess('api', variables()), startRelayProcess('worker', variables())])
+  const [api] = await Promise.all([processes.start('api', variables()), processes.start('worker', variables())])
+  current.apiUrl = api.baseUrl
 }
 
 /** Kills the relay, and replaces Temporal by an empty one. */
 const loseEverythingBut = async (destroyDatabase: () => Promise<unknown>) => {
-  await Promise.all(running.splice(0).map((each) => each.kill()))
+  await processes.killAll()
   await destroyDatabase()
   await rm(backup.contentDir, { recursive: true })
-  await temporal.teardown()
-  temporal = await startTemporalServer()
+  await current.temporal.teardown()
+  current.temporal = await startTemporalServer()
 }
-
-let workspaceSlug: string
 
 /** Sends documents below and above CONTENT_DIR_MIN_BYTES. @returns their docIds */
 const send = async (batch: string): Promise<string[]> => {
@@ -74,7 +107,7 @@ const send = async (batch: string): Promise<string[]> => {
     contents.map(async (body, index) => {
       const docId = `${batch}${index}`
       const query = `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
-      const response = await fetch(`${running[0]!.baseUrl}/receiver/acme/${workspaceSlug}?${query}`, { method: 'PUT', body })
+      const response = await fetch(`${current.apiUrl}/receiver/acme/${workspaceSlug}?${query}`, { method: 'PUT', body })
       expect(response.status).toBe(201)
       acknowledged.set(docId, createHash('sha256').update(body).digest('hex'))
       return docId
@@ -110,44 +143,6 @@ const lost = async (): Promise<string[]> => {
 }
 
 describe('docs/backup.md', () => {
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'relay-backup-'))
-    const bin = join(folder, 'bin')
-    await mkdir(bin)
-    await writeFile(join(bin, 'relay'), `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`, { mode: 0o755 })
-    backup = await createBackupCommands({
-      folder,
-      programs,
-      port: await freePort(),
-      bin: () => bin,
-      variables,
-      onBlock: (commands) => void ran.add(commands),
-    })
-    target = await startHttpTarget()
-    target.answerWith(({ url }, response) => response.writeHead(url === '/away' && isTargetAway ? 503 : 200).end())
-    const [started] = await Promise.all([startTemporalServer(), backup.createCluster(['fsync=off'])])
-    temporal = started
-    await withDatabase(async (db) => {
-      await migrate(db)
-      const away = { url: `${target.origin}/away` }
-      const here = { url: `${target.origin}/here` }
-      const retries = { retry_initial_interval_seconds: 2, retry_max_interval_seconds: 2, max_retries: 30 }
-      const routes = await createRoutes(db, [{ name: 'away' }, { name: 'here' }], { workspaceSettings: retries })
-      for (const [name, config] of Object.entries({ away, here })) {
-        const id = routes.destinations[name]!
-        await saveTarget(db, { workspaceId: routes.workspaceId, id }, 'webhook', config, { bearer_token: bearerToken })
-      }
-      workspaceSlug = routes.workspaceSlug
-    })
-  })
-  afterAll(async () => {
-    await Promise.all(running.map((each) => each.kill()))
-    await temporal?.teardown()
-    await target?.stop()
-    await backup?.stop()
-    await rm(folder, { recursive: true, force: true })
-  })
-
   test('after the loss of everything, the base backup and the archived log bring back what was acknowledged before the last segment', async () => {
     await backup.follow('Archive the write-ahead log', 0)
     await startRelay()
@@ -166,7 +161,7 @@ describe('docs/backup.md', () => {
     await backup.follow('2. Restore the contents')
     expect(await backup.follow('3. Check')).toContain('All of them are complete.')
     expect((await lost()).filter((docId) => !unarchived.includes(docId))).toEqual([])
-    isTargetAway = false
+    current.isTargetAway = false
     await startRelay()
     await untilAway('delivered', [...before, ...after])
     for (const docId of [...before, ...after])
@@ -178,7 +173,7 @@ describe('docs/backup.md', () => {
   }, 300_000)
 
   test('after the loss of everything, a dump and a copy of the contents bring back every document that was acknowledged before the dump', async () => {
-    isTargetAway = true
+    current.isTargetAway = true
     const open = await send('DUMPED')
     await untilAway('retrying', open)
     await backup.follow('Logical backup')
@@ -196,7 +191,7 @@ describe('docs/backup.md', () => {
     // Two of the three documents are large enough for a file.
     expect(await backup.follow('4. Remove files without a document')).toMatch(/^2 /)
     expect(await backup.follow('4. Remove files without a document', 0)).toMatch(/^0 /)
-    isTargetAway = false
+    current.isTargetAway = false
     await startRelay()
     await untilAway('delivered', [...acknowledged.keys()])
     for (const docId of open) expect({ docId, hasArrived: hasArrived('/away', docId) }).toEqual({ docId, hasArrived: true })

@@ -1,13 +1,14 @@
-import { mkdtemp, readFile, readlink, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, readlink, symlink } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { newId } from '../../src/base/ids.ts'
 import { version } from '../../src/base/version.ts'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { migrationSource, requireSchema } from '../../src/db/migrations.ts'
 import { databaseConfig } from '../support/database.ts'
+import { createFolder } from '../support/folder.ts'
 import { startNpmRegistry } from '../support/npm-registry.ts'
-import { relayVariables, startRelayProcess } from '../support/relay-process.ts'
+import { createRelayProcesses, relayVariables } from '../support/relay-process.ts'
+import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { runSteps, stepsOf, withValues } from './walk.ts'
 
@@ -19,8 +20,7 @@ const programs = process.env.TEST_POSTGRES_DIR!
 const adminUrl = process.env.TEST_DATABASE_URL!
 const name = `test_${newId().toLowerCase()}`
 
-const folder = await mkdtemp(join(tmpdir(), 'relay-upgrade-'))
-afterAll(() => rm(folder, { recursive: true, force: true }))
+const { path: folder } = share(await createFolder())
 
 const urlOf = (database: string) => {
   const url = new URL(adminUrl)
@@ -47,9 +47,10 @@ describe('docs/upgrade.md', () => {
       await db.migrate.latest({ migrationSource: { ...migrationSource, getMigrations: former } })
       await db('workspaces').insert(workspace)
     })
-    const temporal = await startTemporalServer()
+    await using temporal = await startTemporalServer()
     const variables = { ...relayVariables({ url: urlOf(name) }, temporal), TEMPORAL_START_TIMEOUT_MS: '60000' }
-    const registry = await startNpmRegistry(join(folder, 'registry'), ['0.1.0', '0.2.0'])
+    await using processes = createRelayProcesses(variables)
+    await using registry = await startNpmRegistry(join(folder, 'registry'), ['0.1.0', '0.2.0'])
 
     const [exports, ...steps] = stepsOf(page)
     const ran: string[] = []
@@ -79,15 +80,12 @@ describe('docs/upgrade.md', () => {
       await expect(inDatabase(requireSchema)).resolves.toBeUndefined()
       await follow('Switch')
       expect(await readlink(join(folder, 'current'))).toBe('0.2.0')
-      const worker = await startRelayProcess('worker', variables)
-      try {
-        const checked = await follow('Check')
-        expect(checked.split('\n')[0]).toBe(version)
-        expect(checked).toContain('schema: up to date')
-        expect(checked).not.toContain('does not know the variable')
-      } finally {
-        await worker.stop()
-      }
+      await processes.start('worker')
+      const checked = await follow('Check')
+      expect(checked.split('\n')[0]).toBe(version)
+      expect(checked).toContain('schema: up to date')
+      expect(checked).not.toContain('does not know the variable')
+      await processes.killAll()
       await expectNothingLost()
 
       await follow('Go back')
@@ -99,8 +97,6 @@ describe('docs/upgrade.md', () => {
       expect(await follow('Back up and migrate')).toContain('Applied: ')
       expect(new Set(ran)).toEqual(new Set(steps.map(({ commands }) => commands)))
     } finally {
-      await registry.stop()
-      await temporal.teardown()
       await withDatabase(adminUrl, (db) => db.raw('drop database ?? with (force)', [name]))
     }
   }, 300_000)

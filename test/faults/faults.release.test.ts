@@ -14,7 +14,7 @@ const settleLimitMs = 240_000
 const testTimeoutMs = 600_000
 
 const installation = share(
-  disposable(await startInstallation({ say: () => {}, fromSource: true, replicas: 1, kinds }), ({ stop }) => stop()),
+  disposable(await startInstallation({ say: () => {}, fromSource: true, replicas: 1, kinds }), (each) => each.stop()),
 )
 
 test.each(['same-document-at-once', 'temporal-crashed', 'everything-killed'])(

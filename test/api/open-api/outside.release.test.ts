@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -8,8 +7,10 @@ import { createConnectors } from '../../../src/connectors/index.ts'
 import { createPostgresStore } from '../../../src/content/postgres.ts'
 import { startApi } from '../../support/api.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { createFolder } from '../../support/folder.ts'
 import { fullOr } from '../../support/full-run.ts'
 import { linesOfLevel } from '../../support/log-lines.ts'
+import { share } from '../../support/share.ts'
 import { insertDocument } from '../insert-document.ts'
 import { wire } from '../objstore.ts'
 
@@ -20,16 +21,11 @@ const fuzzerConfig = fileURLToPath(new URL('../../support/api-tools/schemathesis
 // A fixed seed generates the same requests in every run. Set TEST_SEED to try others.
 const seed = process.env['TEST_SEED'] ?? '20261122'
 
-const database = await createTestDatabase()
+const database = share(await createTestDatabase())
 // schemathesis also tries each operation with wrong keys.
-const api = await startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000000' } })
+const api = share(await startApi(database.db, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '1000000' } }))
 const acme = await api.tenant('acme/prod')
-const workDir = await mkdtemp(join(tmpdir(), 'relay-openapi-'))
-afterAll(async () => {
-  await api.stop()
-  await database.drop()
-  await rm(workDir, { recursive: true, force: true })
-})
+const { path: workDir } = share(await createFolder())
 
 // A limit for programs that hang: they take 20 s on an idle machine.
 const timeoutMs = fullOr(1_200_000, 300_000)
