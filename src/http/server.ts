@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import Koa, { type Middleware } from 'koa'
 import { Counter, Gauge, type Metric } from 'prom-client'
@@ -56,13 +57,14 @@ export const startHttpServer = async (
   // others.
   const app = new Koa({ proxy: config.RELAY_TRUST_PROXY, maxIpsCount: 1 })
   let isDraining = false
-  app.use((context, next) => {
+  app.use(async (context, next) => {
     context.set(safeHeaders)
     // Log, limits, traces, the surface and the stream of the body wait for the end of each response. Node takes more than ten for a leak.
     context.res.setMaxListeners(closeListenersMax)
     // A proxy would send its next request on this connection at the moment at which the server closes it.
     if (isDraining) context.set('connection', 'close')
-    return next()
+    await next()
+    if (context.req.socket.destroyed) dropAnswer(context)
   })
   app.use(connections.middleware)
   for (const middleware of middlewares) app.use(middleware)
@@ -99,6 +101,15 @@ export const startHttpServer = async (
     },
     close: () => close(server, config.RELAY_SHUTDOWN_GRACE_MS),
   }
+}
+
+/**
+ * Drops the answer to a request whose connection was closed meanwhile. Koa waits for the connection of a response, which that of a client
+ * that does not wait for answers has not got yet: a stream, and the file or the place of an export behind it, would stay open.
+ */
+const dropAnswer = (context: Koa.Context): void => {
+  if (context.body instanceof Readable) context.body.destroy()
+  context.respond = false
 }
 
 /** Headers of every response, unless the surface that answers sets its own. */

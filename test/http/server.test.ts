@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { Middleware } from 'koa'
 import { pino } from 'pino'
@@ -196,6 +197,39 @@ describe('the limit of connections', () => {
     await closed
     expect(served).toBe(16)
     expect(await isServed(limited.port)).toBe(true)
+    await limited.close()
+  })
+
+  test.each([
+    ['before', true],
+    ['while others are sent before it', false],
+  ])('ends the stream of an answer whose connection was closed %s, and logs no error', async (_, isLate) => {
+    const lines: string[] = []
+    const streams: Readable[] = []
+    const gate = Promise.withResolvers<void>()
+    if (!isLate) gate.resolve()
+    const streaming: Middleware = async (ctx) => {
+      if (ctx.path === '/now') return void (ctx.body = 'served')
+      if (ctx.path === '/wait') await new Promise(() => {})
+      await gate.promise
+      // Without an end.
+      const stream = new Readable({ read: () => {} })
+      streams.push(stream)
+      return void (ctx.body = stream)
+    }
+    const limited = await start([streaming], {}, logsTo(lines).log)
+    const { socket, closed } = await open(limited.port)
+    const one = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+    socket.write(one.replace('/', '/wait') + one.repeat(15))
+    // The last one is parsed before the answer to the next client.
+    if (!isLate) await until('the answers have begun', () => streams.length === 15)
+    else await until('the requests are parsed', async () => (await fetch(`http://127.0.0.1:${limited.port}/now`)).ok)
+    socket.destroy()
+    await closed
+    expect((await fetch(`http://127.0.0.1:${limited.port}/now`)).status).toBe(200)
+    gate.resolve()
+    await until('all streams have ended', () => streams.length === 15 && streams.every(({ destroyed }) => destroyed))
+    expect(lines.filter((line) => !line.includes('a client broke off its request'))).toEqual([])
     await limited.close()
   })
 
