@@ -19,6 +19,7 @@ import { createSourceSystem } from '../support/source-system.ts'
 import { apiRequests, endpointNames } from './api-requests.ts'
 import { bridgeRequests, hostileFunctions, startHostileSystem } from './bridge-requests.ts'
 import { startMeasuredRelay, type HostileRequest, type MeasuredRelay } from './measured-relay.ts'
+import { pipelinedRequests } from './pipelined-requests.ts'
 import { largeDocument, receiverRequests } from './receiver-requests.ts'
 
 const reference = JSON.stringify(Array.from({ length: 20_000 }, (_, n) => ({ name: `value ${n}`, n })))
@@ -136,7 +137,7 @@ const findProblems = async (requests: HostileRequest[]): Promise<string[]> => {
 
 const covered = (requests: HostileRequest[]) => new Set(requests.map(({ covers }) => covers))
 
-// The three tests take 15 seconds on 2 processors that are not busy. A failure measures each request by itself.
+// The four tests take 15 seconds on 2 processors that are not busy. A failure measures each request by itself.
 const timeoutMs = 600_000
 
 describe('no hostile request holds the event loop', () => {
@@ -146,6 +147,18 @@ describe('no hostile request holds the event loop', () => {
       const requests = receiverRequests(`/receiver/${workspace}`)
       expect(covered(requests)).toEqual(new Set(commandRules.map(({ command }) => command)))
       expect(await findProblems(requests)).toEqual([])
+    },
+    timeoutMs,
+  )
+
+  test(
+    'that is sent thousands of times without waiting for an answer, to any surface',
+    async () => {
+      expect(await findProblems(pipelinedRequests(workspace, headers))).toEqual([])
+      // The next client is served.
+      const source = createSourceSystem(`${relay.baseUrl}/receiver/${workspace}`)
+      expect((await source.create('AFTER', 'still alive')).status).toBe(201)
+      await source.close()
     },
     timeoutMs,
   )

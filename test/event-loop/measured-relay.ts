@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Agent, request } from 'undici'
+import { exchangeBytes } from '../fuzz/connection.ts'
 import { startRelayProcess } from '../support/relay-process.ts'
 import { until } from '../support/until.ts'
 
@@ -14,6 +15,17 @@ export interface HostileRequest {
   method?: string
   headers?: Record<string, string>
   body?: string | Buffer
+  /** Sent as often on one connection, without waiting for an answer. */
+  pipelined?: number
+  /** True if it goes to the port of the probes. */
+  isProbe?: boolean
+}
+
+const bytesOf = ({ path, method = 'GET', headers = {}, body }: HostileRequest): Buffer => {
+  const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+  const lines = Object.entries({ host: 'relay', ...headers, ...length }).map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `${method} ${typeof path === 'string' ? path : path()} HTTP/1.1\r\n${lines.join('')}\r\n`
+  return Buffer.concat([Buffer.from(head), Buffer.from(body ?? '')])
 }
 
 const probe = fileURLToPath(new URL('./probe.ts', import.meta.url))
@@ -23,8 +35,20 @@ export const startMeasuredRelay = async (variables: Record<string, string>) => {
   const { child, ...relay } = await startRelayProcess('api', variables, { preload: probe })
   const agent = new Agent({ headersTimeout: 100_000, bodyTimeout: 100_000 })
 
+  /** @returns the highest status of the answers, or 0 if the relay closed the connection before one */
+  const sendPipelined = async (hostile: HostileRequest, times: number): Promise<number> => {
+    const url = hostile.isProbe ? relay.probesUrl : relay.baseUrl
+    const one = bytesOf(hostile)
+    const all = Buffer.concat(Array.from({ length: times }, () => one))
+    const received = await exchangeBytes(Number(new URL(url).port), all, { isComplete: false })
+    const statuses = received.toString('latin1').matchAll(/^HTTP\/1\.1 (\d{3})/gm)
+    return Math.max(0, ...Array.from(statuses, ([, status]) => Number(status)))
+  }
+
   /** Sends a request and reads the answer to its end. @returns its status, or 0 if the relay closed the connection */
-  const send = async ({ path, method = 'GET', headers = {}, body }: HostileRequest): Promise<number> => {
+  const send = async (hostile: HostileRequest): Promise<number> => {
+    const { path, method = 'GET', headers = {}, body, pipelined } = hostile
+    if (pipelined !== undefined) return sendPipelined(hostile, pipelined)
     const url = relay.baseUrl + (typeof path === 'string' ? path : path())
     try {
       const answer = await request(url, { dispatcher: agent, method, headers, body: body ?? null })

@@ -36,8 +36,12 @@ export interface RawAnswer {
   body: Buffer
 }
 
-/** Splits what a server has sent into its answers. @param isHead true if the first answer has no body whatever its headers say */
-export const parseAnswers = (bytes: Buffer, isHead: boolean): RawAnswer[] => {
+/**
+ * Splits what a server has sent into its answers.
+ * @param isHead true if the first answer has no body whatever its headers say
+ * @param isCut true if the last one may be incomplete, and is then left out
+ */
+export const parseAnswers = (bytes: Buffer, isHead: boolean, isCut = false): RawAnswer[] => {
   const answers: RawAnswer[] = []
   let rest = bytes
   while (rest.length > 0) {
@@ -46,6 +50,7 @@ export const parseAnswers = (bytes: Buffer, isHead: boolean): RawAnswer[] => {
       .subarray(0, end < 0 ? rest.length : end)
       .toString('latin1')
       .split('\r\n')
+    if (isCut && end < 0) return answers
     const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1])
     if (end < 0 || Number.isNaN(status)) throw new Error(`not an answer: ${JSON.stringify(rest.subarray(0, 300).toString('latin1'))}`)
     const headers = Object.fromEntries(
@@ -55,6 +60,7 @@ export const parseAnswers = (bytes: Buffer, isHead: boolean): RawAnswer[] => {
     if (status < 200) continue
     const hasBody = !(isHead && answers.length === 0) && status !== 204 && status !== 304
     const { body, length } = hasBody ? bodyOf(rest, headers) : { body: Buffer.alloc(0), length: 0 }
+    if (isCut && body.length < Number(headers['content-length'] ?? 0) && hasBody) return answers
     answers.push({ status, headers, body })
     rest = rest.subarray(length)
   }

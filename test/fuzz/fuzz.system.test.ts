@@ -274,15 +274,54 @@ const harvest = (random: Random, { target, method }: FuzzRequest, { status, body
 /** Commands and endpoints that return contents of documents, which may contain anything. */
 const returnsContent = /[?](?:get|docget)\b|\/content(?:$|\?)|^\/download\/|\/body\//i
 
+const portOf = (url: string) => Number(new URL(url).port)
+/** The probes have a port of their own; the public one answers some of them, too. */
+const portFor = (random: Random, { surface }: FuzzRequest) =>
+  portOf(surface === 'probes' && random.chance(0.7) ? relay.probesUrl : relay.baseUrl)
+
+const surfaces: ((random: Random) => FuzzRequest)[] = [
+  (random) => receiverRequest(random, world),
+  (random) => apiRequest(random, world),
+  (random) => bridgeRequest(random, world),
+  (random) => downloadRequest(random, world),
+  referenceRequest,
+  probeRequest,
+  strayRequest,
+]
+
+/** Sends several requests to one surface on one connection, and waits for no answer. @returns what was wrong with the answers */
+const sendPipelined = async (random: Random, index: number, count: (surface: string, status: number | string) => void) => {
+  const one = random.pick(surfaces)
+  const requests = Array.from({ length: 1 + random.below(random.chance(0.7) ? 16 : 60) }, () => one(random))
+    // The answer to a HEAD has no body, whatever its headers say.
+    .map((each) => (each.method === 'HEAD' ? { ...each, method: 'GET' } : each))
+  const [first] = requests as [FuzzRequest]
+  const bytes = Buffer.concat(requests.map((each, at) => serialize(each, at === requests.length - 1)))
+  let received: Buffer = Buffer.alloc(0)
+  try {
+    received = await exchangeBytes(portFor(random, first), bytes, { isComplete: true })
+    const answers = parseAnswers(received, false, true)
+    for (const { status } of answers) count(`pipelined ${first.surface}`, status)
+    if (answers.length < requests.length) count(`pipelined ${first.surface}`, 'closed')
+    judge.checkPipelined(requests, answers)
+    return undefined
+  } catch (thrown) {
+    const answer = JSON.stringify(received.subarray(0, 700).toString('latin1'))
+    const targets = requests.map(({ method, target }) => `${method} ${target.slice(0, 120)}`).join('\n')
+    return `request ${index} of seed ${seed} (${requests.length} pipelined): ${(thrown as Error).message}\nsent ${targets}\nanswer ${answer}`
+  }
+}
+
 /** Sends the request with this index. @returns what was wrong with its answer */
 const send = async (index: number, count: (surface: string, status: number | string) => void): Promise<string | undefined> => {
   const random = createRandom(seed, index)
+  if (random.chance(0.02)) return sendPipelined(random, index, count)
   const isDamaged = random.chance(0.2)
   const request = generate(random, isDamaged ? worldOfDamaged : world)
   const { name, bytes } = isDamaged ? damaged(random, request) : { name: 'intact', bytes: serialize(request) }
   let received: Buffer = Buffer.alloc(0)
   try {
-    received = await exchangeBytes(Number(new URL(relay.baseUrl).port), bytes, { isComplete: !isDamaged })
+    received = await exchangeBytes(portFor(random, request), bytes, { isComplete: !isDamaged })
     const answers = parseAnswers(received, request.method === 'HEAD' && name !== 'another protocol')
     for (const { status } of answers) count(isDamaged ? 'damaged' : request.surface, status)
     if (answers.length === 0) count(isDamaged ? 'damaged' : request.surface, 'closed')
@@ -368,6 +407,13 @@ test(
       'bridge 502',
       'download 200',
       'damaged 400',
+      'probes 200',
+      'pipelined receiver 200',
+      'pipelined receiver closed',
+      'pipelined api 200',
+      'pipelined bridge 200',
+      'pipelined download 410',
+      'pipelined probes 200',
     ])
       expect(`${key}: ${counts.get(key) ?? 0}`).not.toBe(`${key}: 0`)
 

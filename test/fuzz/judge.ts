@@ -25,6 +25,7 @@ const declaredUnavailable = [
   'conflicted with a concurrent change',
   'temporarily unavailable, try again later',
   'Temporal',
+  'Too many requests of your address are running',
 ]
 
 const declaredServerErrors: Record<string, readonly string[]> = {
@@ -58,6 +59,12 @@ const checkErrorAnswer = (answer: RawAnswer, isHead: boolean) => {
   if (description !== undefined && !description.startsWith(`${code}: `)) throw new Error(`X-ErrorDescription is ${description}`)
 }
 
+/** The target of a request consists of printable ASCII characters (RFC 9112). */
+const isParsable = (target: string) => /^[\x21-\x7e]*$/.test(target)
+
+/** Requests of one connection that the relay runs at the same time. */
+const maxRunning = 16
+
 const receiverSuccess = new Set([200, 201, 250])
 
 /** Creates the check of answers. It throws an Error that says what is wrong with an answer. */
@@ -69,39 +76,60 @@ export const createJudge = (document: OpenApi) => {
     // /readyz answers 503 with the states of its dependencies.
     if (status === 503 && decodedBody(answer).startsWith('{"status":"not ready"')) return
     if (status >= 400) checkErrorAnswer(answer, isHead)
+    // The address of the relay alone.
+    if (status === 302 && headers['location'] === '/console') return
     if (status >= 300 && status < 400 && status !== 304) throw new Error(`redirects to ${headers['location']}`)
     if (headers['x-injected'] !== undefined) throw new Error('a header was injected')
   }
 
+  const check = (request: FuzzRequest, answers: RawAnswer[]): void => {
+    const [answer, ...more] = answers
+    if (!answer) throw new Error('not answered')
+    if (more.length > 0) throw new Error(`answered ${answers.length} times`)
+    const { method, surface, target } = request
+    checkAnswer(answer, method === 'HEAD')
+    if (isOfParser(answer)) {
+      if (isParsable(target)) throw new Error('refused by the parser')
+      return
+    }
+    if (surface === 'receiver') {
+      if (answer.status < 400 && !receiverSuccess.has(answer.status)) throw new Error(`unknown success ${answer.status}`)
+      if (answer.status >= 400 && answer.headers['x-errordescription'] === undefined && isReceiverTarget(target))
+        throw new Error('lacks X-ErrorDescription')
+    }
+    // openapi.json says nothing about preflight requests of browsers.
+    if (surface !== 'api' || method === 'OPTIONS' || !target.startsWith('/api/')) return
+    contract.check({
+      method,
+      path: target,
+      // The relay, too, ignores a byte order mark.
+      body: request.body && new TextDecoder().decode(request.body),
+      status: answer.status,
+      headers: new Headers(answer.headers),
+      text: decodedBody(answer),
+    })
+  }
+
   return {
     /** Checks the answer to a well-formed request. */
-    check: (request: FuzzRequest, answers: RawAnswer[]): void => {
-      const [answer, ...more] = answers
-      if (!answer) throw new Error('not answered')
-      if (more.length > 0) throw new Error(`answered ${answers.length} times`)
-      const { method, surface, target } = request
-      checkAnswer(answer, method === 'HEAD')
-      if (isOfParser(answer)) {
-        // The target of a request consists of printable ASCII characters (RFC 9112).
-        if (/^[\x21-\x7e]*$/.test(target)) throw new Error('refused by the parser')
-        return
+    check,
+
+    /**
+     * Checks the answers to well-formed requests that were sent without waiting. A connection with more than `maxRunning` running requests
+     * may be closed, and so is one after an answer that says so.
+     */
+    checkPipelined: (requests: readonly FuzzRequest[], answers: readonly RawAnswer[]): void => {
+      for (const [index, answer] of answers.entries()) {
+        // The parser is ahead of the answers: it ends the connection for a request that comes later.
+        if (isOfParser(answer) && requests.some(({ target }) => !isParsable(target))) return
+        const request = requests[index]
+        if (!request) throw new Error(`answered ${answers.length} times`)
+        check(request, [answer])
       }
-      if (surface === 'receiver') {
-        if (answer.status < 400 && !receiverSuccess.has(answer.status)) throw new Error(`unknown success ${answer.status}`)
-        if (answer.status >= 400 && answer.headers['x-errordescription'] === undefined && isReceiverTarget(target))
-          throw new Error('lacks X-ErrorDescription')
+      const isClosed = answers.at(-1)?.headers['connection'] === 'close'
+      if (answers.length < requests.length && requests.length <= maxRunning && !isClosed) {
+        throw new Error(`${requests.length - answers.length} of ${requests.length} requests were not answered`)
       }
-      // openapi.json says nothing about preflight requests of browsers.
-      if (surface !== 'api' || method === 'OPTIONS' || !target.startsWith('/api/')) return
-      contract.check({
-        method,
-        path: target,
-        // The relay, too, ignores a byte order mark.
-        body: request.body && new TextDecoder().decode(request.body),
-        status: answer.status,
-        headers: new Headers(answer.headers),
-        text: decodedBody(answer),
-      })
     },
 
     /** Checks the answers to damaged bytes. There may be none, or several. */

@@ -13,11 +13,11 @@ export interface FuzzRequest {
   isChunked?: boolean
 }
 
-/** Returns the bytes of a request, after which the relay closes the connection. */
-export const serialize = ({ method, target, headers, body, isChunked }: FuzzRequest): Buffer => {
+/** Returns the bytes of a request. @param isLast the relay closes the connection after its answer */
+export const serialize = ({ method, target, headers, body, isChunked }: FuzzRequest, isLast = true): Buffer => {
   const length: [string, string][] =
     body === undefined ? [] : isChunked ? [['Transfer-Encoding', 'chunked']] : [['Content-Length', String(body.length)]]
-  const lines = [...headers, ...length, ['Connection', 'close']].map(([name, value]) => `${name}: ${value}\r\n`)
+  const lines = [...headers, ...length, ...(isLast ? [['Connection', 'close']] : [])].map(([name, value]) => `${name}: ${value}\r\n`)
   const head = Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1')
   if (body === undefined) return head
   return Buffer.concat([head, isChunked ? chunked(body) : body])
