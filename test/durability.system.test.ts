@@ -74,22 +74,6 @@ const stop = async (verb: 'api' | 'worker', how: 'kill' | 'stop' = 'kill') => {
 const settings = { retry_initial_interval_seconds: 1 }
 const createRouteTo = ({ url }: { url: string }) => routeToWebhook(database, url, settings)
 
-const create = async (api: RelayProcess, workspaceSlug: string, docId: string, body: Buffer) => {
-  const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
-    method: 'PUT',
-    headers: { 'content-type': 'application/octet-stream' },
-    body: new Uint8Array(body),
-  })
-  return response.status
-}
-
-const untilDelivered = async (workspaceId: string, count: number) => {
-  const documents = () =>
-    database.db('documents').where({ workspace_id: workspaceId }).select<{ id: string; status: string }[]>('id', 'status')
-  const areDelivered = (rows: { status: string }[]) => rows.length === count && rows.every(({ status }) => status === 'delivered')
-  return (await until('all documents are delivered', documents, areDelivered)).map(({ id }) => id)
-}
-
 const untilCompleted = async (documentIds: string[]) =>
   Promise.all(
     documentIds.map(async (id) => env.client.workflow.getHandle(documentWorkflowId(await documentKeyOf(database.db, id))).result()),
@@ -98,13 +82,13 @@ const untilCompleted = async (documentIds: string[]) =>
 describe('an acknowledged document', () => {
   test('is delivered once if the api is killed between its answer and the start of the workflow', async () => {
     await using target = await startTarget()
-    const { workspaceId, workspaceSlug } = await createRouteTo(target)
+    const { workspaceId, send, untilDelivered } = await createRouteTo(target)
     await stop('api')
     await stop('worker')
     // No server listens at this address, so the workflow cannot be started after the answer.
     const api = await start('api', { TEMPORAL_ADDRESS: '127.0.0.1:1' })
     const bodies = Array.from({ length: 5 }, () => randomBytes(300_000))
-    for (const [index, body] of bodies.entries()) expect(await create(api, workspaceSlug, `DOC${index}`, body)).toBe(201)
+    for (const [index, body] of bodies.entries()) await send(api, `DOC${index}`, body)
     await stop('api')
     expect(await database.db('deliveries').where({ workspace_id: workspaceId }).whereNotNull('begin_at')).toHaveLength(bodies.length)
     // Each was captured with its body in the transaction of its document.
@@ -112,7 +96,7 @@ describe('an acknowledged document', () => {
 
     await start('api')
     await start('worker')
-    await untilCompleted(await untilDelivered(workspaceId, bodies.length))
+    await untilCompleted(await untilDelivered(bodies.length))
     const sent = bodies.map((body) => createHash('sha256').update(body).digest('hex')).toSorted()
     expect(target.requests.map(({ sha256 }) => sha256).toSorted()).toEqual(sent)
     expect(await database.db('deliveries').whereNotNull('begin_at')).toEqual([])
@@ -125,11 +109,11 @@ describe('an acknowledged document', () => {
       isHalfSent = true
       await new Promise(() => {})
     })
-    const { workspaceId, workspaceSlug, destinationId } = await createRouteTo(target)
+    const { workspaceId, destinationId, send, untilDelivered } = await createRouteTo(target)
     const api = await running('api')
     await running('worker')
     const body = randomBytes(8 * 1024 * 1024)
-    expect(await create(api, workspaceSlug, 'HALF', body)).toBe(201)
+    await send(api, 'HALF', body)
     await until('the target received the first bytes', () => isHalfSent)
     const { id } = await database.db('documents').where({ workspace_id: workspaceId }).first('id')
     const delivery = env.client.workflow.getHandle(deliveryWorkflowId(await documentKeyOf(database.db, id), destinationId))
@@ -140,7 +124,7 @@ describe('an acknowledged document', () => {
     expect(target.requests).toEqual([])
 
     await start('worker')
-    const [documentId] = await untilDelivered(workspaceId, 1)
+    const [documentId] = await untilDelivered(1)
     await untilCompleted([documentId!])
     expect(target.requests).toEqual([
       { deliveryId: expect.stringContaining(documentId!), sha256: createHash('sha256').update(body).digest('hex') },
@@ -153,11 +137,11 @@ describe('an acknowledged document', () => {
 
   test('lets api and worker exit with status 0 on SIGTERM once it is delivered', async () => {
     await using target = await startTarget()
-    const { workspaceId, workspaceSlug } = await createRouteTo(target)
+    const { send, untilDelivered } = await createRouteTo(target)
     const api = await running('api')
     await running('worker')
-    expect(await create(api, workspaceSlug, 'LAST', Buffer.from('bye'))).toBe(201)
-    await untilDelivered(workspaceId, 1)
+    await send(api, 'LAST', 'bye')
+    await untilDelivered(1)
     expect(await stop('api', 'stop')).toBe(0)
     expect(await stop('worker', 'stop')).toBe(0)
   })

@@ -12,18 +12,14 @@ describe('documents received while Temporal is unavailable', () => {
     await using target = await startHttpTarget()
     await using temporal = await startOwnTemporal()
     await using processes = createRelayProcesses(relayVariables(database, temporal))
-    const { workspaceSlug } = await routeToWebhook(database, target.origin)
+    const { send } = await routeToWebhook(database, target.origin)
     const api = await processes.start('api')
     const worker = await processes.start('worker')
-    const create = async (docId: string) => {
-      const url = `${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
-      return (await fetch(url, { method: 'PUT', body: docId })).status
-    }
-    expect(await create('BEFORE')).toBe(201)
+    await send(api, 'BEFORE', 'BEFORE')
     await until('the first document is delivered', () => target.arrivals.length > 0)
 
     await temporal.stop()
-    for (const docId of ['D1', 'D2', 'D3']) expect(await create(docId)).toBe(201)
+    for (const docId of ['D1', 'D2', 'D3']) await send(api, docId, docId)
     for (const { probesUrl } of [api, worker]) {
       await until(`${probesUrl} has noticed the outage`, async () => {
         const answer = (await (await fetch(`${probesUrl}/readyz`)).json()) as { dependencies: { temporal: { ok: boolean } } }

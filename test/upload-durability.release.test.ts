@@ -45,17 +45,12 @@ const countParts = async () => (await partNumbers()).length
 const stallUpload = async (heartbeatTimeoutMs = usualHeartbeatTimeoutMs) => {
   const proxy = await startTcpProxy(store.port, { kind: 'stall', afterBytes: 44 * MiB })
   const credentials = { access_key_id: store.accessKeyId, secret_access_key: store.secretAccessKey }
-  const { workspaceId, workspaceSlug, destinationId } = await routeTo(database, 'objstore', configAt(proxy.port), credentials, settings)
+  const { workspaceId, destinationId, send } = await routeTo(database, 'objstore', configAt(proxy.port), credentials, settings)
   // The API pins the timeout when it receives the document.
   const api = await startWith('api', heartbeatTimeoutMs)
   const worker = await startWith('worker', heartbeatTimeoutMs)
   const body = randomBytes(sizeBytes)
-  const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=LARGE&compId=data`, {
-    method: 'PUT',
-    headers: { 'content-type': 'application/octet-stream' },
-    body,
-  })
-  expect(response.status).toBe(201)
+  await send(api, 'LARGE', body)
   await until('at least 3 parts are stored', countParts, (parts) => parts >= 3)
   // Parts in flight are stored within 1.5 s after the network has stalled, and a heartbeat is sent.
   let [storedParts, since] = [0, Date.now()]

@@ -28,27 +28,19 @@ await repeatJob(env.client, 'sweep-outbox', 1_000)
 const createRoute = async () => {
   const { db } = database
   const settings = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, max_retries: 100 }
-  const { workspaceId, workspaceSlug, destinationId } = await routeToWebhook(database, `${target.origin}/in`, settings)
+  const { workspaceId, workspaceSlug, destinationId, send, untilDelivered } = await routeToWebhook(
+    database,
+    `${target.origin}/in`,
+    settings,
+  )
   return {
     destinationId,
     workspace: { id: workspaceId, name: `acme/${workspaceSlug}` },
     gate: () => db('destination_gates').where({ destination_id: destinationId }).first(),
     send: async (api: RelayProcess, count: number) => {
-      for (let index = 0; index < count; index += 1) {
-        const response = await fetch(
-          `${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${randomUUID()}&compId=data`,
-          { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body: 'hello' },
-        )
-        expect(response.status).toBe(201)
-      }
+      for (let index = 0; index < count; index += 1) await send(api, randomUUID())
     },
-    untilDelivered: (count: number) =>
-      until(
-        'all documents are delivered',
-        () => db('documents').where({ workspace_id: workspaceId }).select<{ status: string }[]>('status'),
-        (rows) => rows.length === count && rows.every(({ status }) => status === 'delivered'),
-        240_000,
-      ),
+    untilDelivered,
     /** Waits until each open delivery stands in line. @returns their number */
     untilInLine: async () => {
       const open = await until(

@@ -27,14 +27,7 @@ const replaceWorker = async () => {
 const routeTo = (path: string, settings: object) =>
   routeToWebhook(database, `${target.origin}/${path}`, { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 1, ...settings })
 
-const create = async (workspaceSlug: string, docId: string) => {
-  const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`, {
-    method: 'PUT',
-    headers: { 'content-type': 'application/octet-stream' },
-    body: new Uint8Array(randomBytes(1_000)),
-  })
-  expect(response.status).toBe(201)
-}
+const create = ({ send }: Awaited<ReturnType<typeof routeTo>>, docId: string) => send(api, docId, randomBytes(1_000))
 
 const documentsOf = (workspaceId: string) =>
   database.db('documents').where({ workspace_id: workspaceId }).select<{ id: string; status: string }[]>('id', 'status')
@@ -65,9 +58,9 @@ test.each([
       else response.end()
     })
 
-    for (let index = 0; index < 5; index += 1) await create(good.workspaceSlug, `GOOD${index}`)
-    await create(poison.workspaceSlug, 'POISON')
-    for (let index = 5; index < 10; index += 1) await create(good.workspaceSlug, `GOOD${index}`)
+    for (let index = 0; index < 5; index += 1) await create(good, `GOOD${index}`)
+    await create(poison, 'POISON')
+    for (let index = 5; index < 10; index += 1) await create(good, `GOOD${index}`)
 
     const [document] = await until(
       'the poison document has failed',
@@ -88,12 +81,7 @@ test.each([
     expect(attempts.map(({ number, outcome, error_code }) => ({ number, outcome, error_code }))).toEqual(
       [1, 2, 3].map((number) => ({ number, outcome: 'interrupted', error_code: 'interrupted' })),
     )
-    await until(
-      'the other documents are delivered',
-      () => documentsOf(good.workspaceId),
-      (documents) => documents.length === 10 && documents.every(({ status }) => status === 'delivered'),
-      240_000,
-    )
+    expect(await good.untilDelivered(10)).toHaveLength(10)
   },
   600_000,
 )

@@ -6,7 +6,6 @@ import { startHttpTarget } from '../support/http-target.ts'
 import { createInstallation } from '../support/installation.ts'
 import { routeTo } from '../support/relay-process.ts'
 import { share } from '../support/share.ts'
-import { until } from '../support/until.ts'
 
 // The limits of a destination hold across all workers of the installation.
 
@@ -17,22 +16,9 @@ await Promise.all([start('worker'), start('worker'), start('worker')])
 
 /** Sends documents to a destination with these limits, all at once. @returns their ids, when all are delivered */
 const relay = async (limits: object, documents: number): Promise<{ ids: string[]; destinationId: string }> => {
-  const { workspaceId, workspaceSlug, destinationId } = await routeTo(database, 'webhook', { url: target.origin, ...limits }, {})
-  const create = async (index: number) => {
-    const response = await fetch(
-      `${api.baseUrl}/receiver/acme/${workspaceSlug}?create&pVersion=0045&contRep=Z1&docId=DOC${index}&compId=data`,
-      { method: 'PUT', headers: { 'content-type': 'application/octet-stream' }, body: 'hello' },
-    )
-    expect(response.status).toBe(201)
-  }
-  await Promise.all(Array.from({ length: documents }, (_, index) => create(index)))
-  const rows = await until(
-    'all documents are delivered',
-    () => database.db('documents').where({ workspace_id: workspaceId }).select<{ id: string; status: string }[]>('id', 'status'),
-    (found) => found.length === documents && found.every(({ status }) => status === 'delivered'),
-    240_000,
-  )
-  return { ids: rows.map(({ id }) => id), destinationId }
+  const { send, untilDelivered, destinationId } = await routeTo(database, 'webhook', { url: target.origin, ...limits }, {})
+  await Promise.all(Array.from({ length: documents }, (_, index) => send(api, `DOC${index}`)))
+  return { ids: await untilDelivered(documents), destinationId }
 }
 
 /** Returns the workers that took part in the deliveries. */

@@ -8,13 +8,17 @@ import { createConnectors } from '../../src/connectors/index.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
 import type { Database } from '../../src/db/database.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
+import { createClient } from './client.ts'
 import type { TestDatabase } from './database.ts'
 import { createRoutes, testConfig } from './factories.ts'
 import { temporalVariables, type TemporalConnection } from './temporal-cluster.ts'
+import { until } from './until.ts'
 
 const sourceMain = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 // Generous: on a machine that runs the other tests at the same time, a start has taken more than a minute.
 const startTimeoutMs = 110_000
+// Generous for the same reason. Only a failing test waits this long.
+const deliveredTimeoutMs = 240_000
 
 /** Is killed when it is disposed of. */
 export interface RelayProcess extends AsyncDisposable {
@@ -186,12 +190,33 @@ export const relayVariables = (database: Pick<TestDatabase, 'url'>, temporal: Te
 export const routeToWebhook = (database: TestDatabase, url: string, workspaceSettings?: object) =>
   routeTo(database, 'webhook', { url }, {}, workspaceSettings)
 
-/** Creates a workspace whose repository Z1 has a route to this target. */
+interface DeliveredRow {
+  id: string
+  status: string
+}
+
+/** Creates a workspace whose repository Z1 has a route to this target, and functions that send documents and wait for them. */
 export const routeTo = async ({ db }: TestDatabase, connector: string, config: object, credentials: object, workspaceSettings = {}) => {
   const routes = await createRoutes(db, [{ name: 'target', connector, config }], { workspaceSettings })
   const destinationId = routes.destinations['target']!
   await saveTarget(db, { workspaceId: routes.workspaceId, id: destinationId }, connector, config, credentials)
-  return { ...routes, destinationId }
+  const { workspaceId, workspaceSlug } = routes
+  return {
+    ...routes,
+    destinationId,
+    /** Sends a document of one component to an API process. @throws Error unless it is acknowledged */
+    send: async ({ baseUrl }: { baseUrl: string }, docId: string, body: string | Buffer = 'hello'): Promise<void> => {
+      const { sendCreate } = createClient({ baseUrl, name: `acme/${workspaceSlug}`, key: '' })
+      const { status, text } = await sendCreate('Z1', docId, body, 'application/octet-stream')
+      if (status !== 201) throw new Error(`the create of ${docId} was answered ${status}: ${text}`)
+    },
+    /** Waits until the workspace has so many documents, and all are delivered. @returns their ids */
+    untilDelivered: async (count: number): Promise<string[]> => {
+      const documents = () => db('documents').where({ workspace_id: workspaceId }).select<DeliveredRow[]>('id', 'status')
+      const areDelivered = (rows: DeliveredRow[]) => rows.length === count && rows.every(({ status }) => status === 'delivered')
+      return (await until('all documents are delivered', documents, areDelivered, deliveredTimeoutMs)).map(({ id }) => id)
+    },
+  }
 }
 
 /** Saves the config of a destination, with credentials that are sealed for it. */

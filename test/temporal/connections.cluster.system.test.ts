@@ -6,7 +6,7 @@ import { registerSearchAttributes } from '../../src/temporal/search-attributes.t
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
-import { relayVariables, routeToWebhook, startRelayProcess, type RelayProcess } from '../support/relay-process.ts'
+import { createRelayProcesses, relayVariables, routeToWebhook } from '../support/relay-process.ts'
 import { share } from '../support/share.ts'
 import { historyShards, startService, temporalCluster, temporalVariables, type RunningService } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
@@ -18,43 +18,20 @@ import { until } from '../support/until.ts'
 const cluster = temporalCluster()!
 const testMs = 300_000
 
-const processes: RelayProcess[] = []
-
 const [env, database, target] = await Promise.all([
   startTemporalServer().then(share),
   createTestDatabase().then(share),
   startHttpTarget().then(share),
 ])
-afterEach(async () => {
-  for (const running of processes.splice(0)) await running.kill()
-})
+const processes = share(createRelayProcesses({ ...relayVariables(database, { address: '' }), TEMPORAL_TLS: '' }))
+afterEach(processes.killAll)
 
 /** Starts an API and a worker that connect to Temporal with these variables. @returns a function that sends documents and waits until they are delivered */
 const startRelay = async (temporal: Record<string, string>) => {
-  const start = async (verb: 'api' | 'worker') => {
-    const variables = { ...relayVariables(database, { address: '' }), TEMPORAL_TLS: '', ...temporal }
-    const running = await startRelayProcess(verb, variables)
-    processes.push(running)
-    return running
-  }
-  const api = await start('api')
-  await start('worker')
-  const { workspaceId, workspaceSlug } = await routeToWebhook(database, target.origin)
-  const statuses = () => database.db('documents').where({ workspace_id: workspaceId }).select<{ status: string }[]>('status')
-  return {
-    send: async (docId: string) => {
-      const query = `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
-      const response = await fetch(`${api.baseUrl}/receiver/acme/${workspaceSlug}?${query}`, { method: 'PUT', body: 'hello' })
-      expect(response.status).toBe(201)
-    },
-    untilDelivered: (count: number) =>
-      until(
-        'all documents are delivered',
-        statuses,
-        (rows) => rows.length === count && rows.every(({ status }) => status === 'delivered'),
-        240_000,
-      ),
-  }
+  const api = await processes.start('api', temporal)
+  await processes.start('worker', temporal)
+  const { send, untilDelivered } = await routeToWebhook(database, target.origin)
+  return { send: (docId: string) => send(api, docId), untilDelivered }
 }
 
 const findingOf = async (name: string, temporal: Record<string, string>) => {
@@ -85,7 +62,7 @@ describe('with client certificates', () => {
       const first = await startRelay(inFiles)
       await first.send('FILES')
       expect(await first.untilDelivered(1)).toHaveLength(1)
-      for (const running of processes.splice(0)) await running.kill()
+      await processes.killAll()
 
       const read = (name: string) => readFile(inFiles[`TEMPORAL_TLS_${name}_PATH`]!, 'utf8')
       const { TEMPORAL_TLS_SERVER_CA_CERT_PATH: _, ...rest } = withoutCertificate(inFiles)
