@@ -1,13 +1,10 @@
 import { newId } from '../../src/base/ids.ts'
 import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
 
-const { database, api, acme, other, stop } = await startScene({ limits: { endpoints: { maxCertificates: 3 } } })
-const [signer, second] = [await createSigner('DSA 1024'), await createSigner('RSA 2048', '/CN=ABC')]
-afterAll(async () => {
-  await Promise.all([signer.remove(), second.remove()])
-  await stop()
-})
+const { database, api, acme, other } = share(await startScene({ limits: { endpoints: { maxCertificates: 3 } } }))
+const [signer, second] = [share(await createSigner('DSA 1024')), share(await createSigner('RSA 2048', '/CN=ABC'))]
 
 const repository = async (repoId: string): Promise<string> =>
   (await acme.call('POST', '/repositories', { repo_id: repoId, name: 'A' })).json.data.id

@@ -10,41 +10,37 @@ import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { startForwardProxy } from '../support/forward-proxy.ts'
 import { exception, fault, result, startRfcSystem } from '../support/rfc-system.ts'
+import { share } from '../support/share.ts'
 import { openSocket } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
 // These tests run against a test double built from the documented interface. No real source system was available.
-const closers: (() => Promise<void>)[] = []
-
 const connection = '<item><SAP_OBJECT>BKPF</SAP_OBJECT><OBJECT_ID>100019000000012026</OBJECT_ID><AR_OBJECT>FIIINVOICE</AR_OBJECT></item>'
 
-const database = await createTestDatabase()
-const system = await startRfcSystem({
-  ARCHIV_GET_CONNECTIONS: (parameters) =>
-    parameters['ARC_DOC_ID'] === 'UNKNOWN'
-      ? fault('NOTHING_FOUND')
-      : result('ARCHIV_GET_CONNECTIONS', parameters, '<COUNT>1</COUNT>', { CONNECTIONS: connection }),
-  BAPI_BARCODE_SENDLIST: (parameters) =>
-    result('BAPI_BARCODE_SENDLIST', parameters, '', {
-      RETURN: '<item><TYPE>E</TYPE><ID>OA</ID><NUMBER>220</NUMBER><MESSAGE>No barcode</MESSAGE></item>',
-    }),
-  Z_CHANGE: (parameters) => result('Z_CHANGE', parameters, `<CV_COUNT>${Number(parameters['CV_COUNT']) + 1}</CV_COUNT>`),
-  Z_OTHER: () => exception('Z_OTHER', 'NO_AUTHORITY', 'You are not allowed'),
-  Z_SLOW: () => ({ body: '', delayMs: 2_000 }),
-  Z_HANGING: () => ({ body: '', delayMs: 600_000 }),
-  Z_LARGE: (parameters) => result('Z_LARGE', parameters, `<TEXT>${'x'.repeat(300_000)}</TEXT>`),
-  Z_LOGIN: () => ({ contentType: 'text/html', body: '<html>Please log on</html>' }),
-  ARCHIV_CONNECTION_INSERT: (parameters) =>
-    parameters['OBJECT_ID'] === 'WRONG' ? fault('ERROR_CONNECTIONTABLE') : result('ARCHIV_CONNECTION_INSERT', parameters, ''),
-  Z_SECRET: (parameters) =>
-    result('Z_SECRET', parameters, '<API_TOKEN>canary-answer</API_TOKEN><LOGON><PASSWORD>canary-answer</PASSWORD></LOGON>'),
-  Z_BROKEN: () => fault('Deserialization of canary-rfc failed'),
-})
-afterAll(async () => {
-  for (const close of closers) await close()
-  await system.stop()
-  await database.drop()
-})
+const database = share(await createTestDatabase())
+const system = share(
+  await startRfcSystem({
+    ARCHIV_GET_CONNECTIONS: (parameters) =>
+      parameters['ARC_DOC_ID'] === 'UNKNOWN'
+        ? fault('NOTHING_FOUND')
+        : result('ARCHIV_GET_CONNECTIONS', parameters, '<COUNT>1</COUNT>', { CONNECTIONS: connection }),
+    BAPI_BARCODE_SENDLIST: (parameters) =>
+      result('BAPI_BARCODE_SENDLIST', parameters, '', {
+        RETURN: '<item><TYPE>E</TYPE><ID>OA</ID><NUMBER>220</NUMBER><MESSAGE>No barcode</MESSAGE></item>',
+      }),
+    Z_CHANGE: (parameters) => result('Z_CHANGE', parameters, `<CV_COUNT>${Number(parameters['CV_COUNT']) + 1}</CV_COUNT>`),
+    Z_OTHER: () => exception('Z_OTHER', 'NO_AUTHORITY', 'You are not allowed'),
+    Z_SLOW: () => ({ body: '', delayMs: 2_000 }),
+    Z_HANGING: () => ({ body: '', delayMs: 600_000 }),
+    Z_LARGE: (parameters) => result('Z_LARGE', parameters, `<TEXT>${'x'.repeat(300_000)}</TEXT>`),
+    Z_LOGIN: () => ({ contentType: 'text/html', body: '<html>Please log on</html>' }),
+    ARCHIV_CONNECTION_INSERT: (parameters) =>
+      parameters['OBJECT_ID'] === 'WRONG' ? fault('ERROR_CONNECTIONTABLE') : result('ARCHIV_CONNECTION_INSERT', parameters, ''),
+    Z_SECRET: (parameters) =>
+      result('Z_SECRET', parameters, '<API_TOKEN>canary-answer</API_TOKEN><LOGON><PASSWORD>canary-answer</PASSWORD></LOGON>'),
+    Z_BROKEN: () => fault('Deserialization of canary-rfc failed'),
+  }),
+)
 
 const allowed = [
   'ARCHIV_GET_CONNECTIONS',
@@ -60,7 +56,6 @@ const allowed = [
   'Z_SECRET',
   'Z_BROKEN',
 ]
-let workspaces = 0
 
 /** Starts a bridge on a free port and creates a workspace that calls the test system through it. */
 const startBridge = async (
@@ -70,15 +65,15 @@ const startBridge = async (
   { variables = {}, maxConcurrentPerWorkspace = 16 }: { variables?: Record<string, string>; maxConcurrentPerWorkspace?: number } = {},
 ) => {
   const { db } = database
-  const api = await startApi(db, {
-    variables: { RFC_TIMEOUT_MS: '500', RFC_ANSWER_MAX_BYTES: '200000', RELAY_ALLOWED_PRIVATE_CIDRS: cidrs, ...variables },
-    limits: { bridge: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace } },
-  })
-  closers.push(api.stop)
+  const api = share(
+    await startApi(db, {
+      variables: { RFC_TIMEOUT_MS: '500', RFC_ANSWER_MAX_BYTES: '200000', RELAY_ALLOWED_PRIVATE_CIDRS: cidrs, ...variables },
+      limits: { bridge: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace } },
+    }),
+  )
   const { baseUrl: base, port, log, captures, keyRing } = api
 
-  workspaces += 1
-  const { id, name, keys } = await api.tenant(`acme/bridge-${workspaces}`)
+  const { id, name, keys } = await api.tenant(`acme/bridge-${newId().toLowerCase()}`)
   const settings = rfc && { rfc: { url: system.url, client: '100', language: 'EN', allowed_functions: allowed, ...rfc } }
   await db('workspaces')
     .where({ id })

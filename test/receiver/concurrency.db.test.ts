@@ -3,13 +3,13 @@ import { PassThrough } from 'node:stream'
 import { newId } from '../../src/base/ids.ts'
 import { receiverLimits } from '../../src/receiver/limits.ts'
 import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 
 const lockTimeoutMs = 300
-const startWith = (ms: number) => startScene({ limits: { receiver: { lockTimeoutMs: ms } } })
+const startWith = async (ms: number) => share(await startScene({ limits: { receiver: { lockTimeoutMs: ms } } }))
 // The first long enough that no request gives up waiting for the lock on a slow disk.
 const [patient, impatient] = [await startWith(60_000), await startWith(lockTimeoutMs)]
-afterAll(() => Promise.all([patient.stop(), impatient.stop()]))
 
 const rounds = 40
 const ascending = (statuses: number[]) => statuses.toSorted((one, other) => one - other)

@@ -1,18 +1,13 @@
-import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
+import { startScene, type SceneWorkspace } from '../support/scene.ts'
+import { share } from '../support/share.ts'
 import type { CallOptions, SourceAnswer } from '../support/source-system.ts'
-
-const scenes: Scene[] = []
-afterAll(async () => {
-  for (const scene of scenes) await scene.stop()
-})
 
 const put = (body: string): CallOptions => ({ method: 'PUT', body, headers: { 'content-type': 'text/plain' } })
 const code = ({ status, headers }: SourceAnswer) => headers['x-errordescription']?.split(':')[0] ?? status
 
 /** Creates documents of every protection without signatures, then lets the repository require signatures. */
 const startProtected = async (variables: Record<string, string>): Promise<SceneWorkspace> => {
-  const scene = await startScene({ variables })
-  scenes.push(scene)
+  const scene = share(await startScene({ variables }))
   const workspace = await scene.workspace()
   for (const [docId, docProt] of [
     ['UNSAID', ''],

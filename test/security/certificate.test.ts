@@ -1,13 +1,13 @@
 import { createHash, X509Certificate } from 'node:crypto'
 import { readCertificate } from '../../src/security/certificate.ts'
+import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
 
 const [dsa, rsa, curve] = await Promise.all([
-  createSigner('DSA 1024'),
-  createSigner('RSA 2048', '/CN=ABC'),
-  createSigner('P-256', '/CN=EC'),
+  createSigner('DSA 1024').then(share),
+  createSigner('RSA 2048', '/CN=ABC').then(share),
+  createSigner('P-256', '/CN=EC').then(share),
 ])
-afterAll(() => Promise.all([dsa, rsa, curve].map((signer) => signer.remove())))
 
 const base64 = (bytes: Buffer, lineCharacters = 76) =>
   bytes.toString('base64').replaceAll(new RegExp(`.{${lineCharacters}}`, 'g'), '$&\r\n')

@@ -1,18 +1,14 @@
 import { X509Certificate } from 'node:crypto'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { readSignature, verifies } from '../../src/security/cms.ts'
+import { share } from '../support/share.ts'
 import { signWithShortDsa } from '../support/short-dsa.ts'
 import { createSigner, keyKinds, type KeyKind, type Signer, type SigningOptions } from '../support/signer.ts'
 
 const message = 'Z1005056B5A3F21EEFA9C1D04F7B6E8C11rCN%3DTST20301231235959'
 const signers = {} as Record<KeyKind, Signer>
 
-beforeAll(async () => {
-  await Promise.all((Object.keys(keyKinds) as KeyKind[]).map(async (kind) => (signers[kind] = await createSigner(kind))))
-})
-afterAll(async () => {
-  for (const signer of Object.values(signers)) await signer.remove()
-})
+await Promise.all((Object.keys(keyKinds) as KeyKind[]).map(async (kind) => (signers[kind] = share(await createSigner(kind)))))
 
 const keyOf = (kind: KeyKind) => new X509Certificate(signers[kind].der).publicKey
 const check = (signature: Buffer, kind: KeyKind, text = message) => {

@@ -2,22 +2,19 @@ import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { Agent, request } from 'undici'
 import { createAuthority } from './certificates.ts'
+import { disposable } from './disposable.ts'
 import { startDriveDouble } from './drive-double.ts'
+import { share } from './share.ts'
 
 // If a double accepted everything, every test of the connector would pass. These tests send the double incorrect requests.
 
 const unit = 256 * 1024
-const authority = await createAuthority()
-const double = await startDriveDouble(await authority.issue('DNS:localhost,IP:127.0.0.1'))
-const dispatcher = new Agent({ connect: { ca: authority.certificate } })
+const authority = share(await createAuthority())
+const double = share(disposable(await startDriveDouble(await authority.issue('DNS:localhost,IP:127.0.0.1')), (each) => each.stop()))
+const dispatcher = share(disposable(new Agent({ connect: { ca: authority.certificate } }), (each) => each.close()))
 beforeEach(() => {
   double.files.clear()
   double.sessions.clear()
-})
-afterAll(async () => {
-  await dispatcher.close()
-  await double.stop()
-  await authority.remove()
 })
 
 type Method = 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'

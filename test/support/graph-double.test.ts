@@ -1,21 +1,18 @@
 import { Agent, request } from 'undici'
 import { createAuthority } from './certificates.ts'
+import { disposable } from './disposable.ts'
 import { startGraphDouble } from './graph-double.ts'
+import { share } from './share.ts'
 
 // If a double accepted everything, every test of the connector would pass. These tests send the double incorrect requests.
 
 const KiB = 1024
-const authority = await createAuthority()
-const double = await startGraphDouble(await authority.issue('DNS:localhost,IP:127.0.0.1'))
-const dispatcher = new Agent({ connect: { ca: authority.certificate } })
+const authority = share(await createAuthority())
+const double = share(disposable(await startGraphDouble(await authority.issue('DNS:localhost,IP:127.0.0.1')), (each) => each.stop()))
+const dispatcher = share(disposable(new Agent({ connect: { ca: authority.certificate } }), (each) => each.close()))
 beforeEach(() => {
   double.items.clear()
   double.sessions.clear()
-})
-afterAll(async () => {
-  await dispatcher.close()
-  await double.stop()
-  await authority.remove()
 })
 
 const send = async (

@@ -5,14 +5,13 @@ const started: AsyncDisposable[] = []
 // For all of them together. Large databases and process trees end slowly on a busy machine.
 const endTimeoutMs = 600_000
 
+// jest calls such hooks in the order of their registration, so there is one for all.
+afterAll(async () => {
+  for (const resource of started.splice(0).toReversed()) await resource[Symbol.asyncDispose]()
+}, endTimeoutMs)
+
 /** Ends a resource when the last test of the file has ended. What was started last ends first. */
 export const share = <T extends AsyncDisposable>(resource: T): T => {
-  // jest calls such hooks in the order of their registration, so there is one for all.
-  if (started.length === 0) afterAll(endAll, endTimeoutMs)
   started.push(resource)
   return resource
-}
-
-const endAll = async (): Promise<void> => {
-  for (const resource of started.splice(0).toReversed()) await resource[Symbol.asyncDispose]()
 }

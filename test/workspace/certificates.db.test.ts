@@ -4,17 +4,14 @@ import { createCertificates, replacedBy } from '../../src/workspace/certificates
 import { createRepositories } from '../../src/workspace/repositories.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
+import { share } from '../support/share.ts'
 import { createSigner, type Signer } from '../support/signer.ts'
 
 const actor = { type: 'system', userId: null } as const
 const notFound = { code: 'not_found' }
 
-const database = await createTestDatabase()
-const signers = await Promise.all(['/CN=A', '/CN=B', '/CN=C'].map((subject) => createSigner('P-256', subject)))
-afterAll(async () => {
-  for (const signer of signers) await signer.remove()
-  await database.drop()
-})
+const database = share(await createTestDatabase())
+const signers = await Promise.all(['/CN=A', '/CN=B', '/CN=C'].map((subject) => createSigner('P-256', subject).then(share)))
 
 const arrange = async () => {
   const { workspaceId, repositoryId } = await createRoutes(database.db, [])
