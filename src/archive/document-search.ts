@@ -84,7 +84,7 @@ const valuesOf = ({ workspaceId, search, destinations }: Lookup) => {
     afterPrefix: prefix && `${prefix}\u{10FFFF}`,
     qPattern: q && patternOf(q),
     ending: q && `%${q}`,
-    reversed: q && [...q].toReversed().join(''),
+    reversed: q && Array.from(q).toReversed().join(''),
     docIdPattern: docIdPrefix && patternOf(docIdPrefix),
   }
 }
