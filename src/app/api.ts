@@ -140,7 +140,7 @@ export const startApi = async (
       dispatch({ healthz: probes.middleware }),
       ...(tracing ? [traceRequests(tracing)] : []),
       dispatch({
-        '': leadToConsole(config),
+        '': leadToConsole({ config, log, requestLog }),
         receiver: receiver.middleware,
         bridge,
         'openapi.json': reference,

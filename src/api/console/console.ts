@@ -45,12 +45,12 @@ const workflowsUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConsoleConfig): string
   url === undefined ? null : `${url.replace(/\/+$/, '')}/namespaces/${encodeURIComponent(temporal.namespace ?? 'default')}/workflows/`
 
 /** Leads from the address of the relay alone, which people open first, to the console. */
-export const leadToConsole = ({ RELAY_BASE_URL }: Pick<ConsoleConfig, 'RELAY_BASE_URL'>): Middleware => {
-  const address = `${pathOf(RELAY_BASE_URL)}/console`
+export const leadToConsole = ({ config, ...deps }: ErrorDeps & { config: Pick<ConsoleConfig, 'RELAY_BASE_URL'> }): Middleware => {
+  const address = `${pathOf(config.RELAY_BASE_URL)}/console`
+  const errors = answerErrors(deps, 'other')
   return (context, next) => {
-    if (context.method !== 'GET' && context.method !== 'HEAD') return next()
-    context.redirect(address)
-    return undefined
+    if (context.path !== '/' || !['GET', 'HEAD'].includes(context.method)) return next()
+    return errors(context, async () => context.redirect(address))
   }
 }
 

@@ -24,7 +24,7 @@ const start = async (variables: Record<string, string> = {}) => {
   const keyRing = createKeyRing([`first:${Buffer.alloc(32, 7).toString('base64')}`])
   app.use(
     dispatch({
-      '': leadToConsole(config),
+      '': leadToConsole({ config, ...logsTo(lines) }),
       console: createConsole({
         config,
         authenticator,
@@ -148,7 +148,12 @@ test('a file of another version, or none at all, is not found; another method is
 test('the address of the relay alone leads to the console', async () => {
   const response = await fetch(`${relay.url}/`)
   expect({ url: response.url, status: response.status }).toEqual({ url: `${relay.url}/console`, status: 200 })
-  expect((await fetch(`${relay.url}/`, { method: 'POST' })).url).toBe(`${relay.url}/`)
+  for (const [path, method] of [
+    ['/', 'POST'],
+    ['//', 'GET'],
+  ] as const) {
+    expect((await fetch(relay.url + path, { method })).url).toBe(relay.url + path)
+  }
 })
 
 test('the log has the page, and at its usual level none of the files that the page loads', async () => {

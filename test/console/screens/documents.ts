@@ -217,7 +217,7 @@ test(
 
 /** Types into the search field as soon as it exists, before the browser has drawn it. */
 const typeAtOnce = `new MutationObserver((_, observer) => {
-  const field = document.querySelector('input[type=search]')
+  const field = document.querySelector('main input[type=search]')
   if (!field) return
   observer.disconnect()
   field.focus()
