@@ -8,6 +8,8 @@ import { multipartBody, part, type SourceAnswer } from '../support/source-system
 import { until } from '../support/until.ts'
 
 const KiB = 1024
+/** Random bytes that begin as a PDF. Others may begin as JSON or XML by chance, and are then shown redacted. */
+const opaqueBytes = (size: number) => Buffer.concat([Buffer.from('%PDF'), randomBytes(size)]).subarray(0, size)
 const bodyMaxBytes = 1024 * KiB
 const dayMs = 86_400_000
 const neverAborted = new AbortController().signal
@@ -52,7 +54,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
 
     test('has the bytes of a create, an update, an append and of every read', async () => {
       const workspace = await scene.workspace()
-      const [data, update] = [randomBytes(300 * KiB), randomBytes(100 * KiB)]
+      const [data, update] = [opaqueBytes(300 * KiB), opaqueBytes(100 * KiB)]
       const create = await workspace.source.create('D1', data)
       // Without waiting, because the capture is committed with the document.
       expect((await workspace.bodyOf(idOf(create), 'request')).bytes.equals(data)).toBe(true)
@@ -71,10 +73,10 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
     test('has the bytes of several components, with those around them', async () => {
       const workspace = await scene.workspace()
       const parts = [
-        part('data', randomBytes(300 * KiB)),
+        part('data', opaqueBytes(300 * KiB)),
         part('empty', ''),
         part('note', '\r\n\r\n--KoZbnd0\r\n\r\n'),
-        part('data1', randomBytes(9)),
+        part('data1', opaqueBytes(9)),
       ]
       const create = await workspace.source.createParts('D1', parts)
       expect(create.status).toBe(201)
@@ -85,7 +87,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
 
     test('is kept for its own time after retention has removed the content of the document', async () => {
       const workspace = await scene.workspace(undefined, { workspaceSettings: { content_days: 1, captured_bodies_days: 7 } })
-      const data = randomBytes(300 * KiB)
+      const data = opaqueBytes(300 * KiB)
       const create = await workspace.source.create('D1', data)
       const read = await workspace.source.docGet('D1')
       await deliver(workspace)
@@ -111,7 +113,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
 
     test('is kept for longer if the setting is raised in time', async () => {
       const workspace = await scene.workspace(undefined, { workspaceSettings: { content_days: 1, captured_bodies_days: 7 } })
-      const create = await workspace.source.create('D1', randomBytes(10))
+      const create = await workspace.source.create('D1', opaqueBytes(10))
       await deliver(workspace)
       await applyRetention(3)
       const settings = { content_days: 1, captured_bodies_days: 30 }
@@ -125,8 +127,8 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
     test('is erased with the document, also if retention has removed its content before', async () => {
       const workspace = await scene.workspace(undefined, { workspaceSettings: { content_days: 1 } })
       const answers = [
-        await workspace.source.create('D1', randomBytes(10)),
-        await workspace.source.update('D1', randomBytes(300 * KiB)),
+        await workspace.source.create('D1', opaqueBytes(10)),
+        await workspace.source.update('D1', opaqueBytes(300 * KiB)),
         await workspace.source.createParts('D2', [part('data', 'x'), part('note', 'y')]),
       ]
       const read = await workspace.source.docGet('D1')
@@ -151,7 +153,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
 
     test('has no size limit if it is one document, and is replayed', async () => {
       const workspace = await scene.workspace()
-      const [data, more] = [randomBytes(3 * bodyMaxBytes), randomBytes(2 * bodyMaxBytes)]
+      const [data, more] = [opaqueBytes(3 * bodyMaxBytes), opaqueBytes(2 * bodyMaxBytes)]
       const create = await workspace.source.create('D1', data)
       const append = await workspace.source.append('D1', more)
       await expectReference(workspace, create, 'request', data)
@@ -194,7 +196,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
 
     test('is replayed', async () => {
       const workspace = await scene.workspace()
-      const parts = [part('data', randomBytes(300 * KiB)), part('note', 'n')]
+      const parts = [part('data', opaqueBytes(300 * KiB)), part('note', 'n')]
       const create = await workspace.source.createParts('D1', parts)
       await workspace.source.delete('D1')
       const { status, json } = await workspace.ask('POST', `/requests/${idOf(create)}/replay`)
