@@ -87,6 +87,12 @@ export const startHttpServer = async (
       if (connections.admit(request, response)) void handle(request, response)
     },
   )
+  server.on('checkContinue', (request, response) => {
+    // Behind another answer on the same connection, the response has no socket yet. Node 24.21 would then write "100 Continue" between the
+    // header and the body of this answer. Without it, the client sends its body after a moment, and the connection ends with the answer.
+    if (response.socket) response.writeContinue()
+    server.emit('request', request, response)
+  })
   connections.attach(server)
   server.timeout = idleTimeoutMs
   await listen(server, portVariable, config)

@@ -31,6 +31,7 @@ const declaredUnavailable = [
 const declaredServerErrors: Record<string, readonly string[]> = {
   unavailable: declaredUnavailable,
   rate_limited: [''],
+  too_many_certificates: [''],
   rfc_failed: [''],
   rfc_timeout: [''],
   quota_exceeded: [''],

@@ -43,6 +43,34 @@ test('a request to an unknown path is answered with 404 in the common error enve
   await empty.close()
 })
 
+test('a client that waits for 100 gets it before the answer, and behind another answer only the answer', async () => {
+  const slow = await start([
+    async (ctx) => {
+      if (ctx.path === '/slow') await new Promise((resolve) => setTimeout(resolve, 50))
+      // As the answer of docGet: a stream, whose header Node writes on its own.
+      ctx.body = Readable.from([Buffer.from('bytes')], { objectMode: false })
+      ctx.length = 5
+    },
+  ])
+  const put = 'PUT /put HTTP/1.1\r\nHost: relay\r\nContent-Length: 1\r\nExpect: 100-continue\r\nConnection: close\r\n\r\nx'
+  const get = 'GET /slow HTTP/1.1\r\nHost: relay\r\n\r\n'
+  /** Sends bytes, and keeps its side of the connection open. @returns the status and the body of each answer */
+  const answersTo = async (bytes: string) => {
+    const socket = connect(slow.port, '127.0.0.1')
+    socket.write(bytes)
+    return (await text(socket)).split(/(?=HTTP\/1\.1 )/).map((part) => [part.slice(9, 12), part.split('\r\n\r\n')[1]])
+  }
+  expect(await answersTo(put)).toEqual([
+    ['100', ''],
+    ['200', 'bytes'],
+  ])
+  expect(await answersTo(get + put)).toEqual([
+    ['200', 'bytes'],
+    ['200', 'bytes'],
+  ])
+  await slow.close()
+})
+
 test('an idle connection is kept longer than nginx and the load balancers of AWS keep theirs by default', async () => {
   expect((await fetch(`http://127.0.0.1:${server.port}/`)).headers.get('keep-alive')).toBe('timeout=75')
 })
