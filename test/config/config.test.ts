@@ -82,7 +82,7 @@ describe('the configuration', () => {
     const texts = await Promise.all(files.map((file) => readFile(new URL(file, root), 'utf8')))
     const names = new Set(texts.join('\n').match(/\bRELAY_[A-Z_]*[A-Z]\b/g))
     expect(
-      [...names].filter((name) => unknownIn({ [name]: name === 'RELAY_OUTBOUND_PROXY' ? 'http://proxy.example' : '1' }).length > 0),
+      [...names].filter((name) => unknownIn({ [name]: name === 'RELAY_OUTBOUND_PROXY' ? 'http://outgoing.example' : '1' }).length > 0),
     ).toEqual([])
     const others = ['RELAY_API_KEY', 'RELAY_URL', 'RELAY_WORKSPACE', 'RELAY_DATABASE_PASSWORD']
     expect([...names].filter((name) => others.includes(name)).toSorted()).toEqual(others.toSorted())

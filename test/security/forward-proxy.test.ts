@@ -287,9 +287,9 @@ describe('a proxy', () => {
 })
 
 test.each([
-  ['http://proxy.example:3128', ['10.0.0.0/33'], 'RELAY_OUTBOUND_NO_PROXY: 10.0.0.0/33 is neither a name nor an address range'],
-  ['http://proxy.example:3128', ['https://a.example'], 'RELAY_OUTBOUND_NO_PROXY: https://a.example'],
-  ['http://proxy.example:3128', ['*'], 'RELAY_OUTBOUND_NO_PROXY: *'],
+  ['http://outgoing.example:3128', ['10.0.0.0/33'], 'RELAY_OUTBOUND_NO_PROXY: 10.0.0.0/33 is neither a name nor an address range'],
+  ['http://outgoing.example:3128', ['https://a.example'], 'RELAY_OUTBOUND_NO_PROXY: https://a.example'],
+  ['http://outgoing.example:3128', ['*'], 'RELAY_OUTBOUND_NO_PROXY: *'],
   ['http://relay:100%@proxy.example:3128', [], 'RELAY_OUTBOUND_PROXY: write %25 for a % in the user or the password'],
 ])('the relay does not start with the proxy %s and the list %s', (proxyUrl, noProxy, message) => {
   expect(() => createOutboundGuard({ allowedCidrs: [], proxyUrl, noProxy })).toThrow(message)
