@@ -87,7 +87,7 @@ test(
     await page.getByRole('region', { name: 'Archive' }).getByText('Delivered').first().waitFor()
     await page.getByRole('region', { name: 'Mail room' }).getByText('Delivered').first().waitFor()
     await page.locator('main header .badge', { hasText: 'Delivered' }).first().waitFor()
-    await page.getByText(`VBRK 00${invoiceOf(4_711)}`).waitFor()
+    await page.getByRole('heading', { name: `VBRK 00${invoiceOf(4_711)}`, level: 1 }).waitFor()
     await passed('answered')
     expect(await page.locator('main section h3').count()).toBe(2)
 
