@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { SendTestDocument } from '../receiver/test-document.ts'
 import { demandLevel } from '../security/levels.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import type { Certificates } from '../workspace/certificates.ts'
@@ -62,12 +63,22 @@ const versionOf = (current: Versioned) => [
 ]
 const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
 
+const testDocument = one(
+  z
+    .object({
+      document_id: z.string().describe('The document.'),
+      request_id: z.string().describe('The captured request that contains it.'),
+    })
+    .meta({ id: 'TestDocument' }),
+)
+
 export interface RepositoryDeps extends LaunchDeps {
   repositories: Repositories
   certificates: Pick<Certificates, 'listAll'>
+  sendTestDocument: SendTestDocument
 }
 
-export const repositoryEndpoints = ({ repositories, certificates, launch, batchSize }: RepositoryDeps): Endpoint[] => {
+export const repositoryEndpoints = ({ repositories, certificates, sendTestDocument, launch, batchSize }: RepositoryDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -139,6 +150,25 @@ export const repositoryEndpoints = ({ repositories, certificates, launch, batchS
           checkVersion(versionOf(current))
         }
         return { data: present(await repositories.update(workspaceId, params.id, body, actorOf(actor), check)) }
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/repositories/:id/test-document',
+      level: 'member',
+      audit: 'repository.test_document_sent',
+      summary: 'Send a test document',
+      description:
+        'Stores a PDF of one page in the repository as if the source system had sent it, so that it is delivered to every destination. ' +
+        'Neither signature nor source address are checked. The document stays until it is erased, like any other.',
+      params: idParams,
+      response: testDocument,
+      status: 201,
+      conflict: 'The repository is inactive, no connection leads from it to a destination, or the workspace stores as much as it may.',
+      handle: async ({ params }, { workspaceId, actor }) => {
+        const found = await repositories.find(workspaceId, params.id)
+        return { data: await sendTestDocument(actor.workspace, found, actorOf(actor)) }
       },
     }),
 

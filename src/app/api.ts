@@ -29,6 +29,7 @@ import {
 } from '../observe/metrics.ts'
 import { createProbes, type Probes } from '../observe/probes.ts'
 import { createReceiver } from '../receiver/app.ts'
+import { createSendTestDocument } from '../receiver/test-document.ts'
 import { listPollers } from '../temporal/pollers.ts'
 import { createApiKeys } from '../workspace/api-keys.ts'
 import { openAuthenticator } from '../workspace/authenticator.ts'
@@ -86,6 +87,7 @@ export const startApi = async (
       openQuery: sealedQueries.open,
       execute: receiver.replay,
     })
+    const sendTestDocument = createSendTestDocument({ db, execute: receiver.createTest })
     const { isDeliveryRunning } = temporal
 
     const connections = createConnectionLimit(config)
@@ -133,6 +135,7 @@ export const startApi = async (
       wakeNext: createWakeNext(db, config, launch, log),
       isDeliveryRunning,
       replay,
+      sendTestDocument,
     })
     const reference = createReference(config)
     const middlewares = [

@@ -7,6 +7,7 @@ export const auditEvents = {
   'repository.created': 'Repository',
   'repository.updated': 'Repository',
   'repository.deleted': 'Repository',
+  'repository.test_document_sent': 'Repository',
   'destination.created': 'Destination',
   'destination.updated': 'Destination',
   'destination.deleted': 'Destination',

@@ -5,12 +5,13 @@ import { newId, timeOfId } from '../base/ids.ts'
 import type { ReplayableRequest } from '../capture/captured-requests.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import { openStoredBody } from '../capture/stored-body.ts'
-import { sendAnswer } from './answer.ts'
+import { sendAnswer, type Answer } from './answer.ts'
 import { drainBody } from './body.ts'
 import { createExchange, isReceiverTarget, joinHeaders, type ExchangeDeps, type ReceiverRequest } from './exchange.ts'
 import { createExecute, type ExecuteDeps } from './execute.ts'
 import { receiverLimits } from './limits.ts'
 import { createReceiverLog } from './receiver-log.ts'
+import type { TestCreate } from './test-document.ts'
 
 export interface ReceiverDeps extends Omit<ExecuteDeps, 'receiverLog'> {
   captures: CaptureQueue
@@ -25,6 +26,8 @@ export interface Receiver {
    * Resolves after the new request has been answered and captured.
    */
   replay(request: ReplayableRequest, newRequestId: string): Promise<void>
+  /** Executes a create of the relay itself. Resolves after it has been answered and captured. @returns the answer, if there is one */
+  createTest(create: TestCreate): Promise<Answer | undefined>
   metrics: Metric[]
 }
 
@@ -63,18 +66,28 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
 
   const replay = async (replayed: ReplayableRequest, id: string): Promise<void> => {
     const body = replayed.body ? openStoredBody(deps.contents.stores, replayed.body) : Readable.from([])
-    const exchange = createExchange(replayOf(replayed, id, body, captures), deps)
+    await executeHere(replayOf(replayed, id, body, captures))
+    body.destroy()
+  }
+
+  /** Executes a request that arrives at no connection. Resolves after it has been answered and captured. */
+  const executeHere = async (request: ReceiverRequest): Promise<Answer | undefined> => {
+    const exchange = createExchange(request, deps)
     let how: 'complete' | 'aborted' = 'aborted'
+    let given: Answer | undefined
     await execute(exchange, async (answer) => {
+      given = answer
       const sent = exchange.respond(answer).body
       await drainBody(exchange.request, lingerTimeoutMs)
       how = sent instanceof Readable ? await readAnswer(sent, sent !== answer.body) : 'complete'
     })
-    body.destroy()
     await exchange.end(captures.write, how)
+    return given
   }
 
-  return { middleware, replay, metrics: receiverLog.metrics }
+  const createTest = (create: TestCreate) => executeHere(requestOfTest(create, captures))
+
+  return { middleware, replay, createTest, metrics: receiverLog.metrics }
 }
 
 const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
@@ -91,6 +104,7 @@ const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
     receivedAt,
     signatureTime: receivedAt,
     replayOf: null,
+    isOwn: false,
     onAbandoned: (listener) => {
       if (ctx.res.closed) listener()
       else ctx.res.once('close', listener)
@@ -110,6 +124,27 @@ const replayOf = (replayed: ReplayableRequest, id: string, body: Readable, captu
     receivedAt: timeOfId(id),
     signatureTime: replayed.requestAt,
     replayOf: replayed.id,
+    isOwn: false,
+    onAbandoned: () => {},
+  }
+}
+
+const ownAddress = '127.0.0.1'
+
+const requestOfTest = ({ requestId: id, target, contentType, body }: TestCreate, captures: CaptureQueue): ReceiverRequest => {
+  const receivedAt = timeOfId(id)
+  return {
+    id,
+    method: 'PUT',
+    target,
+    headers: { 'content-type': contentType, 'content-length': String(body.length), 'user-agent': 'Document Relay, test document' },
+    sourceIp: ownAddress,
+    body: Readable.from([body]),
+    recordedBody: captures.streamingBody(ownAddress),
+    receivedAt,
+    signatureTime: receivedAt,
+    replayOf: null,
+    isOwn: true,
     onAbandoned: () => {},
   }
 }

@@ -25,6 +25,8 @@ export interface ReceiverRequest {
   /** Time by which a signature is judged: for a replay, the time of the original request. */
   signatureTime: Date
   replayOf: string | null
+  /** True for a request of the relay itself: the management API has checked who asked for it, in place of address and signature. */
+  isOwn: boolean
   /** Calls the listener when the client no longer waits for the answer, at once if it is gone already, or when it has the answer. */
   onAbandoned(listener: () => void): void
 }

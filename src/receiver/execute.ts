@@ -169,17 +169,17 @@ interface AccessDeps extends SignatureDeps {
 const checkAccess = async (
   repository: ReceivingRepository,
   command: Command,
-  { sourceIp, signatureTime }: Pick<ReceiverRequest, 'sourceIp' | 'signatureTime'>,
+  { sourceIp, signatureTime, isOwn }: Pick<ReceiverRequest, 'sourceIp' | 'signatureTime' | 'isOwn'>,
   deps: AccessDeps,
 ): Promise<void> => {
-  checkAddress(repository.workspace.settings.receiverAllowedCidrs, sourceIp)
+  if (!isOwn) checkAddress(repository.workspace.settings.receiverAllowedCidrs, sourceIp)
   if (repository.status !== 'active') throw new Refusal('repository_inactive', 'the repository is inactive')
   const { access, command: name } = command.rule
   if (name === 'mCreate' && !repository.acceptsMcreate) {
     throw new Refusal('command_not_allowed', 'the repository does not accept mCreate')
   }
   // Without signature_verification, the repository ignores any secKey.
-  if (!repository.signatureVerification || !access) return
+  if (isOwn || !repository.signatureVerification || !access) return
   if (await isUnprotected(repository.id, command, access, deps)) return
   await checkSignature(repository, command, access, signatureTime, deps)
 }

@@ -192,6 +192,20 @@ const rows: Row[] = [
     ],
   },
   {
+    endpoint: 'POST /repositories/:id/test-document',
+    prepare: async () => {
+      const { repositoryId: subjectId } = await wire(acme, 'AT')
+      return { subjectId, change: () => call('POST', `/repositories/${subjectId}/test-document`) }
+    },
+    recorded: [
+      {
+        event: 'repository.test_document_sent',
+        description: 'A test document was sent to repository AT.',
+        metadata: { repo_id: 'AT', doc_id: expect.stringMatching(/^TEST-/), request_id: expect.any(String) },
+      },
+    ],
+  },
+  {
     endpoint: 'POST /repositories/:id/certificates',
     prepare: async () => {
       const body = { auth_id: 'CN=TST', certificate: signer.pem, status: 'active' }

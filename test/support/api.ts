@@ -25,6 +25,7 @@ import { dispatch } from '../../src/http/server.ts'
 import { createThreads } from '../../src/http/threads.ts'
 import { createReceiver } from '../../src/receiver/app.ts'
 import type { ReceiverLimits } from '../../src/receiver/limits.ts'
+import { createSendTestDocument } from '../../src/receiver/test-document.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, type KeyRing } from '../../src/security/seal.ts'
 import { openAuthenticator } from '../../src/workspace/authenticator.ts'
@@ -134,6 +135,7 @@ export const startApi = async (
     replay:
       replay ??
       createReplay({ db, find: useCases.capturedRequests.findForReplay, openQuery: sealedQueries.open, execute: receiver.replay }),
+    sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
     ...limits.endpoints,
   }
 

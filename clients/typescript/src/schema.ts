@@ -789,6 +789,26 @@ export interface paths {
         patch: operations["updateRepositoryCertificate"];
         trace?: never;
     };
+    "/repositories/{id}/test-document": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test document
+         * @description Stores a PDF of one page in the repository as if the source system had sent it, so that it is delivered to every destination. Neither signature nor source address are checked. The document stays until it is erased, like any other. Required level: `member`. Audit event: `repository.test_document_sent`.
+         */
+        post: operations["testDocumentRepository"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/requests": {
         parameters: {
             query?: never;
@@ -1218,7 +1238,7 @@ export interface components {
         /** @enum {string} */
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
         /** @enum {string} */
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: {
                 actor_type: components["schemas"]["ActorType"];
@@ -2967,6 +2987,15 @@ export interface components {
         };
         StatsResponse: {
             data: components["schemas"]["Stats"];
+        };
+        TestDocument: {
+            /** @description The document. */
+            document_id: string;
+            /** @description The captured request that contains it. */
+            request_id: string;
+        };
+        TestDocumentResponse: {
+            data: components["schemas"]["TestDocument"];
         };
         TestResult: {
             message: string;
@@ -7406,6 +7435,59 @@ export interface operations {
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testDocumentRepository: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The resource was created. */
+            201: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TestDocumentResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The repository is inactive, no connection leads from it to a destination, or the workspace stores as much as it may. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
