@@ -1,4 +1,4 @@
-import { apiUrl, call, may, session, type Schemas } from '../api.ts'
+import { apiUrl, call, session, type Schemas } from '../api.ts'
 import { readMetadata, type Change } from '../audit-changes.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
@@ -15,7 +15,6 @@ type Entry = Schemas['AuditLog']
 type Subject = Schemas['AuditSubjectType']
 
 const perPage = 25
-const keysMax = 100
 const refreshMs = 10_000
 const filterNames = ['subject_id', 'event', 'event_prefix', 'subject_type', 'user_id', 'date_from', 'date_to'] as const
 type FilterName = (typeof filterNames)[number]
@@ -78,18 +77,19 @@ const Changes = ({ changes }: { changes: Change[] }) => {
   </ul>`
 }
 
-/** Whoever made a change. @param keyNames names of the keys that are known, by id */
-const Actor = ({ attributes, keyNames }: { attributes: Entry['attributes']; keyNames: Map<string, string> }) => {
+/** Whoever made a change. */
+const Actor = ({ attributes }: { attributes: Entry['attributes'] }) => {
   const words = auditWords()
-  const { keyId } = readMetadata(attributes.metadata)
-  if (attributes.actor_type !== 'api_key' || keyId === undefined) return words.actors[attributes.actor_type]
-  const name = keyNames.get(keyId)
-  const own = keyId === session.value!.key_id ? words.thisKey : undefined
-  return html`${own ?? (name === undefined ? words.actors.api_key : words.key(name))}<span class="small mono break">${keyId}</span>
+  const { keyId, keyName } = readMetadata(attributes.metadata)
+  if (attributes.actor_type !== 'api_key' || keyName === undefined) return words.actors[attributes.actor_type]
+  const note = keyId === session.value!.key_id ? words.thisKey : undefined
+  return html`${words.key(keyName)}${note !== undefined && html`<span class="small">${note}</span>`}<span class="small mono break"
+      >${keyId}</span
+    >
     ${attributes.user_id !== null && html`<a class="small" href=${addressOf('audit', { user_id: attributes.user_id })}>${words.member(attributes.user_id)}</a>`}`
 }
 
-const Row = ({ entry: { attributes }, keyNames }: { entry: Entry; keyNames: Map<string, string> }) => {
+const Row = ({ entry: { attributes } }: { entry: Entry }) => {
   const words = auditWords()
   const { changes, others } = readMetadata(attributes.metadata)
   const { subject_type: type, subject_id: id } = attributes
@@ -112,22 +112,8 @@ const Row = ({ entry: { attributes }, keyNames }: { entry: Entry; keyNames: Map<
       ${address === undefined ? words.subjects[type] : html`<a href=${address}>${words.subjects[type]}</a>`}
       <a class="small mono break" href=${addressOf('audit', { subject_id: id })} title=${words.historyOf(id)}>${id}</a>
     </td>
-    <td role="cell" class="stack"><${Actor} attributes=${attributes} keyNames=${keyNames} /></td>
+    <td role="cell" class="stack"><${Actor} attributes=${attributes} /></td>
   </tr>`
-}
-
-interface Loading {
-  entries: Schemas['AuditLogList']
-  keyNames: Map<string, string>
-}
-
-/** Loads a page, and the names of the keys for those who may know them. */
-const load = async (address: string, signal: AbortSignal): Promise<Loading> => {
-  const [entries, keys] = await Promise.all([
-    call<Schemas['AuditLogList']>('GET', address, { signal }),
-    may('admin') ? call<Schemas['ApiKeyList']>('GET', '/api-keys', { query: { per_page: keysMax }, signal }) : { data: [] },
-  ])
-  return { entries, keyNames: new Map(keys.data.map(({ id, attributes }) => [id, attributes.name])) }
 }
 
 export const AuditScreen = () => {
@@ -137,7 +123,7 @@ export const AuditScreen = () => {
   const { values } = filters
   const before = route.value.query.get('before') ?? undefined
   const address = addressOf('/audit-logs', { ...values, before, per_page: String(perPage) })
-  const live = useLive(address, (signal) => load(address, signal), refreshMs)
+  const live = useLive(address, (signal) => call<Schemas['AuditLogList']>('GET', address, { signal }), refreshMs)
   return html`<${Heading} title=${screens.audit}>
       <a class="button" download title=${words.csvNote} href=${apiUrl('/audit-logs.csv', values).href}>${words.csv}</a>
     </${Heading}>
@@ -145,11 +131,10 @@ export const AuditScreen = () => {
     <${Filter} filters=${filters} />
     <${Loaded} live=${live}>
       ${() => {
-        const { entries, keyNames } = live.data!
-        const { data, meta } = entries
+        const { data, meta } = live.data!
         if (data.length === 0) return html`<p class="empty">${Object.keys(values).length > 0 ? words.emptyFiltered : words.empty}</p>`
         return html`<${Table} label=${screens.audit} columns=${[words.when, words.what, words.subject, words.who]}>
-            ${data.map((entry) => html`<${Row} key=${entry.id} entry=${entry} keyNames=${keyNames} />`)}
+            ${data.map((entry) => html`<${Row} key=${entry.id} entry=${entry} />`)}
           </${Table}>
           <${CursorPager}
             first=${before && addressOf('audit', values)}

@@ -8,6 +8,8 @@ export type AuditActor =
   | {
       type: 'api_key'
       keyId: string
+      /** Written into the entry, which outlives the key. */
+      keyName: string
       /** Member that the API key belongs to, if any. */
       userId: string | null
       /** Of a request that has an `Idempotency-Key`. */
@@ -30,8 +32,8 @@ interface AuditEntry {
 }
 
 /**
- * Writes an audit log entry in the transaction of the change, so that neither exists without the other. The id of an API key is part of
- * the metadata. Every request that changes something records an entry, so the mark of an execution is made here, too.
+ * Writes an audit log entry in the transaction of the change, so that neither exists without the other. The id and the name of an API key are
+ * part of the metadata. Every request that changes something records an entry, so the mark of an execution is made here, too.
  */
 export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry): Promise<void> => {
   const id = newId()
@@ -42,7 +44,9 @@ export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry):
     subject_type: auditEvents[entry.event],
     subject_id: entry.subjectId,
     description: entry.description,
-    metadata: JSON.stringify(actor.type === 'api_key' ? { ...entry.metadata, key_id: actor.keyId } : entry.metadata),
+    metadata: JSON.stringify(
+      actor.type === 'api_key' ? { ...entry.metadata, key_id: actor.keyId, key_name: actor.keyName } : entry.metadata,
+    ),
     user_id: actor.userId,
     actor_type: actor.type,
     // The time of the id, so that a range of dates is a range of ids.

@@ -42,6 +42,7 @@ interface StoredBulkRetry extends BulkRetry {
   userId: string | null
   /** Null if the actor was not an API key. */
   keyId: string | null
+  keyName: string | null
 }
 
 const columns = [
@@ -74,8 +75,8 @@ const recordedFilter = ({ repoId, destinationId, errorCode, dateFrom, dateTo }: 
 })
 
 /** Returns the actor who requested a bulk retry. Each document that it retries has an audit entry of this actor. */
-const actorOf = ({ actorType, userId, keyId }: StoredBulkRetry): AuditActor =>
-  actorType === 'api_key' ? { type: actorType, userId, keyId: keyId ?? '' } : { type: actorType, userId }
+const actorOf = ({ actorType, userId, keyId, keyName }: StoredBulkRetry): AuditActor =>
+  actorType === 'api_key' ? { type: actorType, userId, keyId: keyId ?? '', keyName: keyName ?? '' } : { type: actorType, userId }
 
 /**
  * Selects the failed and cancelled deliveries of the failed documents that a filter matches, by the index documents_failed_and_open. A
@@ -145,6 +146,7 @@ export const createBulkRetries = (db: Database, config: DeliveryTermsConfig) => 
             actor_type: actor.type,
             user_id: actor.userId,
             key_id: actor.type === 'api_key' ? actor.keyId : null,
+            key_name: actor.type === 'api_key' ? actor.keyName : null,
           })
           .returning(columns)
         await addMessages(trx, [message])
@@ -202,6 +204,7 @@ export const createBulkRetries = (db: Database, config: DeliveryTermsConfig) => 
           'actor_type as actorType',
           'user_id as userId',
           'key_id as keyId',
+          'key_name as keyName',
         ])
         .where({ id })
         .first()

@@ -16,6 +16,7 @@ const lastUsedIntervalMs = 60_000
 /** Stored API key with the workspace that it gives access to. */
 export interface StoredKey {
   id: string
+  name: string
   workspace: { id: string; userSlug: string; workspaceSlug: string }
   memberId: string | null
   level: KeyLevel
@@ -28,6 +29,7 @@ export interface StoredKey {
 /** Authenticated caller of a request. */
 export interface Actor {
   keyId: string
+  keyName: string
   /** Member who owns the key, if any. */
   userId: string | null
   level: KeyLevel
@@ -78,7 +80,13 @@ const unauthorized = () =>
 
 const isUsable = ({ revokedAt, expiresAt }: StoredKey, now: number) => !revokedAt && (!expiresAt || expiresAt.getTime() > now)
 
-const actorOf = ({ id, memberId, level, workspace }: StoredKey): Actor => ({ keyId: id, userId: memberId, level, workspace })
+const actorOf = ({ id, name, memberId, level, workspace }: StoredKey): Actor => ({
+  keyId: id,
+  keyName: name,
+  userId: memberId,
+  level,
+  workspace,
+})
 
 /** Creates the check of API keys for the surfaces that accept them. */
 export const createAuthenticator = ({ findKey, recordUse, wrongKeys }: AuthenticatorDeps) => {

@@ -83,6 +83,7 @@ export const createApiKeys = (db: Database | Transaction) => ({
       .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
       .select([
         'api_keys.id',
+        'name',
         'workspace_id as workspaceId',
         'user_slug as userSlug',
         'workspace_slug as workspaceSlug',

@@ -19,4 +19,10 @@ export const openAuthenticator = (apiKeys: Pick<ApiKeys, 'find' | 'recordUse'>, 
 export type Requester = Actor & { execution?: Execution | undefined }
 
 /** The holder of an API key, as the audit log names the actor of a change. */
-export const actorOf = ({ keyId, userId, execution }: Requester): AuditActor => ({ type: 'api_key', keyId, userId, execution })
+export const actorOf = ({ keyId, keyName, userId, execution }: Requester): AuditActor => ({
+  type: 'api_key',
+  keyId,
+  keyName,
+  userId,
+  execution,
+})

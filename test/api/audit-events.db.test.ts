@@ -37,7 +37,13 @@ const { database, api, acme } = share(await startScene())
 const signer = share(await createSigner('RSA 2048'))
 const resources = createResources({ db: database.db, store: createPostgresStore(database.db), certificate: signer.pem })
 const userId = await createMembers(database.db).ensure(acme.id, 'ada@example.org', systemActor)
-const { id: keyId, key } = await createKey(database.db, { workspace: 'acme/prod', level: 'admin', member: 'ada@example.org' })
+const keyName = 'of Ada'
+const { id: keyId, key } = await createKey(database.db, {
+  workspace: 'acme/prod',
+  level: 'admin',
+  member: 'ada@example.org',
+  name: keyName,
+})
 
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
 const eventsOf = (audit: AuditEvent | readonly AuditEvent[] | undefined) => [audit ?? []].flat()
@@ -535,7 +541,7 @@ test.each(rows.map((row) => [row.endpoint, row.recorded.map(({ event }) => event
         description: expect.any(String),
         ...entry,
         // The key that was used is named in every entry.
-        metadata: { ...metadata, key_id: keyId },
+        metadata: { ...metadata, key_id: keyId, key_name: keyName },
         workspace_id: acme.id,
         actor_type: 'api_key',
         user_id: userId,

@@ -17,7 +17,7 @@ const write = (workspaceId: string, event: AuditEvent, subjectId: string = newId
       subjectId,
       description: `Test entry: ${event}`,
       metadata: { repo_id: 'A1' },
-      actor: userId === null ? { type: 'system', userId } : { type: 'api_key', keyId: 'K1', userId },
+      actor: userId === null ? { type: 'system', userId } : { type: 'api_key', keyId: 'K1', keyName: 'Night batch', userId },
     }),
   )
 
@@ -47,7 +47,7 @@ test('an entry has all of its attributes', async () => {
           subject_type: 'Repository',
           subject_id: subject,
           description: 'Test entry: repository.deleted',
-          metadata: { repo_id: 'A1', key_id: 'K1' },
+          metadata: { repo_id: 'A1', key_id: 'K1', key_name: 'Night batch' },
           user_id: ada,
           actor_type: 'api_key',
           created_at: expect.any(String),

@@ -159,7 +159,7 @@ describe('a bulk retry', () => {
       expect.objectContaining({
         subject_id: documentId,
         actor_type: 'api_key',
-        metadata: { destination_ids: [wired.destinationId], bulk_retry_id: id, key_id: expect.any(String) },
+        metadata: { destination_ids: [wired.destinationId], bulk_retry_id: id, key_id: expect.any(String), key_name: 'admin key' },
       }),
     ])
   })

@@ -200,7 +200,7 @@ test('an execution whose key was taken over changes nothing any more', async () 
   const execution = { id: newId(), apiKeyId: adminKeyId, key: 'slow' }
   const row = { api_key_id: execution.apiKeyId, key: 'slow', request_sealed: Buffer.from(''), expires_at: new Date(Date.now() + 60_000) }
   await database.db('idempotency_keys').insert({ ...row, execution_id: newId(), locked_until: new Date() })
-  const actor = { type: 'api_key', keyId: execution.apiKeyId, userId: null, execution } as const
+  const actor = { type: 'api_key', keyId: execution.apiKeyId, keyName: 'Night batch', userId: null, execution } as const
   const repository = {
     repoId: 'SLOW',
     name: 'Slow',

@@ -117,7 +117,7 @@ describe('retrying a document', () => {
         workspace_id: acme.id,
         subject_type: 'Document',
         actor_type: 'api_key',
-        metadata: { destination_ids: [wired.destinationId], key_id: expect.any(String) },
+        metadata: { destination_ids: [wired.destinationId], key_id: expect.any(String), key_name: 'member key' },
         description: 'Document A1/DOC1/data was retried to Bucket of A1.',
       }),
     ])

@@ -272,7 +272,7 @@ test(
       ['/settings', 'dt'],
       ['/notifications', 'td a[href^=notifications]'],
       [`/notifications/${notificationId}`, '.facts'],
-      ['/audit', '.list td'],
+      ['/audit', 'td:has-text("Key admin key")'],
     ] as const) {
       await page.goto(consoleUrl + path)
       await page.locator(shows).first().waitFor()

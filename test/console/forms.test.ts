@@ -127,7 +127,14 @@ test('values are found and put at their paths', () => {
 })
 
 test('the metadata of an audit log entry are its changes, the key, and the rest', () => {
-  const metadata = { before: { max_retries: 10, gone: 'x' }, after: { max_retries: 3, list: ['a'] }, key_id: 'K1', repo_id: 'Z1', count: 2 }
+  const metadata = {
+    before: { max_retries: 10, gone: 'x' },
+    after: { max_retries: 3, list: ['a'] },
+    key_id: 'K1',
+    key_name: 'CI',
+    repo_id: 'Z1',
+    count: 2,
+  }
   expect(readMetadata(metadata)).toEqual({
     changes: [
       { name: 'max_retries', before: '10', after: '3' },
@@ -139,6 +146,7 @@ test('the metadata of an audit log entry are its changes, the key, and the rest'
       ['count', '2'],
     ],
     keyId: 'K1',
+    keyName: 'CI',
   })
-  expect(readMetadata({ name: 'A' })).toEqual({ changes: [], others: [['name', 'A']], keyId: undefined })
+  expect(readMetadata({ name: 'A' })).toEqual({ changes: [], others: [['name', 'A']], keyId: undefined, keyName: undefined })
 })

@@ -166,7 +166,7 @@ const auditLog = {
   subject_type: 'Certificate',
   subject_id: ulid,
   description: expect.stringMatching(/\S/),
-  metadata: { fingerprint_sha256: expect.stringMatching(/^[0-9a-f]{64}$/), valid_to: time, key_id: ulid },
+  metadata: { fingerprint_sha256: expect.stringMatching(/^[0-9a-f]{64}$/), valid_to: time, key_id: ulid, key_name: expect.any(String) },
   user_id: null,
   actor_type: 'api_key',
   created_at: time,

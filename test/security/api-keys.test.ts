@@ -7,6 +7,7 @@ const arrange = (change: Partial<StoredKey> = {}) => {
   const { id, key, secretSha256 } = newApiKey()
   const stored: StoredKey = {
     id,
+    name: 'CI',
     workspace: { id: 'W', ...path },
     memberId: null,
     level: 'member',
@@ -42,7 +43,13 @@ test('a key has the form relay_<id>_<256 bits> and is unique', () => {
 
 test.each(['Bearer ', 'bearer ', 'BEARER  '])('the scheme %p is accepted', async (scheme) => {
   const { id, key, authenticate } = arrange()
-  expect(await authenticate(scheme + key)).toEqual({ keyId: id, userId: null, level: 'member', workspace: { id: 'W', ...path } })
+  expect(await authenticate(scheme + key)).toEqual({
+    keyId: id,
+    keyName: 'CI',
+    userId: null,
+    level: 'member',
+    workspace: { id: 'W', ...path },
+  })
 })
 
 test('a malformed key is refused without a database lookup', async () => {
