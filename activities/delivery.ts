@@ -2,7 +2,7 @@ import { ApplicationFailure, activityInfo, cancellationSignal, getClient, heartb
 import { messageOf } from '../src/base/errors.ts'
 import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
-import { recordTermination, transition } from '../src/delivery/transition.ts'
+import { recordCancellation, recordTermination } from '../src/delivery/transition.ts'
 import { documentOfDelivery } from '../workflows/ids.ts'
 import { attemptFailedSignal, deliveryChangedSignal, type AttemptInput, type DeliveryActivities } from '../workflows/messages.ts'
 
@@ -13,9 +13,9 @@ export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities 
     return deliver(deps, input, { signal: cancellationSignal(), lastHeartbeat: lastHeartbeat ?? undefined, heartbeat })
   },
 
-  recordCancellation: (delivery) => transition(deps.db, 'cancel', delivery),
+  recordCancellation: (delivery) => recordCancellation(deps.db, delivery),
 
-  recordTermination: ({ error, ...delivery }) => recordTermination(deps.db, delivery, error),
+  recordTermination: (delivery) => recordTermination(deps.db, delivery),
 })
 
 /**

@@ -504,7 +504,7 @@ create table deliveries (
   checked_at timestamptz,
   last_error text,
   last_error_code text,
-  ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds')),
+  ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds', 'workflow_cancelled', 'workflow_terminated', 'destination_deleted', 'connection_deleted', 'connection_changed', 'document_erased')),
   needs_attention boolean not null default false,
   delivered_at timestamptz,
   location text,
@@ -546,7 +546,8 @@ comment on column deliveries.checked_at is
 comment on column deliveries.last_error_code is
   'The code of last_error. Null if the error is not one of an attempt.';
 comment on column deliveries.ended_by is
-  'Why no retry followed the last attempt of a failed delivery: an error that no retry can fix, or the limit that was reached.';
+  'What ended a failed or cancelled delivery: an error that no retry can fix, the limit that was reached, a person in Temporal, or what '
+  'was deleted.';
 comment on column deliveries.needs_attention is
   'The delivery has failed or was cancelled, its document has failed, and nobody has acknowledged that. Kept by triggers.';
 comment on column deliveries.location is
@@ -1152,7 +1153,7 @@ create function note_delivery_status() returns trigger language plpgsql as $$
 begin
   new.status_since = now();
   new.waiting = null;
-  new.ended_by = case when new.status = 'failed' then new.ended_by end;
+  new.ended_by = case when new.status in ('failed', 'cancelled') then new.ended_by end;
   if new.status not in ('pending', 'retrying') then
     new.next_attempt_at = null;
     new.begin_at = null;
@@ -1163,9 +1164,9 @@ begin
 end
 $$;
 comment on function note_delivery_status is
-  'Sets the time of the last change of a delivery''s status, and takes the delivery out of line. A delivery that is not failed any more '
-  'has not been ended. The next attempt of an open delivery is due at once, unless the statement says when; any other delivery has none, '
-  'and nothing to begin.';
+  'Sets the time of the last change of a delivery''s status, and takes the delivery out of line. Nothing has ended an open or delivered '
+  'one. The next attempt of an open delivery is due at once, unless the statement says when; any other delivery has none, and nothing to '
+  'begin.';
 
 create function update_document_status() returns trigger language plpgsql as $$
 begin

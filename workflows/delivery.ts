@@ -17,6 +17,7 @@ import {
 import {
   applyOutcome,
   newRun,
+  noteCancellation,
   noteFailure,
   requestRetry,
   startRound,
@@ -127,14 +128,16 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
     if (isCancellation(thrown)) {
       await CancellationScope.nonCancellable(async () => {
         const { acceptedRequests } = run
-        await controlActivities<DeliveryActivities>({ startToCloseTimeout: '30s' }).recordCancellation({
+        const status = await controlActivities<DeliveryActivities>({ startToCloseTimeout: '30s' }).recordCancellation({
           documentId,
           destinationId: destination.id,
         })
+        const ended = noteCancellation(run, status)
+        await notifyDocument(input, ended)
         // A retry may be requested as soon as the end is recorded, and its signal reaches this run until it has closed.
         const isRequested = run.acceptedRequests.length > acceptedRequests.length
         if (isRequested) await continueAsNew<typeof delivery>({ ...input, run: { ...run, round: undefined } })
-        show(input, run, { ...run, status: 'cancelled' }, 'the delivery was cancelled, or its destination was deleted')
+        show(input, run, ended, status === 'failed' ? failureOf(ended) : 'what the delivery needs was deleted')
       })
     }
     throw thrown

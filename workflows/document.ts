@@ -9,7 +9,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow'
-import { deliveryStatuses, documentStatus, type DocumentStatus } from '../src/domain/delivery-states.ts'
+import { deliveryStatuses, documentStatus, endErrors, type DocumentStatus } from '../src/domain/delivery-states.ts'
 import { controlActivities } from './control.ts'
 import { delivery } from './delivery.ts'
 import {
@@ -53,15 +53,11 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
       return await executeChild(delivery, { ...options, parentClosePolicy: 'REQUEST_CANCEL' })
     } catch (thrown) {
       if (CancellationScope.current().consideredCancelled) throw thrown
-      if (isCancellation(thrown)) return { destinationId: destination.id, status: 'cancelled' }
-      // A delivery whose retry window has closed has reported its failure before.
+      // A delivery that was cancelled, or whose retry window has closed, has reported its end before.
       const reported = states.get(destination.id)!
-      if (reported.status === 'failed') return reported
-      const error = 'the delivery workflow was terminated'
-      if (thrown instanceof ChildWorkflowFailure) {
-        await recordTermination({ documentId: input.documentId, destinationId: destination.id, error })
-      }
-      return { destinationId: destination.id, status: 'failed', error }
+      if (isCancellation(thrown) || reported.status === 'failed') return reported
+      if (thrown instanceof ChildWorkflowFailure) await recordTermination({ documentId: input.documentId, destinationId: destination.id })
+      return { destinationId: destination.id, status: 'failed', error: endErrors.workflow_terminated }
     }
   }
   await Promise.all(destinations.map(async (destination) => applyDeliveryState(await deliverTo(destination))))

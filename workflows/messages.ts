@@ -100,10 +100,10 @@ export interface DeliveryActivities {
    * unavailable), which Temporal repeats soon and which uses up no retry.
    */
   attemptDelivery(input: AttemptInput): Promise<AttemptOutcome>
-  /** Records that an operator cancelled the workflow of a delivery. */
-  recordCancellation(delivery: DeliveryRef): Promise<void>
+  /** Records that the workflow of a delivery was cancelled. @returns the status of the delivery */
+  recordCancellation(delivery: DeliveryRef): Promise<DeliveryStatus>
   /** Records that an operator terminated the workflow of a delivery. */
-  recordTermination(delivery: DeliveryRef & { error: string }): Promise<void>
+  recordTermination(delivery: DeliveryRef): Promise<void>
 }
 
 /** Deliveries that are released, cancelled or attempted in batches. */

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { mostUrgentFirst } from '../../src/domain/delivery-states.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import { apiUrl, call, callRaw, may, session, toApiError, type ApiError, type Schemas } from '../api.ts'
 import { businessObjectOf } from '../business-object.ts'
@@ -37,10 +38,6 @@ const attemptsMax = 100
 const openStatuses = new Set(['pending', 'held', 'retrying'])
 const refreshMs = { open: 2_000, closed: 10_000 }
 const retryable = ({ status }: Delivery) => status === 'failed' || status === 'cancelled'
-// What needs a person comes first.
-const cardOrder: Delivery['status'][] = ['failed', 'cancelled', 'retrying', 'held', 'pending', 'delivered']
-const sorted = (deliveries: Delivery[]) =>
-  deliveries.toSorted((one, other) => cardOrder.indexOf(one.status) - cardOrder.indexOf(other.status))
 // An operator ends the other waits elsewhere: by the switch of a connection, or in Temporal.
 const hastened = new Set(['attempt', 'slot', 'circuit'])
 const canHasten = ({ waiting_for: wait }: Delivery) => wait !== null && hastened.has(wait.reason)
@@ -89,18 +86,18 @@ const Attempts = ({ attempts }: { attempts: Attempt[] }) => {
 /** Says in a sentence why a destination does not have the document. */
 const Missing = ({ delivery }: { delivery: Delivery }) => {
   const words = documentWords()
-  const { destination_name: name, status, last_error: error, status_since: since, waiting_for: wait } = delivery
+  const { destination_name: name, status, last_error: error, status_since: since, waiting_for: wait, ended_by: end } = delivery
   if (status === 'failed') {
     return html`<span>${words.hasFailed(name)} <${Time} at=${since} />${error ? `: ${error.message.replace(/\.$/, '')}` : ''}.</span>`
   }
-  if (status === 'cancelled') return html`<span>${words.wasCancelled(name)} <${Time} at=${since} />.</span>`
+  if (status === 'cancelled') return html`<span>${words.wasCancelled(name)} <${Time} at=${since} />. ${end && words.endedBy[end]}</span>`
   return html`<span>${wait ? words.waitsFor(name, words.waits[wait.reason](name, wait.connection_name)) : words.isUnderWay(name)}.</span>`
 }
 
 /** Answers in one sentence or two if the document reached every destination, and what keeps it from the others. */
 const Verdict = ({ deliveries }: { deliveries: Delivery[] }) => {
   const words = documentWords()
-  const missing = sorted(deliveries).filter(({ status }) => status !== 'delivered')
+  const missing = mostUrgentFirst(deliveries).filter(({ status }) => status !== 'delivered')
   const tone = missing.length === 0 ? 'good' : missing.some(retryable) ? 'bad' : 'info'
   return html`<div class=${`notice ${tone} verdict`}>
     <p>
@@ -142,12 +139,16 @@ const DeliveryCard = ({
       }
     </header>
     ${
-      error &&
+      (error || end) &&
       status !== 'delivered' &&
       html`<${Notice} tone=${status === 'failed' ? 'bad' : 'warn'}>
-        <p>${error.code && html`<code>${error.code}</code>`} ${error.message}</p>
+        ${error && html`<p>${error.code && html`<code>${error.code}</code>`} ${error.message}</p>`}
         ${end && html`<p>${words.endedBy[end]}</p>`}
-        <p><strong>${whatToDo}:</strong> ${(status === 'failed' ? remedy : remedyWhileRetried)(error.code, name)}</p>
+        ${
+          error &&
+          status !== 'cancelled' &&
+          html`<p><strong>${whatToDo}:</strong> ${(status === 'failed' ? remedy : remedyWhileRetried)(error.code, name)}</p>`
+        }
       </${Notice}>`
     }
     <${Facts}
@@ -312,7 +313,7 @@ export const DocumentScreen = ({ id }: { id: string }) => {
           </div>
           <h2>${words.deliveries}</h2>
           ${deliveries.length === 0 && html`<p class="empty">${words.noDeliveries}</p>`}
-          ${sorted(deliveries).map(
+          ${mostUrgentFirst(deliveries).map(
             (delivery) =>
               html`<${DeliveryCard}
                 key=${delivery.destination_id}

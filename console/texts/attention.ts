@@ -8,7 +8,8 @@ export const en = {
   retrying: 'Retried for more than 15 minutes',
   retryingHint: 'Retries go on by themselves. What lasts is worth a look.',
   cancelled: 'Cancelled',
-  cancelledHint: 'The destination was deleted before the documents arrived. Acknowledge documents that are not needed there.',
+  cancelledHint:
+    'A destination, a connection or the content was deleted before the documents arrived. Acknowledge documents that are not needed there.',
   deleted: 'deleted',
   documents: (count: number) => plural('en', count, 'document', 'documents'),
   oldest: 'Oldest',
@@ -41,7 +42,7 @@ export const de: typeof en = {
   retryingHint: 'Die Wiederholungen laufen von selbst weiter. Was anhält, verdient einen Blick.',
   cancelled: 'Abgebrochen',
   cancelledHint:
-    'Das Ziel wurde gelöscht, bevor die Dokumente ankamen. Nehmen Sie Dokumente zur Kenntnis, die dort nicht gebraucht werden.',
+    'Ein Ziel, eine Verbindung oder der Inhalt wurde gelöscht, bevor die Dokumente ankamen. Nehmen Sie Dokumente zur Kenntnis, die dort nicht gebraucht werden.',
   deleted: 'gelöscht',
   documents: (count) => plural('de', count, 'Dokument', 'Dokumente'),
   oldest: 'Älteste',

@@ -1,3 +1,4 @@
+import { endSentences } from '../../src/domain/delivery-states.ts'
 import { plural } from './plural.ts'
 
 export const en = {
@@ -74,11 +75,7 @@ export const en = {
     permanent: 'Failed, not repeated automatically',
     interrupted: 'Interrupted',
   },
-  endedBy: {
-    permanent_error: 'No retry can fix this error.',
-    max_retries: 'The number of retries is used up.',
-    retry_ttl_seconds: 'The time for retries is used up.',
-  },
+  endedBy: endSentences,
 }
 
 export const de: typeof en = {
@@ -160,5 +157,11 @@ export const de: typeof en = {
     permanent_error: 'Diesen Fehler behebt keine Wiederholung.',
     max_retries: 'Die Anzahl der Wiederholungen ist aufgebraucht.',
     retry_ttl_seconds: 'Die Zeit für Wiederholungen ist abgelaufen.',
+    workflow_cancelled: 'Jemand hat ihren Workflow in Temporal abgebrochen.',
+    workflow_terminated: 'Jemand hat ihren Workflow in Temporal beendet.',
+    destination_deleted: 'Das Ziel wurde gelöscht.',
+    connection_deleted: 'Die Verbindung, die sie zurückhielt, wurde gelöscht.',
+    connection_changed: 'Die Verbindung, die sie zurückhielt, führt nicht mehr zum Ziel.',
+    document_erased: 'Der Inhalt des Dokuments wurde gelöscht.',
   },
 }

@@ -1,4 +1,4 @@
-import { errorClassOf, remedyFor, remedyWhileRetried, type Remedy } from '../../src/connectors/error-codes.ts'
+import { errorClassOf, remedyFor, remedyForEnded, remedyWhileRetried, type Remedy } from '../../src/connectors/error-codes.ts'
 
 const actions: Record<Remedy, (destination: string) => string> = {
   credentials: (destination) => `Gültige Zugangsdaten für das Ziel ${destination} speichern`,
@@ -10,13 +10,16 @@ const actions: Record<Remedy, (destination: string) => string> = {
 
 export const en = {
   whatToDo: 'What to do',
-  /** What to do about a delivery that failed with this code. */
-  remedy: (code: string | null, destination: string): string => remedyFor(code ?? undefined, destination),
+  /** What to do about a delivery that failed with this code. One without a code was ended in Temporal. */
+  remedy: (code: string | null, destination: string): string => (code === null ? remedyForEnded : remedyFor(code, destination)),
   remedyWhileRetried: (code: string | null, destination: string): string => remedyWhileRetried(code ?? undefined, destination),
 }
 
 export const de: typeof en = {
   whatToDo: 'Was zu tun ist',
-  remedy: (code, destination) => `${actions[errorClassOf(code ?? '')](destination)}, dann das Dokument wiederholen.`,
+  remedy: (code, destination) =>
+    code === null
+      ? 'Das Dokument wiederholen, falls es dort noch gebraucht wird, sonst zur Kenntnis nehmen.'
+      : `${actions[errorClassOf(code)](destination)}, dann das Dokument wiederholen.`,
   remedyWhileRetried: (code, destination) => `${actions[errorClassOf(code ?? '')](destination)}. Das Relay versucht es von selbst wieder.`,
 }

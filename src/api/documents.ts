@@ -51,12 +51,17 @@ const delivery = z.object({
     .object({ code: z.string().nullable(), message: z.string() })
     .meta({ id: 'DeliveryProblem' })
     .nullable()
-    .describe('The error of the last attempt, or null if it succeeded.'),
+    .describe('The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal.'),
   ended_by: z
     .enum(deliveryEnds)
     .meta({ id: 'DeliveryEnd' })
     .nullable()
-    .describe('Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit.'),
+    .describe(
+      'What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry ' +
+        'setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. ' +
+        '`destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead ' +
+        'to the destination any more.',
+    ),
 })
 
 export const documentAttributes = z.object({

@@ -3,7 +3,7 @@ import { UserError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { remedyFor, remedyWhileRetried } from '../connectors/error-codes.ts'
+import { remedyFor, remedyForEnded, remedyWhileRetried } from '../connectors/error-codes.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createOutbox, type OutboxMessage } from '../db/outbox.ts'
@@ -11,7 +11,7 @@ import type { Start } from '../db/starts.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createRetry } from '../delivery/retry.ts'
-import type { DeliveryStatus } from '../domain/delivery-states.ts'
+import { endSentences, mostUrgentFirst, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { createLauncher } from '../temporal/launcher.ts'
 import { findWorkspace } from '../workspace/administration.ts'
@@ -76,6 +76,7 @@ const present = ({ workspace, document }: Found) => ({
       connection_name: delivery.waitingFor.connectionName,
     },
     last_error: delivery.lastError,
+    ended_by: delivery.endedBy,
   })),
 })
 
@@ -190,28 +191,33 @@ const verdictOf = ({ deliveries }: FoundDocument): string => {
   ].join(' ')
 }
 
-/** Returns the last error, and what to do about it. */
-const errorLinesOf = ({ status, last_error: error, destination_name: name }: FoundDocument['deliveries'][number]): string[] => [
-  ...(error ? [`           ${[error.code, error.message].filter(Boolean).join(': ')}`] : []),
-  ...(error?.code && status !== 'delivered' && status !== 'cancelled'
-    ? [`           What to do: ${(status === 'failed' ? remedyFor : remedyWhileRetried)(error.code, name)}`]
-    : []),
-]
+const remedyOf = ({ status, last_error: error, destination_name: name }: FoundDocument['deliveries'][number]): string | undefined => {
+  if (!error || status === 'delivered' || status === 'cancelled') return undefined
+  if (status === 'failed') return error.code === null ? remedyForEnded : remedyFor(error.code, name)
+  return remedyWhileRetried(error.code ?? undefined, name)
+}
 
-// What needs a person comes first.
-const order: DeliveryStatus[] = ['failed', 'cancelled', 'retrying', 'held', 'pending', 'delivered']
+/** Returns the last error, what ended the delivery, and what to do about it. */
+const errorLinesOf = (delivery: FoundDocument['deliveries'][number]): string[] => {
+  const { last_error: error, ended_by: end } = delivery
+  const remedy = remedyOf(delivery)
+  return [
+    ...(error ? [[error.code, error.message].filter(Boolean).join(': ')] : []),
+    ...(end ? [endSentences[end]] : []),
+    ...(remedy === undefined ? [] : [`What to do: ${remedy}`]),
+  ].map((line) => `           ${line}`)
+}
 
 /** Returns lines for people. */
 export const describeDocument = (document: FoundDocument): string[] => {
   const object = [document.erp_object_type, document.erp_object_id, document.ar_object].filter(Boolean).join(' ')
-  const deliveries = document.deliveries.toSorted((one, other) => order.indexOf(one.status) - order.indexOf(other.status))
   return [
     `Document   ${document.doc_id}, component ${document.comp_id}, of repository ${document.repo_id} in ${document.workspace}`,
     `Id         ${document.id}`,
     `Status     ${document.status}. ${verdictOf(document)}`,
     `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,
     ...(object ? [`Object     ${object}`] : []),
-    ...deliveries.flatMap((delivery) => [
+    ...mostUrgentFirst(document.deliveries).flatMap((delivery) => [
       `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${delivery.attempts} ${delivery.attempts === 1 ? 'attempt' : 'attempts'}, path ${delivery.path}`,
       ...(delivery.delivered_at ? [`           delivered at ${delivery.delivered_at}`] : []),
       ...(delivery.waiting_for ? [`           ${waitText(delivery)}`] : []),

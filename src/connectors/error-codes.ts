@@ -228,6 +228,9 @@ const actionOf = (code: string | undefined, destinationName: string): string =>
 export const remedyFor = (code: string | undefined, destinationName: string): string =>
   `${actionOf(code, destinationName)}, then retry the document.`
 
+/** What to do about a delivery that failed without an error of an attempt: a person has ended it in Temporal. */
+export const remedyForEnded = 'Retry the document if it is still needed there; otherwise acknowledge it.'
+
 /** Returns the same while the delivery is retried by itself. */
 export const remedyWhileRetried = (code: string | undefined, destinationName: string): string =>
   `${actionOf(code, destinationName)}. The relay tries again by itself.`

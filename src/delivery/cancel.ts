@@ -74,7 +74,17 @@ export const cancelBatch = async (
       for no key update of documents, deliveries
     )
     update deliveries
-    set status = :to
+    set
+      status = :to,
+      ended_by = case
+        when :by = 'destination' then 'destination_deleted'
+        when exists (
+          select
+          from connections
+          where connections.id = :id
+        ) then 'connection_changed'
+        else 'connection_deleted'
+      end
     from picked
     join workspaces on workspaces.id = picked.workspace_id
     where deliveries.document_id = picked.document_id
@@ -85,7 +95,7 @@ export const cancelBatch = async (
         'docId', picked.doc_id, 'compId', picked.comp_id) as document,
       picked.destination_id as "destinationId", picked.status as "previousStatus"
     `,
-    { id, limit, to },
+    { id, by, limit, to },
   )
   const requestId = newId()
   const messages = rows

@@ -75,7 +75,7 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
           await deps.redeliverNewer(input)
           return { status: 'delivered' }
         case 'cancel':
-          await transition(deps.db, 'cancel', input)
+          await transition(deps.db, 'cancel', input, 'destination_deleted')
           return { status: 'cancelled' }
         case 'recordLoss': {
           const outcome = await recordLoss(deps, timedInput(input, job), job, next.lost, next.goesOn)

@@ -7,7 +7,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type CancelDelivery } from '../db/outbox.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import { transitions, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
+import { transitions, type DeliveryEnd, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 
 interface ErasedContent {
   id: string
@@ -132,10 +132,11 @@ const lockDocument = async (trx: Transaction, workspaceId: string, id: string): 
 /** Cancels what is still to be delivered. @returns a message for each, which is without effect for a delivery that has no workflow */
 const cancelOpen = async (trx: Transaction, document: DocumentKey): Promise<CancelDelivery[]> => {
   const from: readonly DeliveryStatus[] = transitions.cancel.from
+  const endedBy: DeliveryEnd = 'document_erased'
   const cancelled: { destination_id: string }[] = await trx('deliveries')
     .where({ document_id: document.documentId })
     .whereIn('status', [...from])
-    .update({ status: transitions.cancel.to })
+    .update({ status: transitions.cancel.to, ended_by: endedBy })
     .returning(['destination_id'])
   const requestId = newId()
   const messages = cancelled.map(({ destination_id }): CancelDelivery => ({

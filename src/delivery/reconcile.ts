@@ -45,9 +45,9 @@ export interface Reconciled {
   started: number
   /** Deliveries whose workflow waited for a manual retry that had been requested already. */
   retried: number
-  /** Deliveries recorded as failed, because an operator has terminated their workflow. */
+  /** Deliveries recorded as failed, because an operator has cancelled or terminated their workflow. */
   failed: number
-  /** Deliveries recorded as cancelled, because an operator has cancelled their workflow, or their content is gone. */
+  /** Deliveries recorded as cancelled, because their content is gone. */
   cancelled: number
   bulkRetriesStarted: number
   bulkRetriesCancelled: number
@@ -55,7 +55,10 @@ export interface Reconciled {
   complete: boolean
 }
 
-type Action = 'none' | 'pause' | 'start' | 'replace' | 'retry' | 'fail' | 'cancel'
+type Action = 'none' | 'pause' | 'start' | 'replace' | 'retry' | keyof typeof endedBy
+
+/** What ends a delivery, by the action that records it. */
+const endedBy = { terminated: 'workflow_terminated', cancelled: 'workflow_cancelled', erased: 'document_erased' } as const
 
 export type ReconcileConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'>
 
@@ -76,15 +79,13 @@ const maxChecksInOrder = 2_000
 export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept'>, found: WorkflowState): Action => {
   if (found.state === 'working') return 'none'
   if (found.state === 'paused') return 'pause'
-  if (!delivery.isContentKept) return 'cancel'
+  if (!delivery.isContentKept) return 'erased'
   if (found.state === 'waiting') return 'retry'
   if (found.state === 'stuck') return 'replace'
   // A workflow that was ended before the delivery got its status belongs to the past: a later one has been lost.
   if (found.state === 'missing' || found.closedAt < delivery.statusSince) return 'start'
-  return found.state === 'terminated' ? 'fail' : 'cancel'
+  return found.state
 }
-
-const terminated = 'the delivery workflow was terminated'
 
 interface RunOptions {
   /** Only report what a run would do. */
@@ -119,8 +120,10 @@ export const createReconcile = (
         decided.map(({ delivery, action }) => ({ ...delivery, isPaused: action === 'pause' })),
       )
       const withAction = (action: Action) => checked.filter((delivery) => actionOf.get(keyOf(delivery)) === action)
-      for (const delivery of withAction('fail')) await transition(trx, 'terminate', delivery, terminated)
-      for (const delivery of withAction('cancel')) await transition(trx, 'cancel', delivery)
+      for (const action of ['terminated', 'cancelled', 'erased'] as const) {
+        const operation = action === 'erased' ? 'cancel' : 'endWorkflow'
+        for (const delivery of withAction(action)) await transition(trx, operation, delivery, endedBy[action])
+      }
       await beginAgain(trx, withAction('start'), 'delivery')
       await beginAgain(trx, withAction('replace'), 'delivery', terminationMs)
       await beginAgain(trx, withAction('retry'), 'retry')
@@ -146,8 +149,8 @@ export const createReconcile = (
       result.checked += page.length
       result.started += count('start') + count('replace')
       result.retried += count('retry')
-      result.failed += count('fail')
-      result.cancelled += count('cancel')
+      result.failed += count('terminated') + count('cancelled')
+      result.cancelled += count('erased')
       inOrder += page.length - actions.filter((each) => each !== 'none' && each !== 'pause').length
       if (page.length < pageSize) return
       if (inOrder >= maxInOrder) {

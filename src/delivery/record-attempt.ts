@@ -297,7 +297,7 @@ const endedDelivery = `
       end,
       last_error = :errorMessage,
       last_error_code = :errorCode,
-      ended_by = :endedBy,
+      ended_by = case when status = any (:from) then :endedBy else ended_by end,
       -- A trigger clears it if the delivery has ended.
       next_attempt_at = now() + :retryDelayMs::float8 * interval '1 millisecond'
     from document

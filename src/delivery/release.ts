@@ -49,6 +49,7 @@ const releaseHeld = async (trx: Transaction, connectionId: string, limit: number
     update deliveries
     set
       status = case when is_unlinked then :unlinkedTo else :to end,
+      ended_by = case when is_unlinked then 'connection_changed' end,
       begin_as = 'delivery',
       begin_at = case when not is_unlinked then now() end
     from picked

@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '../db/database.ts'
-import { type DeliveryEnd, type DeliveryOperation, transitions } from '../domain/delivery-states.ts'
+import { endErrors, transitions, type DeliveryEnd, type DeliveryOperation, type DeliveryStatus } from '../domain/delivery-states.ts'
 
 export interface DeliveryRef {
   documentId: string
@@ -14,7 +14,7 @@ export const transition = async (
   db: Database | Transaction,
   operation: DeliveryOperation,
   delivery: DeliveryRef,
-  error?: string,
+  endedBy?: DeliveryEnd,
 ): Promise<void> => {
   const { from, to } = transitions[operation]
   await db.raw(
@@ -28,6 +28,7 @@ export const transition = async (
     update deliveries
     set
       status = :to,
+      ended_by = :endedBy,
       last_error = coalesce(:error, last_error),
       last_error_code = case when :error::text is null then last_error_code end
     from document
@@ -35,7 +36,14 @@ export const transition = async (
       and destination_id = :destinationId
       and status = any (:from)
     `,
-    { documentId: delivery.documentId, destinationId: delivery.destinationId, from: [...from], to, error: error ?? null },
+    {
+      documentId: delivery.documentId,
+      destinationId: delivery.destinationId,
+      from: [...from],
+      to,
+      endedBy: endedBy ?? null,
+      error: (endedBy && endErrors[endedBy]) ?? null,
+    },
   )
 }
 
@@ -74,6 +82,20 @@ export const expire = async (db: Database, { documentId, destinationId }: Delive
   )
 }
 
+/**
+ * Records that an operator cancelled the workflow of a delivery. A relay that deletes what the delivery needs cancels the workflow, too, after
+ * it has cancelled the delivery, which then stays as it is.
+ * @returns the status of the delivery
+ */
+export const recordCancellation = async (db: Database, { documentId, destinationId }: DeliveryRef): Promise<DeliveryStatus> => {
+  await transition(db, 'endWorkflow', { documentId, destinationId }, 'workflow_cancelled')
+  const found: { status: DeliveryStatus } | undefined = await db('deliveries')
+    .where({ document_id: documentId, destination_id: destinationId })
+    .first('status')
+  // The workspace was deleted.
+  return found?.status ?? 'cancelled'
+}
+
 // Much longer than the workflow of a document takes to learn that one of its deliveries has ended.
 const reconcilerMs = 600_000
 
@@ -82,7 +104,7 @@ const reconcilerMs = 600_000
  * that was stuck, and started the delivery again. If an operator has ended the workflow, the reconciler records that in one of its next
  * runs.
  */
-export const recordTermination = async (db: Database, delivery: DeliveryRef, error: string): Promise<void> => {
+export const recordTermination = async (db: Database, delivery: DeliveryRef): Promise<void> => {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `
     select
@@ -93,5 +115,5 @@ export const recordTermination = async (db: Database, delivery: DeliveryRef, err
     `,
     { documentId: delivery.documentId, destinationId: delivery.destinationId, reconcilerMs },
   )
-  if (rows.length === 0) await transition(db, 'terminate', delivery, error)
+  if (rows.length === 0) await transition(db, 'endWorkflow', delivery, 'workflow_terminated')
 }

@@ -1,4 +1,4 @@
-import type { DeliveryStatus } from './delivery-states.ts'
+import { endErrors, type DeliveryStatus } from './delivery-states.ts'
 import { isRetryPolicy, type RetryPolicy } from './retry.ts'
 
 // The state of a delivery workflow, and its steps as pure functions. workflows/delivery.ts performs the effects.
@@ -6,7 +6,7 @@ import { isRetryPolicy, type RetryPolicy } from './retry.ts'
 /** Result of one attempt, as the activity reports it. A failure of the target is a result and not an exception. */
 export type AttemptOutcome =
   | { status: 'delivered' }
-  /** The delivery was cancelled, or its document or destination was deleted. */
+  /** The document or its destination was deleted. */
   | { status: 'cancelled' }
   /** The connection was switched off. Nothing was attempted, and nothing counts. */
   | { status: 'held' }
@@ -87,5 +87,14 @@ export const applyOutcome = (run: DeliveryRun, outcome: Exclude<AttemptOutcome, 
   const { keepsOpen: _, ...failure } = outcome
   return { ...ended, ...failure }
 }
+
+/** Notes that the workflow was cancelled. @param status what the database has since then: the delivery may have ended before */
+export const noteCancellation = (run: DeliveryRun, status: DeliveryStatus): DeliveryRun => ({
+  ...run,
+  ...(status !== run.status && noError),
+  ...(status !== run.status && status === 'failed' && { error: endErrors.workflow_cancelled }),
+  round: undefined,
+  status,
+})
 
 const noError = { error: undefined, errorCode: undefined, remedy: undefined }

@@ -2,6 +2,13 @@
 export const deliveryStatuses = ['pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled'] as const
 export type DeliveryStatus = (typeof deliveryStatuses)[number]
 
+// What needs a person comes first.
+const byUrgency: DeliveryStatus[] = ['failed', 'cancelled', 'retrying', 'held', 'pending', 'delivered']
+
+/** Orders deliveries for people: failed ones first, delivered ones last. */
+export const mostUrgentFirst = <T extends { status: DeliveryStatus }>(deliveries: readonly T[]): T[] =>
+  deliveries.toSorted((one, other) => byUrgency.indexOf(one.status) - byUrgency.indexOf(other.status))
+
 /**
  * Why an open delivery makes no attempt at the moment. `attempt`: the next one is not due. `slot`, `circuit`: it stands in the line of its
  * destination. `connection`: it is held. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun
@@ -17,9 +24,41 @@ export type DocumentStatus = (typeof documentStatuses)[number]
 /** Stands for an error that is not one of an attempt, and so has no code, in filters. */
 export const noErrorCode = 'none'
 
-/** Why no retry followed the last attempt of a failed delivery: an error that no retry can fix, or the setting that was the limit. */
-export const deliveryEnds = ['permanent_error', 'max_retries', 'retry_ttl_seconds'] as const
+/**
+ * What ended a delivery that has not arrived. A failed one: an error that no retry can fix, the setting that was the limit, or a person, in
+ * Temporal. A cancelled one: what was deleted, or the connection, which no longer leads to the destination.
+ */
+export const deliveryEnds = [
+  'permanent_error',
+  'max_retries',
+  'retry_ttl_seconds',
+  'workflow_cancelled',
+  'workflow_terminated',
+  'destination_deleted',
+  'connection_deleted',
+  'connection_changed',
+  'document_erased',
+] as const
 export type DeliveryEnd = (typeof deliveryEnds)[number]
+
+/** Says to people what ended a delivery. */
+export const endSentences: Record<DeliveryEnd, string> = {
+  permanent_error: 'No retry can fix this error.',
+  max_retries: 'The number of retries is used up.',
+  retry_ttl_seconds: 'The time for retries is used up.',
+  workflow_cancelled: 'Somebody cancelled its workflow in Temporal.',
+  workflow_terminated: 'Somebody terminated its workflow in Temporal.',
+  destination_deleted: 'The destination was deleted.',
+  connection_deleted: 'The connection that held it was deleted.',
+  connection_changed: 'The connection that held it does not lead to the destination any more.',
+  document_erased: 'The content of the document was erased.',
+}
+
+/** Errors of deliveries that a person has ended in Temporal. */
+export const endErrors: Partial<Record<DeliveryEnd, string>> & Record<'workflow_cancelled' | 'workflow_terminated', string> = {
+  workflow_cancelled: 'the delivery workflow was cancelled',
+  workflow_terminated: 'the delivery workflow was terminated',
+}
 
 interface Transition {
   from: readonly DeliveryStatus[]
@@ -41,7 +80,7 @@ export const transitions = {
   attemptDelivered: { from: undelivered, to: 'delivered', cause: 'the document arrived' },
   /** The document or the content of its path changed while the attempt was under way. */
   attemptOutdated: { from: undelivered, to: 'retrying', cause: 'the document arrived with bytes that have been replaced' },
-  /** A delivery that has failed stays failed: its workflow was terminated, so no other attempt will follow. */
+  /** A delivery that has failed stays failed: its workflow was cancelled or terminated, so no other attempt will follow. */
   attemptRetryable: { from: ['pending', 'held', 'retrying'], to: 'retrying', cause: 'an attempt failed and is retried' },
   attemptFailed: { from: open, to: 'failed', cause: 'an attempt failed and no retry follows' },
   /** Through the API. The use case limits which of these may be retried: see src/delivery/retry.ts. */
@@ -51,8 +90,9 @@ export const transitions = {
   /** The connection was switched off. The delivery has no workflow then, like one that has been held since it was planned. */
   hold: { from: ['pending', 'retrying'], to: 'held', cause: 'the connection was switched off before the next attempt' },
   expire: { from: ['pending', 'retrying'], to: 'failed', cause: 'the time to live ended before the next attempt' },
-  terminate: { from: ['pending', 'retrying'], to: 'failed', cause: 'the workflow was terminated' },
-  cancel: { from: open, to: 'cancelled', cause: 'the destination was deleted, or the workflow cancelled' },
+  /** In Temporal, by a person: the document is still to be delivered, so somebody has to retry or acknowledge it. */
+  endWorkflow: { from: ['pending', 'retrying'], to: 'failed', cause: 'the workflow was cancelled or terminated' },
+  cancel: { from: open, to: 'cancelled', cause: 'the destination was deleted, or the content erased' },
   cancelHeld: {
     from: ['held'],
     to: 'cancelled',

@@ -47,7 +47,7 @@ test('a document is shown by its id or its docId, and one of several is asked fo
   const { id, routes, workspace } = await receive('SHOW1')
   await db('deliveries')
     .where({ document_id: id, destination_id: routes.destinations['web']! })
-    .update({ status: 'failed', last_error: 'the target is gone', last_error_code: 'http_410', attempts: 3 })
+    .update({ status: 'failed', last_error: 'the target is gone', last_error_code: 'http_410', ended_by: 'permanent_error', attempts: 3 })
   const shown = await showDocument(db, 'SHOW1')
   expect(await showDocument(db, id)).toEqual(shown)
   expect(describeDocument(shown)).toEqual(
@@ -56,6 +56,7 @@ test('a document is shown by its id or its docId, and one of several is asked fo
       'Status     failed. 0 of 2 destinations have it. Failed: web. Waiting: archive.',
       expect.stringMatching(/^Delivery {3}to web: failed, 3 attempts, path /),
       '           http_410: the target is gone',
+      '           No retry can fix this error.',
       expect.stringMatching(/^ {11}What to do: .*destination web.*, then retry the document\.$/),
     ]),
   )

@@ -784,16 +784,16 @@ describe('an attempt at a busy destination', () => {
 })
 
 describe('recording a cancellation', () => {
-  test('cancels the delivery, even if repeated, and leaves a delivered one unchanged', async () => {
+  test('fails the delivery, even if repeated, and leaves one that has ended unchanged', async () => {
     const { documentId, destinationId, recordCancellation, delivery } = await arrange()
     const environment = createActivityEnvironment()
     await environment.run(recordCancellation, { documentId, destinationId })
     await environment.run(recordCancellation, { documentId, destinationId })
-    expect(await delivery()).toMatchObject({ status: 'cancelled' })
+    expect(await delivery()).toMatchObject({ status: 'failed', ended_by: 'workflow_cancelled' })
 
     const delivered = await arrange()
     await delivered.attempt()
-    await environment.run(delivered.recordCancellation, delivered)
+    expect(await environment.run(delivered.recordCancellation, delivered)).toBe('delivered')
     expect(await delivered.delivery()).toMatchObject({ status: 'delivered' })
   })
 })

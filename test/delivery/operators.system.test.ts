@@ -216,6 +216,37 @@ test('a terminated delivery is failed in API and UI, and a retry delivers it', a
   })
 })
 
+test('a delivery that an operator cancels leaves its document failed until it is retried or acknowledged', async () => {
+  await relay.run(async ({ createRoutes }) => {
+    const { receive, call } = await createRoutes([{ name: 'web', config: { url: web.origin } }, ...targets().slice(1, 2)])
+    const groups = async () => (await call('GET', '/failures')).json.data.map((group: { attributes: unknown }) => group.attributes)
+    answerWith(503)
+    const [retried, acknowledged] = [await receive('one'), await receive('two')]
+    for (const document of [retried, acknowledged]) {
+      await untilAllReport(document, 'web', 'retrying')
+      await untilEqual('status of files', 'delivered', async () => (await document.deliveries())['files']!.status)
+    }
+    await temporal(['workflow', 'cancel', '--workflow-id', retried.handle('web').workflowId])
+    await untilAllReport(retried, 'web', 'failed')
+    await temporal(['workflow', 'cancel', '--workflow-id', acknowledged.handle().workflowId])
+    await untilEqual('status in the API', 'failed', acknowledged.status)
+    const ended = {
+      web: { status: 'failed', ended_by: 'workflow_cancelled', last_error: { code: null, message: 'the delivery workflow was cancelled' } },
+      files: { status: 'delivered', ended_by: null },
+    }
+    expect([await retried.deliveries(), await acknowledged.deliveries()]).toMatchObject([ended, ended])
+    expect(await groups()).toMatchObject([{ status: 'failed', error_code: null, documents: 2 }])
+
+    answerWith(200)
+    expect((await retried.retry()).status).toBe(200)
+    await untilEqual('status in the API', 'delivered', retried.status)
+    await untilEqual('status of the delivery in the UI', 'delivered', () => statusInUi(retried, 'web'))
+    expect((await retried.deliveries())['web']).toMatchObject({ ended_by: null, last_error: null })
+    expect((await call('POST', `/documents/${acknowledged.id}/acknowledge`)).status).toBe(200)
+    expect([await groups(), await acknowledged.status()]).toEqual([[], 'failed'])
+  })
+})
+
 test('a delivery to a deleted destination is cancelled in API and UI', async () => {
   answerWith(403)
   await relay.run(async ({ createRoutes }) => {
@@ -227,6 +258,7 @@ test('a delivery to a deleted destination is cancelled in API and UI', async () 
     await untilEqual('status of the delivery in the UI', 'cancelled', () => statusInUi(document, 'web'))
     await untilEqual('status of the document workflow', 'FAILED', async () => (await document.handle().describe()).status.name)
     expect([await document.status(), await statusInUi(document)]).toEqual(['failed', 'failed'])
+    expect((await document.deliveries())['web']).toMatchObject({ ended_by: 'destination_deleted' })
   })
 })
 

@@ -145,15 +145,21 @@ describe('the reconciler', () => {
       [erased]: missing,
     }
     const { reconcile } = setUp((_, id) => answers[id]!)
-    expect(await reconcile()).toMatchObject({ checked: 4, started: 0, retried: 1, failed: 1, cancelled: 2 })
+    expect(await reconcile()).toMatchObject({ checked: 4, started: 0, retried: 1, failed: 2, cancelled: 1 })
     const starts = await dueStarts(database.db)
     expect(starts).toMatchObject([{ kind: 'retryDelivery', requestId: expect.stringMatching(/^\d+$/), input: { documentId: waiting } }])
     expect(await deliveryOf(terminated)).toMatchObject({
       status: 'failed',
       last_error: 'the delivery workflow was terminated',
+      ended_by: 'workflow_terminated',
       next_attempt_at: null,
     })
-    expect([(await deliveryOf(cancelled)).status, (await deliveryOf(erased)).status]).toEqual(['cancelled', 'cancelled'])
+    expect(await deliveryOf(cancelled)).toMatchObject({
+      status: 'failed',
+      last_error: 'the delivery workflow was cancelled',
+      ended_by: 'workflow_cancelled',
+    })
+    expect(await deliveryOf(erased)).toMatchObject({ status: 'cancelled', ended_by: 'document_erased' })
   })
 
   test('ends a workflow that is stuck before it starts the delivery again, but not in a dry run', async () => {
@@ -171,8 +177,7 @@ describe('the reconciler', () => {
     const [replaced, ended] = [ids[0]!, ids[1]!]
     const { reconcile } = setUp((_, id) => (id === replaced ? { state: 'stuck' } : working))
     await reconcile()
-    const terminated = (documentId: string) =>
-      recordTermination(database.db, { documentId, destinationId }, 'the delivery workflow was terminated')
+    const terminated = (documentId: string) => recordTermination(database.db, { documentId, destinationId })
     await terminated(replaced)
     expect(await deliveryOf(replaced)).toMatchObject({ status: 'pending', last_error: null })
 
@@ -204,7 +209,7 @@ describe('the reconciler', () => {
     const since = { statusSince: new Date(2_000), isContentKept: true }
     expect(decide(since, { state: 'terminated', closedAt: new Date(1_000) })).toBe('start')
     expect(decide(since, { state: 'cancelled', closedAt: new Date(1_000) })).toBe('start')
-    expect(decide(since, { state: 'terminated', closedAt: new Date(3_000) })).toBe('fail')
+    expect(decide(since, { state: 'terminated', closedAt: new Date(3_000) })).toBe('terminated')
   })
 
   test('a dry run reports the same and changes nothing', async () => {

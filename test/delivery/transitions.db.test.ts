@@ -62,7 +62,7 @@ const operations: Record<DeliveryOperation, () => Promise<unknown>> = {
     await database.db('connections').where({ id: document.connectionId }).update({ is_active: true })
   },
   expire: () => expire(database.db, document.delivery),
-  terminate: () => transition(database.db, 'terminate', document.delivery, 'the delivery workflow was terminated'),
+  endWorkflow: () => transition(database.db, 'endWorkflow', document.delivery, 'workflow_terminated'),
   cancel: () => cancel('destination', document.delivery.destinationId),
   cancelHeld: async () => {
     const link = { connection_id: document.connectionId, destination_id: document.delivery.destinationId }
@@ -99,11 +99,11 @@ test.each(cases)('after %s, a delivery that was %s is %s', async (operation, sta
   expect(await statusOf(document.delivery)).toBe(expected)
 })
 
-test('a cancelled workflow cancels its delivery by the same rule as a deleted destination', async () => {
+test('an attempt that finds the destination deleted cancels its delivery by the same rule as the deletion', async () => {
   const { db } = database
   for (const status of deliveryStatuses) {
     await db('deliveries').where({ document_id: document.delivery.documentId }).update({ status })
-    await transition(db, 'cancel', document.delivery)
+    await transition(db, 'cancel', document.delivery, 'destination_deleted')
     const { from, to } = transitions.cancel
     const allowed: readonly DeliveryStatus[] = from
     expect([status, await statusOf(document.delivery)]).toEqual([status, allowed.includes(status) ? to : status])

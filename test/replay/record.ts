@@ -1,6 +1,8 @@
 // `npm run record-histories` runs stories on a real server and writes their histories into `unreleased/`: all stories, or those named after
 // `--`. It never writes into the folder of a release: its recordings prove that workflows of that release survive an upgrade.
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@temporalio/client'
@@ -53,7 +55,7 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted
       first.resolve()
       return story.answer(attempt, destinationId)
     },
-    recordCancellation: async () => {},
+    recordCancellation: async () => 'failed',
     recordTermination: async () => {},
   }
   return { activities: repeatAttempts(activities), attempted: first.promise }
@@ -128,6 +130,8 @@ const runsOf = async (client: Client, workflowId: string): Promise<string[]> => 
 const withoutTraces = (json: string): unknown => JSON.parse(json, (key, value: unknown) => (key === 'stackTrace' ? undefined : value))
 
 process.env.TEST_TEMPORAL_BIN ||= await findTemporal({ config: readConfig(), say })
+// The database of the server.
+process.env.TEST_WORK_DIR ||= await mkdtemp(join(tmpdir(), 'record-histories-'))
 const env = await startTemporalServer(settings)
 const client = new Client({ connection: env.connection, identity })
 const workflowBundle = await bundleWorkflowCode({

@@ -38,7 +38,7 @@ test('a document is not delayed by hundreds of queued documents of another works
       delivered += 1
       return { status: 'delivered' }
     },
-    recordCancellation: async () => {},
+    recordCancellation: async () => 'failed',
     recordTermination: async () => {},
   }
   for (let count = 0; count < waiting; count += 20) await Promise.all(Array.from({ length: 20 }, () => start('acme/busy')))

@@ -36,7 +36,7 @@ test('a delivery that waits many times continues in a new run with the same roun
       if (attempts.length === 1) return { status: 'retrying', delayMs: 100, failures: 1, error: 'HTTP 503' }
       return attempts.length <= earlierAttempts ? { status: 'waiting', askAgainMs: 10 } : { status: 'delivered' }
     },
-    recordCancellation: async () => {},
+    recordCancellation: async () => 'failed',
     recordTermination: async () => {},
   }
   await withWorker(env, repeatAttempts(activities), async (taskQueue) => {
@@ -69,7 +69,7 @@ test('a retry requested during a round starts after the round, once, even if a n
       if (attempts.length === earlierAttempts) await handle.signal(retrySignal, request)
       return attempts.length === earlierAttempts ? { status: 'failed', error: 'HTTP 403' } : { status: 'delivered' }
     },
-    recordCancellation: async () => {},
+    recordCancellation: async () => 'failed',
     recordTermination: async () => {},
   }
   await withWorker(env, activities, async (taskQueue) => {

@@ -29,7 +29,7 @@ const configOf = (buildId: string, name: string) =>
 const startBuild = async (buildId: string, name: string, outcome: AttemptOutcome) => {
   const activities: DeliveryActivities = {
     attemptDelivery: async () => outcome,
-    recordCancellation: async () => {},
+    recordCancellation: async () => 'failed',
     recordTermination: async () => {},
   }
   const worker = await startTemporalWorker(

@@ -15,7 +15,10 @@ test('a delivery is attempted again if its retry is requested while its cancella
   const input = documentTo('archive')
   const { activities, attemptsTo } = scriptedActivities((_, attempt) => (attempt === 1 ? 'down' : 'delivered'))
   const delivery = env.client.workflow.getHandle(deliveryWorkflowId(input, 'archive'))
-  const recordCancellation = () => delivery.signal(retrySignal, { requestId: 'R1', policy: input.policy })
+  const recordCancellation = async () => {
+    await delivery.signal(retrySignal, { requestId: 'R1', policy: input.policy })
+    return 'failed' as const
+  }
   await withWorker(env, { ...activities, recordCancellation }, async (taskQueue) => {
     const document = await env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })
     await until('one attempt was made', () => attemptsTo('archive').length > 0)

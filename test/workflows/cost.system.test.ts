@@ -40,7 +40,7 @@ const costOf = async (destinations: number, failures: number) => {
       if (destinationId !== 'D0' || attempt > failures) return { status: 'delivered' }
       return { status: 'retrying', delayMs: 50, failures: attempt, error: 'the target answered 503', errorCode: 'http_503' }
     },
-    recordCancellation: async () => {},
+    recordCancellation: async () => 'failed',
     recordTermination: async () => {},
   }
   const input: DocumentInput = documentTo(...Array.from({ length: destinations }, (_, index) => `D${index}`))

@@ -216,10 +216,17 @@ describe('the document workflow', () => {
       const handle = await start(input, taskQueue)
       await until('the failing destination was attempted', () => attemptsTo('stuck').length > 0)
       await env.client.workflow.getHandle(deliveryWorkflowId(input, 'stuck')).cancel()
-      await expect(handle.result()).resolves.toEqual([
-        { destinationId: 'good', status: 'delivered' },
-        { destinationId: 'stuck', status: 'cancelled' },
-      ])
+      await expect(handle.result()).rejects.toMatchObject({
+        cause: {
+          message: 'not delivered to stuck (failed: the delivery workflow was cancelled)',
+          details: [
+            [
+              { destinationId: 'good', status: 'delivered' },
+              { destinationId: 'stuck', status: 'failed', error: 'the delivery workflow was cancelled' },
+            ],
+          ],
+        },
+      })
     })
     expect(cancelled).toEqual(['stuck'])
   })

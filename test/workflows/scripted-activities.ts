@@ -42,6 +42,7 @@ export const scriptedActivities = (
     },
     recordCancellation: async ({ destinationId }) => {
       cancelled.push(destinationId)
+      return 'failed'
     },
     recordTermination: async ({ destinationId }) => {
       terminated.push(destinationId)

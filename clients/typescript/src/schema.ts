@@ -1469,7 +1469,7 @@ export interface components {
             retrying: number;
         };
         /** @enum {string} */
-        DeliveryEnd: "permanent_error" | "max_retries" | "retry_ttl_seconds";
+        DeliveryEnd: "permanent_error" | "max_retries" | "retry_ttl_seconds" | "workflow_cancelled" | "workflow_terminated" | "destination_deleted" | "connection_deleted" | "connection_changed" | "document_erased";
         DeliveryProblem: {
             code: string | null;
             message: string;
@@ -2228,9 +2228,9 @@ export interface components {
                     delivered_at: string | null;
                     destination_id: string;
                     destination_name: string;
-                    /** @description Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit. */
+                    /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
-                    /** @description The error of the last attempt, or null if it succeeded. */
+                    /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
                     /**
                      * Format: date-time
@@ -2608,9 +2608,9 @@ export interface components {
                     delivered_at: string | null;
                     destination_id: string;
                     destination_name: string;
-                    /** @description Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit. */
+                    /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
-                    /** @description The error of the last attempt, or null if it succeeded. */
+                    /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
                     /**
                      * Format: date-time
@@ -2827,9 +2827,9 @@ export interface components {
                     delivered_at: string | null;
                     destination_id: string;
                     destination_name: string;
-                    /** @description Why a failed delivery is not retried: an error that no retry can fix, or the retry setting that was the limit. */
+                    /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
-                    /** @description The error of the last attempt, or null if it succeeded. */
+                    /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
                     /**
                      * Format: date-time
