@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts'
 /** Parts of the process that a verb uses. Each is loaded when a verb asks for it. */
 export interface CommandContext {
   variables: NodeJS.ProcessEnv
-  /** Reads the configuration, with the addresses of the server that runs on RELAY_DATA_DIR. */
+  /** Reads the configuration: that of the server that runs on RELAY_DATA_DIR, and what the environment adds. */
   config(): Promise<Config>
   /** Opens the database for one piece of work. */
   inDatabase<T>(work: (db: Database, config: Config) => Promise<T>): Promise<T>
@@ -31,18 +31,16 @@ export const createContext = (variables: NodeJS.ProcessEnv): CommandContext => {
   }
 }
 
-/** Adds addresses, directory of contents and sealing key of the server running on RELAY_DATA_DIR, unless DATABASE_URL is set. */
+/**
+ * Adds the variables of the server that runs on RELAY_DATA_DIR, unless DATABASE_URL is set. A variable of this environment keeps its value,
+ * but for the addresses: the server knows those of what it has started.
+ */
 const withRunningServer = async (variables: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> => {
   if (variables['DATABASE_URL']) return variables
-  const [{ readConfig }, { readReady, readSecretKey }] = await Promise.all([import('../config/config.ts'), import('../dev/data-dir.ts')])
-  const dataDir = readConfig(variables).RELAY_DATA_DIR
-  const ready = readReady(dataDir)
+  const [{ readConfig }, { readReady }] = await Promise.all([import('../config/config.ts'), import('../dev/data-dir.ts')])
+  const ready = readReady(readConfig(variables).RELAY_DATA_DIR)
   if (!ready) return variables
-  return {
-    RELAY_SECRET_KEYS: readSecretKey(dataDir),
-    CONTENT_DIR: ready.content_dir,
-    ...variables,
-    DATABASE_URL: ready.database_url,
-    TEMPORAL_ADDRESS: ready.temporal_address,
-  }
+  const { DATABASE_URL, TEMPORAL_ADDRESS } = ready.variables
+  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value))
+  return { ...ready.variables, ...given, DATABASE_URL, TEMPORAL_ADDRESS }
 }

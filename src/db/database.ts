@@ -14,7 +14,7 @@ types.setTypeParser(types.builtins.INT8, Number)
 type DatabaseConfig = Pick<
   Config,
   'DATABASE_URL' | 'DATABASE_POOL_MAX_CONNECTIONS' | 'DATABASE_STATEMENT_TIMEOUT_MS' | 'DATABASE_TRANSACTION_POOLING'
-> & { acquireTimeoutMs?: number }
+> & { RELAY_DATA_DIR?: string; acquireTimeoutMs?: number }
 
 // Opening a connection costs as much as 40 queries.
 const idleTimeoutMs = 600_000
@@ -41,7 +41,11 @@ const isNamed = (statement: unknown): statement is QueryConfig =>
  * @throws `UserError` if DATABASE_URL is not set
  */
 export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): Database => {
-  if (!config.DATABASE_URL) throw new UserError('DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR')
+  if (!config.DATABASE_URL) {
+    throw new UserError(
+      `DATABASE_URL is not set, and no script/server runs on the data directory ${config.RELAY_DATA_DIR}. Start script/server, or set DATABASE_URL.`,
+    )
+  }
   const watch = createSilenceWatch(config.DATABASE_STATEMENT_TIMEOUT_MS)
   return knex({
     client: 'pg',

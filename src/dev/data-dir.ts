@@ -8,11 +8,9 @@ import { z } from 'zod'
 
 const readyFile = z.object({
   base_url: z.string(),
-  temporal_address: z.string(),
   temporal_ui_url: z.string().nullable(),
-  database_url: z.string(),
-  /** CONTENT_DIR of the server, an absolute path. */
-  content_dir: z.string().optional(),
+  /** The variables with which the server runs: those that it was given, and those that it has set itself. */
+  variables: z.record(z.string(), z.string()),
   /** Address of the probes and metrics of the API. */
   probes_url: z.string().optional(),
   /** Address of the probes and metrics of the worker. */
@@ -20,7 +18,7 @@ const readyFile = z.object({
   pid: z.number().int().positive(),
 })
 
-/** Addresses of a running server. The file has mode 0600, because the database URL contains the password. */
+/** Addresses and variables of a running server. The file has mode 0600, because the variables contain passwords and keys. */
 export type Ready = z.output<typeof readyFile>
 
 const readyPath = (dataDir: string) => join(dataDir, 'ready.json')
@@ -63,7 +61,7 @@ const secretKeyPath = (dataDir: string) => join(dataDir, 'secret-key')
  * Returns the sealing key of a data directory in the format of RELAY_SECRET_KEYS, or `undefined` if none was generated
  * yet.
  */
-export const readSecretKey = (dataDir: string): string | undefined => {
+const readSecretKey = (dataDir: string): string | undefined => {
   try {
     return readFileSync(secretKeyPath(dataDir), 'utf8').trim()
   } catch (thrown) {

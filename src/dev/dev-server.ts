@@ -5,7 +5,7 @@ import { stopAll, type Running } from '../app/runtime.ts'
 import type { Tracing } from '../app/tracing/tracing.ts'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import { readConfig, type Config } from '../config/config.ts'
+import { environment, readConfig, type Config } from '../config/config.ts'
 import { createDirectory } from '../content/files.ts'
 import { createDataDirMetric } from '../observe/metrics.ts'
 import { createProbes } from '../observe/probes.ts'
@@ -93,10 +93,13 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
 
     await writeReady(dataDir, {
       base_url: api.baseUrl,
-      temporal_address: stack.temporalAddress,
       temporal_ui_url: stack.temporalUiUrl,
-      database_url: stack.databaseUrl,
-      ...(config.CONTENT_DIR && { content_dir: resolve(config.CONTENT_DIR) }),
+      variables: {
+        ...withoutOthers(settings),
+        // Other commands run in other directories.
+        RELAY_DATA_DIR: dataDir,
+        ...(config.CONTENT_DIR && { CONTENT_DIR: resolve(config.CONTENT_DIR) }),
+      },
       probes_url: api.probesUrl,
       worker_url: worker.probesUrl,
       pid: process.pid,
@@ -108,6 +111,10 @@ export const startDevServer = async (variables: NodeJS.ProcessEnv, options: DevS
     throw thrown
   }
 }
+
+/** Returns the variables that configure the relay and its connection to Temporal. */
+const withoutOthers = (variables: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => name in environment.shape || name.startsWith('TEMPORAL_')))
 
 /** Returns the variables that are set. An empty one counts as not set. */
 const withoutEmpty = (variables: NodeJS.ProcessEnv): Record<string, string> =>

@@ -225,6 +225,8 @@ describe('the relay command line', () => {
   test('reports that DATABASE_URL is missing', async () => {
     const { status, stderr } = await relay(['workspace', 'list'], { RELAY_DATA_DIR: '/nowhere/at/all' })
     expect(status).toBe(1)
-    expect(stderr).toBe('relay: DATABASE_URL is not set, and no running script/server was found in RELAY_DATA_DIR\n')
+    expect(stderr).toBe(
+      'relay: DATABASE_URL is not set, and no script/server runs on the data directory /nowhere/at/all. Start script/server, or set DATABASE_URL.\n',
+    )
   })
 })

@@ -23,9 +23,8 @@ const endedPid = async (): Promise<number> => {
 
 const ready = (pid: number) => ({
   base_url: 'http://127.0.0.1:8080',
-  temporal_address: '127.0.0.1:7233',
   temporal_ui_url: 'http://127.0.0.1:8233',
-  database_url: 'postgres://relay:secret@127.0.0.1:5432/relay',
+  variables: { DATABASE_URL: 'postgres://relay:secret@127.0.0.1:5432/relay', TEMPORAL_ADDRESS: '127.0.0.1:7233' },
   pid,
 })
 

@@ -1,6 +1,6 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -66,7 +66,7 @@ const readyz = async (url: string) => {
 
 /** Creates a workspace with a connection from repository Z1 to the target. @returns the address of its receiver */
 const connectTarget = async () => {
-  const db = openDatabase(databaseConfig(ready.database_url), 'test')
+  const db = openDatabase(databaseConfig(ready.variables['DATABASE_URL']!), 'test')
   await createWorkspace(db, 'acme/worker')
   const { key } = await createKey(db, { workspace: 'acme/worker', level: 'admin' })
   await db.destroy()
@@ -123,10 +123,31 @@ test('a large content is a file in the data directory, which the API and the wor
   expect(await readFile(files[0]!, 'utf8')).toBe(largeText)
 })
 
+/** Runs a verb in another folder, with nothing but the data directory of the running server. @returns its output, whatever its exit status */
+const relay = async (...words: string[]): Promise<string> => {
+  const options = { cwd: '/', env: { PATH: process.env['PATH'], RELAY_DATA_DIR: dataDir } }
+  const ended = promisify(execFile)(process.execPath, [main, ...words], options)
+  return (await ended.catch((thrown: { stdout: string }) => thrown)).stdout
+}
+
+test('the verbs use the settings of the running server, of which the environment of the shell knows nothing', async () => {
+  const findings = JSON.parse(await relay('doctor', '--json')) as { name: string; warnings: string[] }[]
+  expect(findings.find(({ name }) => name === 'private addresses')!.warnings).toEqual([
+    '127.0.0.0/8 lets destinations connect to this machine.',
+    '::1/128 lets destinations connect to this machine.',
+  ])
+  // The destination is on this machine and not encrypted, which only the settings of the server allow.
+  const file = join(dataDir, 'exported.yaml')
+  await writeFile(file, await relay('export', 'acme/worker'))
+  expect(await relay('apply', '-f', file, '--dry-run')).toMatch(/ 0 created, 0 updated, 0 deleted, \d+ unchanged, /)
+  const [drift] = (JSON.parse(await relay('doctor', '-f', file, '--json')) as { name: string; status: string }[]).filter(
+    ({ name }) => name === 'drift',
+  )
+  expect(drift).toMatchObject({ status: 'ok' })
+})
+
 test('relay contents verify finds the directory of the running server', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [main, 'contents', 'verify', '--read'], {
-    env: { PATH: process.env['PATH'], RELAY_DATA_DIR: dataDir },
-  })
+  const stdout = await relay('contents', 'verify', '--read')
   expect(stdout).toBe(`1 contents with ${largeText.length} bytes were checked. All of them are complete.\n`)
 })
 

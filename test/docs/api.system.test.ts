@@ -216,7 +216,7 @@ set -m
 trap 'for job in $(jobs -p); do kill -- "-$job"; done' EXIT
 `
 
-const temporalAddress = () => ({ TEMPORAL_ADDRESS: readReady(dataDir)!.temporal_address })
+const temporalAddress = () => ({ TEMPORAL_ADDRESS: readReady(dataDir)!.variables['TEMPORAL_ADDRESS']! })
 
 test('the commands of docs/operations.md query a failed delivery, and retry it and all that wait at one destination', async () => {
   const relay = async (...words: string[]) => {
