@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { UserError } from '../base/errors.ts'
-import { isDrift, kindName, type ApplyOptions, type Change } from './apply/change.ts'
+import { isDrift, type ApplyOptions } from './apply/change.ts'
 import type { CommandContext } from './context.ts'
-import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
+import { jsonOption, print, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
 
 interface ApplyCommand extends ApplyOptions, OutputOptions {
   file: string
@@ -22,9 +22,12 @@ export const addApplyVerbs = (program: Command, { inDatabase, variables }: Comma
     .addOption(jsonOption)
     .action(async ({ file, json, exitCode, ...options }: ApplyCommand) => {
       if (exitCode && !options.dryRun) throw new UserError('--exit-code needs --dry-run.')
-      const { applyFile, withApplyDeps } = await import('./apply/apply.ts')
+      const [{ applyFile, withApplyDeps }, { describeChanges }] = await Promise.all([
+        import('./apply/apply.ts'),
+        import('./apply/describe-changes.ts'),
+      ])
       const changes = await inDatabase((db, config) => withApplyDeps(config, variables, (deps) => applyFile(db, file, deps, options)))
-      printResult(json ? { json } : {}, changes, [...changes.map(describeChange), describeSum(changes, options)])
+      printResult(json ? { json } : {}, changes, describeChanges(changes, options))
       if (exitCode && changes.some(isDrift)) process.exitCode = 2
     })
   program
@@ -48,29 +51,4 @@ export const addApplyVerbs = (program: Command, { inDatabase, variables }: Comma
       const { workspacesSchema } = await import('./apply/workspaces-schema.ts')
       printJson(workspacesSchema())
     })
-}
-
-const words: Record<Change['action'], string> = {
-  create: 'create',
-  update: 'update',
-  delete: 'delete',
-  unchanged: 'unchanged',
-  not_created: 'not created',
-  not_in_file: 'not in file',
-}
-
-const describeChange = ({ workspace, kind, name, action, fields, key }: Change): string =>
-  [
-    `${words[action].padEnd(11)}  ${workspace}  ${kindName(kind)}`,
-    ...(kind === 'workspace' || kind === 'settings' ? [] : [` ${name}`]),
-    ...(fields ? [`: ${fields.join(', ')}`] : []),
-    ...(key ? [`: ${key}`] : []),
-    ...(action === 'not_created' ? [' (use --print-new-keys)'] : []),
-  ].join('')
-
-const describeSum = (changes: readonly Change[], { dryRun }: ApplyOptions): string => {
-  const count = (wanted: Change['action']) => changes.filter(({ action }) => action === wanted).length
-  const sum = `${count('create')} created, ${count('update')} updated, ${count('delete')} deleted, ${count('unchanged')} unchanged`
-  const rest = `${count('not_created')} not created, ${count('not_in_file')} not in the file`
-  return `${dryRunNote(dryRun)}${sum}, ${rest}.`
 }

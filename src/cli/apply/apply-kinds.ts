@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import { AppError } from '../../base/errors.ts'
+import { maskedConfig, maskedKeys } from '../../connectors/target.ts'
 import { systemActor } from '../../db/audit.ts'
 import { deliveriesPerBatch } from '../../delivery/release.ts'
 import { toCamelCase } from '../../domain/casing.ts'
@@ -10,6 +12,8 @@ import { createDestinations } from '../../workspace/destinations.ts'
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
 import { createRepositories, type Repository } from '../../workspace/repositories.ts'
+import { connectorOf } from '../../workspace/targets.ts'
+import type { FieldChange } from './change.ts'
 import { listDifferences, type Kind, type Target } from './kind.ts'
 import {
   connectionInFile,
@@ -123,6 +127,13 @@ export const repositoryKind = ({ trx, workspaceId, wanted, state }: Target): Kin
   }
 }
 
+/** Returns the changes of a config, and of credentials, which have no values. A secret in an address is masked. */
+const listTargetChanges = (names: string[], before: Record<string, unknown>, after: Record<string, unknown>): FieldChange[] =>
+  names.map((name) => {
+    const key = name.replace(/^config\./, '')
+    return isDeepStrictEqual(before[key], after[key]) ? { name } : { name, before: before[key], after: after[key] }
+  })
+
 export const destinationKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedDestination, OpenedDestination> => {
   const destinations = createDestinations(trx)
   const configure = createConfigureDestinations({ ...run, destinations })
@@ -136,7 +147,9 @@ export const destinationKind = ({ trx, workspaceId, wanted, state, run }: Target
     create: (item) => made(configure.addChecked(workspaceId, { name: item.name, ...targetOf(item) }, systemActor)),
     compare: (current, item) => {
       if (current.connectorType === item.connector_type) {
-        return configure.compare(workspaceId, current, current.credentials, targetOf(item))
+        const names = configure.compare(workspaceId, current, current.credentials, targetOf(item))
+        const keys = maskedKeys(connectorOf(run.findConnector, item.connector_type).config)
+        return listTargetChanges(names, maskedConfig(keys, current.config), maskedConfig(keys, item.config))
       }
       const message = `cannot be changed: the destination is of the type ${current.connectorType}. Give the new destination another name`
       throw refuse('connector_type', message)

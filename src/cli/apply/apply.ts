@@ -13,8 +13,8 @@ import { readWorkspaceName } from '../../workspace/administration.ts'
 import { createWorkspaces, lockRouting, settingsChange } from '../../workspace/workspaces.ts'
 import { connectionKind, destinationKind, keyKind, memberKind, notificationKind, repositoryKind } from './apply-kinds.ts'
 import type { ApplyOptions, Change } from './change.ts'
-import { applyKind, type ApplyDeps, type Run, type Target } from './kind.ts'
-import { issuesOf, readWorkspacesFile, refuseFile } from './read-workspaces-file.ts'
+import { applyKind, listDifferences, type ApplyDeps, type Run, type Target } from './kind.ts'
+import { issuesOf, readWorkspacesFile } from './read-workspaces-file.ts'
 import { readState } from './workspace-state.ts'
 import type { WantedWorkspace } from './workspaces-file.ts'
 
@@ -40,7 +40,7 @@ export const withApplyDeps = async <T>(config: Config, variables: NodeJS.Process
  * @throws `UserError` with every issue of the file, in which case nothing was changed
  */
 export const applyFile = async (db: Database, file: string, deps: ApplyDeps, options: ApplyOptions): Promise<Change[]> => {
-  const workspaces = await readWorkspacesFile(file, deps)
+  const { workspaces, refuse } = await readWorkspacesFile(file, deps)
   try {
     return await inTransaction<Change[]>(db, async (trx, rollback) => {
       const changes: Change[] = []
@@ -48,7 +48,7 @@ export const applyFile = async (db: Database, file: string, deps: ApplyDeps, opt
       for (const [index, workspace] of workspaces.entries()) {
         await applyWorkspace(trx, workspace, { ...deps, ...options, at: `workspaces.${index}`, changes, issues })
       }
-      if (issues.length > 0) throw refuseFile(file, issues)
+      if (issues.length > 0) throw refuse(issues)
       return options.dryRun ? rollback(changes) : changes
     })
   } catch (thrown) {
@@ -86,7 +86,9 @@ const applySettings = async ({ trx, workspaceId: id, wanted: { slug, tier, setti
   const workspaces = createWorkspaces(trx)
   const { stored, rfcCredentials } = state
   if (tier !== undefined) {
-    run.changes.push({ workspace: slug, kind: 'tier', name: tier, action: stored.tier === tier ? 'unchanged' : 'update' })
+    const change = { workspace: slug, kind: 'tier', name: tier } as const
+    const fields = listDifferences({ tier: stored.tier }, { tier })
+    run.changes.push(fields.length > 0 ? { ...change, action: 'update', fields } : { ...change, action: 'unchanged' })
     await workspaces.setTier(id, tier, systemActor)
   }
   if (Object.keys(settings).length === 0) return
@@ -100,7 +102,10 @@ const applySettings = async ({ trx, workspaceId: id, wanted: { slug, tier, setti
   const patch = toCamelCase(settingsPatchFields, { ...others, ...(rfc !== undefined && { rfc: rfc && isSame ? bridge : rfc }) })
   const changeOf = (current: typeof stored) => settingsChange(id, current, patch, run.keyRing)
   try {
-    const fields = Object.keys(changeOf(await workspaces.findSettings(id)).difference.after)
+    const { before, after } = changeOf(await workspaces.findSettings(id)).difference
+    const fields = Object.keys(after).map((name) =>
+      name === 'rfc.credentials' ? { name } : { name, before: before[name], after: after[name] },
+    )
     const change = { workspace: slug, kind: 'settings', name: slug } as const
     run.changes.push(fields.length > 0 ? { ...change, action: 'update', fields } : { ...change, action: 'unchanged' })
     if (fields.length > 0) await workspaces.updateSettings(id, changeOf, systemActor)

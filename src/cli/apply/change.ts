@@ -5,10 +5,17 @@ export interface Change {
   name: string
   /** `not_created`: an API key that only `--print-new-keys` creates. `not_in_file`: only `--prune` deletes it. */
   action: 'create' | 'update' | 'delete' | 'unchanged' | 'not_created' | 'not_in_file'
-  /** Names of the values that an update changes. */
-  fields?: string[]
+  /** The values that an update changes. */
+  fields?: FieldChange[]
   /** A new API key. It cannot be displayed again. */
   key?: string
+}
+
+/** A value that an update changes, before and after. A secret has neither, and what is not set is missing. */
+export interface FieldChange {
+  name: string
+  before?: unknown
+  after?: unknown
 }
 
 export interface ApplyOptions {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { AppError, type ErrorDetail } from '../../base/errors.ts'
 import type { Transaction } from '../../db/database.ts'
-import type { ApplyOptions, Change } from './change.ts'
+import type { ApplyOptions, Change, FieldChange } from './change.ts'
 import { issuesOf, type FileDeps } from './read-workspaces-file.ts'
 import type { StateDeps, WorkspaceState } from './workspace-state.ts'
 import type { WantedWorkspace } from './workspaces-file.ts'
@@ -41,16 +41,18 @@ export interface Kind<Wanted, Current> {
   identityOf?(current: Current): string
   /** @returns the action, if it is not `create`, and a new API key */
   create(wanted: Wanted): Promise<Pick<Change, 'key'> & { action?: 'not_created' }>
-  /** Returns the names of the values that differ. */
-  compare(current: Current, wanted: Wanted): string[] | Promise<string[]>
+  /** Returns the values that differ. */
+  compare(current: Current, wanted: Wanted): FieldChange[] | Promise<FieldChange[]>
   /** @param fields the names of the values that differ */
   update(current: Current, wanted: Wanted, fields: string[]): Promise<unknown>
   delete(current: Current): Promise<unknown>
 }
 
-/** Returns the names of the values that the file gives and that differ. */
-export const listDifferences = (current: Record<string, unknown>, wanted: Record<string, unknown>): string[] =>
-  Object.keys(wanted).filter((key) => !isDeepStrictEqual(current[key], wanted[key]))
+/** Returns the values that the file gives and that differ. */
+export const listDifferences = (current: Record<string, unknown>, wanted: Record<string, unknown>): FieldChange[] =>
+  Object.keys(wanted)
+    .filter((key) => !isDeepStrictEqual(current[key], wanted[key]))
+    .map((name) => ({ name, before: current[name], after: wanted[name] }))
 
 /** Creates and updates the objects of one kind. @returns a function that deletes those that the file does not contain, or reports them */
 export const applyKind = async <Wanted, Current>(
@@ -69,7 +71,11 @@ export const applyKind = async <Wanted, Current>(
       if (!found) run.changes.push({ workspace: slug, kind, name, action: 'create', ...(await actions.create(item)) })
       else if (fields.length === 0) run.changes.push({ workspace: slug, kind, name, action: 'unchanged' })
       else {
-        await actions.update(found, item, fields)
+        await actions.update(
+          found,
+          item,
+          fields.map((field) => field.name),
+        )
         run.changes.push({ workspace: slug, kind, name, action: 'update', fields })
       }
     } catch (thrown) {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { parseDocument, type Document } from 'yaml'
+import { isAlias, isMap, isNode, isScalar, isSeq, parseDocument, type Document } from 'yaml'
 import { z } from 'zod'
 import { AppError, messageOf, UserError, type ErrorDetail } from '../../base/errors.ts'
 import { plainMessages } from '../../base/issue-messages.ts'
@@ -18,16 +18,70 @@ export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   variables: NodeJS.ProcessEnv
 }
 
-/** Returns a path as people read it: `workspaces[0].slug` for `workspaces.0.slug`. */
-const formatPath = (path: string) => path.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]') || 'the file'
+/** A file that was read. */
+export interface ReadFile {
+  workspaces: WantedWorkspace[]
+  /** Returns the refusal of the file, with every issue, its line, and the name of the object. */
+  refuse(issues: readonly ErrorDetail[]): UserError
+}
 
-/** Returns the refusal of a file, with every issue. */
-export const refuseFile = (file: string, issues: readonly ErrorDetail[]): UserError =>
-  new UserError(
-    [`${file} cannot be applied, and nothing was changed:`, ...issues.map(({ path, message }) => `  ${formatPath(path)}: ${message}`)].join(
-      '\n',
-    ),
-  )
+/** What identifies an object of a list, for people. */
+const identities: Record<string, { noun: string; key: string }> = {
+  members: { noun: 'member', key: 'email' },
+  api_keys: { noun: 'API key', key: 'name' },
+  repositories: { noun: 'repository', key: 'repo_id' },
+  destinations: { noun: 'destination', key: 'name' },
+  connections: { noun: 'connection', key: 'name' },
+  notifications: { noun: 'notification', key: 'name' },
+}
+
+/** Returns a path as people read it: `acme/prod, destination DMS, config.url` for `workspaces.0.destinations.1.config.url`. */
+const describePath = (value: unknown, path: string): string => {
+  const [root = '', index = '', ...inner] = path.split('.')
+  const workspace = fieldOf(fieldOf(value, root), index)
+  const slug = fieldOf(workspace, 'slug')
+  const [list = '', position = '', ...rest] = inner
+  const { noun, key = '' } = identities[list] ?? {}
+  const name = fieldOf(fieldOf(fieldOf(workspace, list), position), key)
+  const object = typeof name === 'string' && noun !== undefined ? [`${noun} ${name}`, formatKeys(rest)] : [formatKeys(inner)]
+  const parts = typeof slug === 'string' ? [slug, ...object] : [formatKeys(path.split('.'))]
+  return parts.filter(Boolean).join(', ') || 'the file'
+}
+
+/** Returns keys as people read them: `repositories[1]`. */
+const formatKeys = (keys: string[]) => keys.join('.').replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]')
+
+/** Returns where a value begins in the text; if it is missing, what should contain it. */
+const offsetOf = (document: Document, path: string): number => {
+  let offset = 0
+  let node: unknown = document.contents
+  for (const segment of path.split('.')) {
+    if (isAlias(node)) node = node.resolve(document)
+    let next: unknown
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === segment)
+      offset = isScalar(pair?.key) ? (pair.key.range?.[0] ?? offset) : offset
+      next = pair?.value
+    } else if (isSeq(node)) {
+      next = node.items[Number(segment)]
+      offset = isNode(next) ? (next.range?.[0] ?? offset) : offset
+    }
+    node = next
+  }
+  return offset
+}
+
+const lineOf = (text: string, offset: number) => text.slice(0, offset).split('\n').length
+
+const createRefusal =
+  ({ file, text, document, value }: ReadText) =>
+  (issues: readonly ErrorDetail[]): UserError => {
+    const lines = issues
+      .map(({ path, message }) => ({ line: lineOf(text, offsetOf(document, path)), text: `${describePath(value, path)}: ${message}` }))
+      .toSorted((one, other) => one.line - other.line)
+      .map((issue) => `  line ${issue.line}: ${issue.text}`)
+    return new UserError([`${file} cannot be applied, and nothing was changed:`, ...lines].join('\n'))
+  }
 
 /** Returns the issues that an `AppError` reports, with their paths in the file. Throws any other error again. */
 export const issuesOf = (thrown: unknown, at: string): ErrorDetail[] => {
@@ -44,8 +98,10 @@ export const issuesOf = (thrown: unknown, at: string): ErrorDetail[] => {
  * Reads the file of `relay apply` and the values that it refers to, and checks what can be checked without the database.
  * @throws `UserError` with every issue that was found
  */
-export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<WantedWorkspace[]> => {
-  const value = await readYaml(file)
+export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<ReadFile> => {
+  const read = await readYaml(file)
+  const { value } = read
+  const refuse = createRefusal(read)
   const issues: ErrorDetail[] = []
   const parsed = workspacesFile.safeParse(value, plainMessages)
   if (!parsed.success) issues.push(...detailsOf(parsed.error.issues))
@@ -77,15 +133,15 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
     const path = `${at}.settings.rfc.credentials`
     const found = z.object({ settings: z.object({ rfc: z.object({ credentials: references }) }) }).safeParse(each)
     if (!found.success) continue
-    const read = await values(found.data.settings.rfc.credentials, path, rfcCredentials)
-    if (!read) continue
-    credentials.set(path, read)
-    const checked = rfcCredentials.safeParse(read, plainMessages)
+    const opened = await values(found.data.settings.rfc.credentials, path, rfcCredentials)
+    if (!opened) continue
+    credentials.set(path, opened)
+    const checked = rfcCredentials.safeParse(opened, plainMessages)
     if (!checked.success) issues.push(...detailsOf(checked.error.issues, [path]))
   }
-  if (issues.length > 0 || !parsed.success) throw refuseFile(file, removeRepeated(issues))
+  if (issues.length > 0 || !parsed.success) throw refuse(removeRepeated(issues))
 
-  return parsed.data.workspaces.map(({ settings: { rfc: wantedRfc, ...settings }, ...rest }, index) => {
+  const wanted = parsed.data.workspaces.map(({ settings: { rfc: wantedRfc, ...settings }, ...rest }, index) => {
     const at = `workspaces.${index}`
     const { credentials: from, ...bridge } = wantedRfc ?? {}
     const withValues = from ? { ...bridge, credentials: rfcCredentials.parse(credentials.get(`${at}.settings.rfc.credentials`)) } : bridge
@@ -99,9 +155,17 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
       })),
     }
   })
+  return { workspaces: wanted, refuse }
 }
 
-const readYaml = async (file: string): Promise<unknown> => {
+interface ReadText {
+  file: string
+  text: string
+  document: Document
+  value: unknown
+}
+
+const readYaml = async (file: string): Promise<ReadText> => {
   let text: string
   try {
     text = await readFile(file, 'utf8')
@@ -110,9 +174,8 @@ const readYaml = async (file: string): Promise<unknown> => {
   }
   // The excerpt that `prettyErrors` adds to a message could contain a secret that was written into the file.
   const document = parseDocument(text, { prettyErrors: false })
-  if (document.errors.length === 0) return valueOfDocument(document, file)
-  const lineOf = (offset: number) => text.slice(0, offset).split('\n').length
-  const lines = document.errors.map(({ pos, message }) => `  line ${lineOf(pos[0])}: ${message}`)
+  if (document.errors.length === 0) return { file, text, document, value: valueOfDocument(document, file) }
+  const lines = document.errors.map(({ pos, message }) => `  line ${lineOf(text, pos[0])}: ${message}`)
   throw new UserError([`${file} is not valid YAML:`, ...lines].join('\n'))
 }
 

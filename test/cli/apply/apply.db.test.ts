@@ -113,9 +113,12 @@ const exampleKeys = ['api_key billing (member)', 'api_key console (admin, ada@ex
 const differences = (changes: Awaited<ReturnType<typeof apply>>) =>
   changes
     .filter(({ action }) => action !== 'unchanged')
-    .map(({ kind, name, action, fields }) => [action, kind, name, ...(fields ? [fields.join(', ')] : [])].join(' '))
+    .map(({ kind, name, action, fields }) =>
+      [action, kind, name, ...(fields ? [fields.map((field) => field.name).join(', ')] : [])].join(' '),
+    )
 
-const refusal = async (options: ApplyOptions = {}, variables: NodeJS.ProcessEnv = secrets): Promise<string[]> => {
+/** Returns what the command reports, with the lines of the file. */
+const reportedLines = async (options: ApplyOptions = {}, variables: NodeJS.ProcessEnv = secrets): Promise<string[]> => {
   const before = await snapshot()
   const thrown: unknown = await apply(options, variables).catch((error: unknown) => error)
   expect(thrown).toBeInstanceOf(UserError)
@@ -125,6 +128,9 @@ const refusal = async (options: ApplyOptions = {}, variables: NodeJS.ProcessEnv 
     .slice(1)
     .map((line) => line.trim())
 }
+
+const refusal = async (...given: Parameters<typeof reportedLines>): Promise<string[]> =>
+  (await reportedLines(...given)).map((line) => line.replace(/^line \d+: /, ''))
 
 test('the example of the documentation creates everything, and a second run changes and records nothing', async () => {
   const empty = await snapshot()
@@ -283,7 +289,7 @@ test('keys whose ids contain no time are listed by their creation, newest first'
 
 test('a value that is no API key, has no random secret or belongs to another key is refused, and not quoted', async () => {
   await editWithValue()
-  const path = 'workspaces[0].api_keys[0].value'
+  const path = 'acme/prod, API key billing, value'
   const { id, key } = newApiKey()
   expect(await refusal({}, secrets)).toEqual([`${path}: the environment variable BILLING_KEY is not set`])
   for (const value of ['hunter2', `${key} `, key.slice(0, -1), key.toLowerCase()])
@@ -305,12 +311,12 @@ test('a value that is no API key, has no random secret or belongs to another key
 
   const isTaken = [`${path}: is, or was, the value of another key of this or another workspace. Generate a new value`]
   await editWithValue((workspace) => (workspace.slug = 'acme/test'))
-  expect(await refusal({}, withKey(key))).toEqual(isTaken)
+  expect(await refusal({}, withKey(key))).toEqual(isTaken.map((issue) => issue.replace('acme/prod', 'acme/test')))
   await revokeKey(database.db, id)
   await editWithValue()
   expect(await refusal({}, withKey(key))).toEqual(isTaken)
   await editWithValue(({ api_keys: keys }) => (keys[1]!['value'] = { env: 'BILLING_KEY' }))
-  expect(await refusal({}, withKey(newApiKey().key))).toEqual(isTaken.map((issue) => issue.replace('api_keys[0]', 'api_keys[1]')))
+  expect(await refusal({}, withKey(newApiKey().key))).toEqual(isTaken.map((issue) => issue.replace('billing', 'console')))
 })
 
 test('only what differs is changed, and credentials are compared with the stored ones', async () => {
@@ -589,7 +595,7 @@ test('a workspace of the compliance tier, and a bridge that is switched off, are
   await apply()
   await edit((workspace) => Object.assign(workspace, { tier: 'compliance', settings: { rfc: null } }))
   expect(differences(await apply({ printNewKeys: true }))).toEqual([
-    'update tier compliance',
+    'update tier compliance tier',
     expect.stringContaining('update settings acme/prod rfc.url'),
     ...exampleKeys.map((each) => `create ${each}`),
   ])
@@ -617,27 +623,56 @@ test('every issue of the file is reported at once, with its path, and nothing is
     workspace.connections[0]!['repositories'] = ['Z1', 'Z9']
     workspace.notifications[0]!['destination'] = 'Nobody'
   })
-  const at = 'workspaces[0]'
+  const at = 'acme/prod'
   const issues = await refusal()
   expect(issues.toSorted()).toEqual(
     [
-      `${at}.colour: unknown key`,
-      `${at}.settings.max_retries: must be at least 0`,
-      `${at}.members[1].email: must be an e-mail address`,
-      `${at}.members[2].email: is used by an item before this one`,
-      `${at}.api_keys[0].member: this workspace of the file has no member "grace@example.com"`,
-      `${at}.api_keys[2].name: is used by an item before this one`,
-      `${at}.repositories[2].repo_id: is used by an item before this one`,
-      `${at}.destinations[0].config.folder: unknown key`,
-      `${at}.destinations[0].credentials.username: the environment variable NOT_SET is not set`,
-      `${at}.destinations[0].credentials.password: the file missing cannot be read (ENOENT)`,
-      `${at}.destinations[1].config.url: must be a URL`,
-      `${at}.destinations[2].credentials.password: must be { env: NAME } or { file: PATH }`,
-      `${at}.connections[0].repositories[1]: this workspace of the file has no repository "Z9"`,
-      `${at}.notifications[0].destination: this workspace of the file has no destination "Nobody"`,
+      `${at}, colour: unknown key`,
+      `${at}, settings.max_retries: must be at least 0`,
+      `${at}, member Grace, email: must be an e-mail address`,
+      `${at}, member ada@example.com, email: is used by an item before this one`,
+      `${at}, API key billing, member: this workspace of the file has no member "grace@example.com"`,
+      `${at}, API key console, name: is used by an item before this one`,
+      `${at}, repository Z1, repo_id: is used by an item before this one`,
+      `${at}, destination Archive, config.folder: unknown key`,
+      `${at}, destination Archive, credentials.username: the environment variable NOT_SET is not set`,
+      `${at}, destination Archive, credentials.password: the file missing cannot be read (ENOENT)`,
+      `${at}, destination DMS, config.url: must be a URL`,
+      `${at}, destination Operators, credentials.password: must be { env: NAME } or { file: PATH }`,
+      `${at}, connection Invoices to the archive and the DMS, repositories[1]: this workspace of the file has no repository "Z9"`,
+      `${at}, notification Failures, destination: this workspace of the file has no destination "Nobody"`,
     ].toSorted(),
   )
   expect(issues.join()).not.toContain('written-into-the-file')
+})
+
+test('an issue names the line of the value, or of what should contain it', async () => {
+  await writeFile(
+    file,
+    [
+      'workspaces:',
+      '  - slug: acme/prod',
+      '    colour: red',
+      '    destinations:',
+      '      - name: DMS',
+      '        connector_type: webhook',
+      '        config: { folder: x, url: "https://dms.example.com" }',
+      '      - connector_type: webhook',
+      '    connections:',
+      '      - name: All',
+      '        repositories:',
+      '          - Z1',
+      '          - 7',
+      '        destinations: [DMS]',
+    ].join('\n'),
+  )
+  expect(await reportedLines()).toEqual([
+    'line 3: acme/prod, colour: unknown key',
+    'line 7: acme/prod, destination DMS, config.folder: unknown key',
+    'line 8: acme/prod, destinations[1].name: is required',
+    'line 12: acme/prod, connection All, repositories[0]: this workspace of the file has no repository "Z1"',
+    'line 13: acme/prod, connection All, repositories[1]: must be a string',
+  ])
 })
 
 test('what only the database can tell is reported with its path, and nothing is changed', async () => {
@@ -647,16 +682,16 @@ test('what only the database can tell is reported with its path, and nothing is 
     destinations[1] = { name: 'DMS', connector_type: 'directory', config: { path: '/x' } }
     notifications[0]!['destination'] = 'Archive'
   })
-  expect(await refusal()).toEqual([expect.stringContaining('workspaces[0].destinations[1].config.path: is not allowed')])
+  expect(await refusal()).toEqual([expect.stringContaining('acme/prod, destination DMS, config.path: is not allowed')])
   await edit(({ settings, destinations, notifications }) => {
     settings['audit_days'] = null
     destinations[1] = { ...destinations[2]!, name: 'DMS' }
     notifications[0]!['destination'] = 'Archive'
   })
   expect(await refusal()).toEqual([
-    expect.stringContaining('workspaces[0].settings.audit_days: must be a number'),
-    expect.stringContaining('workspaces[0].destinations[1].connector_type: cannot be changed'),
-    expect.stringContaining('workspaces[0].notifications[0].destination: must be a destination of the type email or webhook'),
+    expect.stringContaining('acme/prod, settings.audit_days: must be a number'),
+    expect.stringContaining('acme/prod, destination DMS, connector_type: cannot be changed'),
+    expect.stringContaining('acme/prod, notification Failures, destination: must be a destination of the type email or webhook'),
   ])
 })
 
@@ -664,19 +699,19 @@ test('two objects with one name are refused, in the workspace as in an export', 
   await apply()
   await database.db('destinations').where({ name: 'DMS' }).update({ name: 'Archive' })
   expect(await refusal()).toEqual([
-    expect.stringContaining('workspaces[0].destinations[0]: the workspace has 2 destinations with this name'),
+    expect.stringContaining('acme/prod, destination Archive: the workspace has 2 destinations with this name'),
   ])
   await expect(exportAll()).rejects.toThrow('acme/prod has several destinations with the name "Archive"')
 })
 
 test.each([
   ['workspaces: [', /line 1: /],
-  ['workspaces: []', /^workspaces: must not be empty$/],
-  ['- just a list', /^the file: must be an object$/],
+  ['workspaces: []', /^line 1: workspaces: must not be empty$/],
+  ['- just a list', /^line 1: the file: must be an object$/],
   ['workspaces:\n  - slug: acme\n  - slug: acme/prod\n    slug: acme/prod\n', /line 4: Map keys must be unique/],
 ])('the file %j is refused', async (content, message) => {
   await writeFile(file, content)
-  expect((await refusal()).join('\n')).toMatch(message)
+  expect((await reportedLines()).join('\n')).toMatch(message)
 })
 
 test.each([
@@ -704,10 +739,36 @@ test('the command prints no secret, and its exit status shows drift', async () =
   const dryRun = ['apply', '-f', file, '--dry-run', '--exit-code']
   const planned = await relay(...dryRun)
   expect(planned).toMatchObject({ status: 2, output: expect.stringContaining('create       acme/prod  destination Archive\n') })
+  expect(planned.output).toContain('update       acme/prod  settings\n             max_retries: 10 -> 8\n')
+  expect(planned.output).not.toMatch(/^unchanged/m)
   expect(planned.output).toMatch(/Nothing was changed\. A run would report: 10 created, 1 updated, 0 deleted, 1 unchanged, /)
   const applied = await relay('apply', '-f', file, '--print-new-keys')
   expect(applied).toMatchObject({ status: 0, output: expect.stringMatching(/api key billing \(member\): relay_\S+\n/) })
   expect(await relay(...dryRun)).toMatchObject({ status: 0 })
+  await edit(({ destinations, connections, repositories }) => {
+    destinations[1]!.config['url'] = 'https://dms.example.com/other?token=canary-8841'
+    destinations[1]!.config['max_concurrent_deliveries'] = 3
+    Object.assign(connections[0]!, { settings: { path_template: '{doc_id}/{comp_id}' } })
+    repositories[0]!['signature_verification'] = false
+  })
+  await writeFile(join(folder, 'secrets/archive-password'), 'canary-8842')
+  const changes = await relay('apply', '-f', file, '--dry-run')
+  expect(changes.errors).toBe('')
+  expect(changes.output.split('\n')).toEqual([
+    'update       acme/prod  repository Z1',
+    '             signature_verification: true -> false',
+    'update       acme/prod  destination Archive',
+    '             credentials',
+    'update       acme/prod  destination DMS',
+    '             config.url',
+    '             config.max_concurrent_deliveries: 4 -> 3',
+    'update       acme/prod  connection Invoices to the archive and the DMS',
+    '             settings.path_template: "{repo_id}/{yyyy}/{doc_id}/{comp_id}" -> "{doc_id}/{comp_id}"',
+    expect.stringMatching(/^Nothing was changed\. A run would report: 0 created, 4 updated, 0 deleted, \d+ unchanged, /),
+    '',
+  ])
+  await writeFile(join(folder, 'secrets/archive-password'), filePassword)
+  await writeFile(file, example)
   const exported = await relay('export', 'acme/prod')
   expect(parse(exported.output)).toMatchObject({ workspaces: [{ slug: 'acme/prod' }] })
   expect(exported.errors).toContain('Warning: acme/prod: url of DMS is in the file as it is, and may contain a key.\n')
@@ -715,7 +776,11 @@ test('the command prints no secret, and its exit status shows drift', async () =
 
   await edit(({ destinations }) => (destinations[1]!.config['url'] = 'not a url'))
   const refused = await relay(...dryRun, '--json')
-  expect(refused).toMatchObject({ status: 1, output: '', errors: expect.stringContaining('workspaces[0].destinations[1].config.url: ') })
+  expect(refused).toMatchObject({
+    status: 1,
+    output: '',
+    errors: expect.stringMatching(/line \d+: acme\/prod, destination DMS, config\.url: /),
+  })
 })
 
 test('the JSON schema accepts the example and an export, and refuses what the command refuses', async () => {
