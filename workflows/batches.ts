@@ -16,9 +16,13 @@ const processAll = async (
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
   })
   let checkAgain = false
-  setHandler(checkAgainSignal, () => {
-    checkAgain = true
-  })
+  setHandler(
+    checkAgainSignal,
+    () => {
+      checkAgain = true
+    },
+    { description: 'The relay sends it to let the workflow look for deliveries once more before it ends. It may be sent at any time.' },
+  )
   let total = processed
   let position = start
   for (let batch = 0; batch < batchesPerRun; batch += 1) {

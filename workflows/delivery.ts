@@ -54,21 +54,39 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
   const { documentId, destination, policy, attemptTimeoutMs, traceparent } = input
   let run = input.run ?? newRun()
   let hasWaited = false
-  setHandler(deliveryStatusQuery, () => stateOf(input, run))
-  setHandler(retrySignal, (payload) => {
-    run = requestRetry(run, payload, { requestId: uuid4(), policy })
+  setHandler(deliveryStatusQuery, () => stateOf(input, run), {
+    description: 'The status of the delivery, its attempts and its last error.',
   })
-  setHandler(releaseSignal, (released) => {
-    run = { ...run, released }
-  })
-  setHandler(wakeSignal, () => {
-    run = { ...run, isCalled: true }
-  })
-  setHandler(attemptFailedSignal, (failure) => {
-    const previous = run
-    run = noteFailure(run, failure)
-    show(input, previous, run, `${run.error}. Temporal repeats the attempt: see the pending activity.`)
-  })
+  setHandler(
+    retrySignal,
+    (payload) => {
+      run = requestRetry(run, payload, { requestId: uuid4(), policy })
+    },
+    { description: 'Send it without input to try a failed delivery again.' },
+  )
+  setHandler(
+    releaseSignal,
+    (released) => {
+      run = { ...run, released }
+    },
+    { description: 'The relay sends it when the connection that holds the delivery is activated. Do not send it.' },
+  )
+  setHandler(
+    wakeSignal,
+    () => {
+      run = { ...run, isCalled: true }
+    },
+    { description: 'Send it without input to let a delivery that waits for a slot ask for one now.' },
+  )
+  setHandler(
+    attemptFailedSignal,
+    (failure) => {
+      const previous = run
+      run = noteFailure(run, failure)
+      show(input, previous, run, `${run.error}. Temporal repeats the attempt: see the pending activity.`)
+    },
+    { description: 'The first attempt of a round reports its error with it. Do not send it.' },
+  )
   /** Takes the next state, shows it to operators, and reports it to the workflow of the document. */
   const advance = async (next: DeliveryRun, details = '') => {
     const previous = run

@@ -44,8 +44,8 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
     published = status
     if (registered) upsertSearchAttributes([{ key: searchAttributes.status, value: status }])
   }
-  setHandler(documentStatusQuery, () => [...states.values()])
-  setHandler(deliveryChangedSignal, applyDeliveryState)
+  setHandler(documentStatusQuery, () => [...states.values()], { description: 'The state of each delivery of the document.' })
+  setHandler(deliveryChangedSignal, applyDeliveryState, { description: 'A delivery reports its state with it. Do not send it.' })
 
   const deliverTo = async (destination: DestinationRef): Promise<DeliveryState> => {
     try {

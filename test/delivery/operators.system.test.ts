@@ -156,8 +156,16 @@ test('a failed delivery shows its document, its error and a remedy in the UI, an
       RelayErrorCode: 'http_403',
     })
 
-    const detailsOf = async (name?: string) =>
-      (await document.handle(name).query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails
+    interface Metadata {
+      currentDetails: string
+      definition: Record<'signalDefinitions' | 'queryDefinitions', { name: string; description?: string }[]>
+    }
+    const metadataOf = (name?: string) => document.handle(name).query<Metadata>('__temporal_workflow_metadata')
+    const detailsOf = async (name?: string) => (await metadataOf(name)).currentDetails
+    for (const { definition } of [await metadataOf('web'), await metadataOf()]) {
+      const own = [...definition.signalDefinitions, ...definition.queryDefinitions].filter(({ name }) => !name.startsWith('__'))
+      expect(own.filter(({ description }) => !description)).toEqual([])
+    }
     expect(await detailsOf('web')).toMatch(
       /^\*\*failed\*\*: .*403.*\. Give the account of destination web the missing permissions, then retry the document\.$/,
     )
@@ -179,8 +187,11 @@ test('a failed delivery shows its document, its error and a remedy in the UI, an
     }
     const both = [parent.workflowId, delivery.workflowId]
     expect(found).toEqual({
+      'Needs attention': [parent.workflowId],
+      Retrying: [],
+      Held: [],
+      'Failed maintenance': [],
       'failed deliveries that wait for a retry by an operator': [delivery.workflowId],
-      'deliveries that are being retried': [],
       'open deliveries whose last error has one code': [delivery.workflowId],
       'documents, deliveries and bulk retries of one workspace': both,
       'all deliveries to one destination': [delivery.workflowId],
@@ -189,7 +200,6 @@ test('a failed delivery shows its document, its error and a remedy in the UI, an
       'all workflows of one business object': [],
       'all workflows except maintenance jobs': both,
       'releases and cancellations in progress': [],
-      'documents with a failed delivery': [parent.workflowId],
       'deliveries that nobody retried in time': [],
       'bulk retries in progress': [],
     })
