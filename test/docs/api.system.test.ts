@@ -83,7 +83,8 @@ const walk = async (page: string, { before = '', files = {}, variables = {}, rep
   const workDir = join(folder, page.replaceAll('/', '-'))
   await mkdir(workDir, { recursive: true })
   for (const [name, content] of Object.entries(files)) await writeFile(join(workDir, name), content)
-  const environment = { ...process.env, RELAY_DATA_DIR: dataDir, ...variables }
+  // Pages create temporary files.
+  const environment = { ...process.env, RELAY_DATA_DIR: dataDir, TMPDIR: folder, ...variables }
   const [, ...answers] = await runSteps([before, ...steps.map(({ commands }) => commands), after].map(adapt), {
     folder: workDir,
     environment,
