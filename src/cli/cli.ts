@@ -21,7 +21,7 @@ export const createCli = (variables: NodeJS.ProcessEnv): Command => {
       const { envFile } = command.opts<{ envFile?: string }>()
       return envFile === undefined ? undefined : loadVariables(envFile, variables)
     })
-    .showHelpAfterError()
+    .showHelpAfterError('relay --help lists the commands, relay COMMAND --help the options of one.')
   const context = createContext(variables)
 
   addServiceVerbs(program, context)

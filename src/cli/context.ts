@@ -1,12 +1,15 @@
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
+import type { Ready } from '../dev/data-dir.ts'
 
 /** Parts of the process that a verb uses. Each is loaded when a verb asks for it. */
 export interface CommandContext {
   variables: NodeJS.ProcessEnv
   /** Reads the configuration: that of the server that runs on RELAY_DATA_DIR, and what the environment adds. */
   config(): Promise<Config>
+  /** Returns the address of the relay for people: RELAY_BASE_URL, or where the running server listens. Undefined if it is unknown. */
+  baseUrl(): Promise<string | undefined>
   /** Opens the database for one piece of work. */
   inDatabase<T>(work: (db: Database, config: Config) => Promise<T>): Promise<T>
   openLog(config: Config): Promise<Log>
@@ -15,11 +18,12 @@ export interface CommandContext {
 export const createContext = (variables: NodeJS.ProcessEnv): CommandContext => {
   const config = async () => {
     const { readConfig } = await import('../config/config.ts')
-    return readConfig(await withRunningServer(variables))
+    return readConfig(withServer(variables, await readServer(variables)))
   }
   return {
     variables,
     config,
+    baseUrl: async () => (await config()).RELAY_BASE_URL ?? (await readServer(variables))?.base_url,
     inDatabase: async (work) => {
       const [settings, { withDatabase }] = [await config(), await import('../db/with-database.ts')]
       return withDatabase(settings, 'cli', (db) => work(db, settings))
@@ -31,16 +35,20 @@ export const createContext = (variables: NodeJS.ProcessEnv): CommandContext => {
   }
 }
 
-/**
- * Adds the variables of the server that runs on RELAY_DATA_DIR, unless DATABASE_URL is set. A variable of this environment keeps its value,
- * but for the addresses: the server knows those of what it has started.
- */
-const withRunningServer = async (variables: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> => {
-  if (variables['DATABASE_URL']) return variables
+/** Reads what the server that runs on RELAY_DATA_DIR has left. @returns undefined if there is none, or if DATABASE_URL is set */
+const readServer = async (variables: NodeJS.ProcessEnv): Promise<Ready | undefined> => {
+  if (variables['DATABASE_URL']) return undefined
   const [{ readConfig }, { readReady }] = await Promise.all([import('../config/config.ts'), import('../dev/data-dir.ts')])
-  const ready = readReady(readConfig(variables).RELAY_DATA_DIR)
-  if (!ready) return variables
-  const { DATABASE_URL, TEMPORAL_ADDRESS } = ready.variables
+  return readReady(readConfig(variables).RELAY_DATA_DIR)
+}
+
+/**
+ * Adds the variables of a running server. A variable of this environment keeps its value, but for the addresses: the server knows those of
+ * what it has started.
+ */
+const withServer = (variables: NodeJS.ProcessEnv, server: Ready | undefined): NodeJS.ProcessEnv => {
+  if (!server) return variables
+  const { DATABASE_URL, TEMPORAL_ADDRESS } = server.variables
   const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value))
-  return { ...ready.variables, ...given, DATABASE_URL, TEMPORAL_ADDRESS }
+  return { ...server.variables, ...given, DATABASE_URL, TEMPORAL_ADDRESS }
 }

@@ -30,8 +30,8 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
     .addOption(workspaceOption)
     .addOption(jsonOption)
     .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
-      const { describeDocument, showDocument } = await import('./documents.ts')
-      const document = await context.inDatabase((db) => showDocument(db, reference, workspace))
+      const { describeDocument, showDocument, withConsoleUrl } = await import('./documents.ts')
+      const document = withConsoleUrl(await context.baseUrl(), await context.inDatabase((db) => showDocument(db, reference, workspace)))
       printResult(options, document, describeDocument(document))
     })
   program
@@ -40,9 +40,10 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
     .addOption(workspaceOption)
     .addOption(jsonOption)
     .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
-      const { describeDocument, retryDocument } = await import('./documents.ts')
+      const { describeDocument, retryDocument, withConsoleUrl } = await import('./documents.ts')
       const settings = await context.config()
-      const document = await retryDocument(settings, await context.openLog(settings), reference, workspace)
+      const changed = await retryDocument(settings, await context.openLog(settings), reference, workspace)
+      const document = withConsoleUrl(await context.baseUrl(), changed)
       printResult(options, document, describeDocument(document))
     })
   program
@@ -51,9 +52,10 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
     .addOption(workspaceOption)
     .addOption(jsonOption)
     .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
-      const { attemptDocument, describeDocument } = await import('./documents.ts')
+      const { attemptDocument, describeDocument, withConsoleUrl } = await import('./documents.ts')
       const settings = await context.config()
-      const document = await attemptDocument(settings, await context.openLog(settings), reference, workspace)
+      const changed = await attemptDocument(settings, await context.openLog(settings), reference, workspace)
+      const document = withConsoleUrl(await context.baseUrl(), changed)
       printResult(options, document, describeDocument(document))
     })
 }

@@ -1,4 +1,5 @@
 import { createDocuments, type Document } from '../archive/document-list.ts'
+import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -208,17 +209,28 @@ const errorLinesOf = (delivery: FoundDocument['deliveries'][number]): string[] =
   ].map((line) => `           ${line}`)
 }
 
+/** Returns the address of a document in the console. @param baseUrl undefined if it is unknown */
+const consoleUrlOf = (baseUrl: string | undefined, id: string) =>
+  baseUrl === undefined ? null : `${baseUrl.replace(/\/+$/, '')}/console/documents/${id}`
+
+/** Adds the address in the console. */
+export const withConsoleUrl = (baseUrl: string | undefined, document: FoundDocument) => ({
+  ...document,
+  console_url: consoleUrlOf(baseUrl, document.id),
+})
+
 /** Returns lines for people. */
-export const describeDocument = (document: FoundDocument): string[] => {
+export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): string[] => {
   const object = [document.erp_object_type, document.erp_object_id, document.ar_object].filter(Boolean).join(' ')
   return [
+    ...(object ? [`Object     ${object}`] : []),
     `Document   ${document.doc_id}, component ${document.comp_id}, of repository ${document.repo_id} in ${document.workspace}`,
     `Id         ${document.id}`,
     `Status     ${document.status}. ${verdictOf(document)}`,
     `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,
-    ...(object ? [`Object     ${object}`] : []),
+    ...(document.console_url === null ? [] : [`Console    ${document.console_url}`]),
     ...mostUrgentFirst(document.deliveries).flatMap((delivery) => [
-      `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${delivery.attempts} ${delivery.attempts === 1 ? 'attempt' : 'attempts'}, path ${delivery.path}`,
+      `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${countOf(delivery.attempts, 'attempt', 'attempts')}, path ${delivery.path}`,
       ...(delivery.delivered_at ? [`           delivered at ${delivery.delivered_at}`] : []),
       ...(delivery.waiting_for ? [`           ${waitText(delivery)}`] : []),
       ...errorLinesOf(delivery),

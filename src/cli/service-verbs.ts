@@ -66,7 +66,8 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
     .action(async (options: { once?: boolean }) => {
       const { runDemo } = await import('../dev/demo/demo.ts')
       const level = variables['RELAY_LOG_LEVEL'] ?? 'warn'
-      await runService({ settings: await readOwnConfig(), format: 'pretty', level }, async (parts) => {
+      const onStop = () => print('Stopping ...')
+      await runService({ settings: await readOwnConfig(), format: 'pretty', level, onStop }, async (parts) => {
         const demo = await runDemo(variables, { ...parts, say: print, isOnce: options.once === true })
         if (!demo.delivered) process.exitCode = 1
         if (options.once) return { ...demo, ended: Promise.resolve() }
@@ -102,6 +103,8 @@ interface ServiceOptions {
   level?: string
   /** Ends the process this long after SIGTERM came during a start that does not look at the signal. */
   stopMaxMs?: number
+  /** Is called when the service begins to stop because it was asked to. */
+  onStop?: () => void
 }
 
 interface ServiceParts {
@@ -118,7 +121,7 @@ const startMaxMs = 10_000
  * @param start returns the running service; `ended` settles when it ends by itself
  */
 const runService = async (
-  { settings, format, level, stopMaxMs }: ServiceOptions,
+  { settings, format, level, stopMaxMs, onStop }: ServiceOptions,
   start: (parts: ServiceParts) => Promise<Running & { ended?: Promise<void> }>,
 ): Promise<void> => {
   const signal = createStopSignal()
@@ -131,6 +134,7 @@ const runService = async (
     try {
       await Promise.race([aborted(signal), ...(service.ended ? [service.ended] : [])])
       log.info('stopping')
+      if (signal.aborted) onStop?.()
     } finally {
       await service.stop()
     }

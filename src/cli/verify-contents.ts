@@ -1,3 +1,4 @@
+import { countOf } from '../base/count-of.ts'
 import type { Config } from '../config/config.ts'
 import { createStores } from '../content/configured-stores.ts'
 import { verifyContents, type DamagedDocument, type Verified } from '../content/verify.ts'
@@ -34,5 +35,5 @@ export const describeVerified = ({ contents, bytes, damaged, documents }: Result
       `${each.workspace} ${each.repo_id} ${each.doc_id} ${each.comp_id} (document ${each.document_id}, content ${each.content_id} in ` +
       `${each.store}): ${each.problem}`,
   ),
-  `${contents} contents with ${bytes} bytes were checked. ${damaged === 0 ? 'All of them are complete.' : `${damaged} are damaged.`}`,
+  `Checked ${countOf(contents, 'content', 'contents')} with ${countOf(bytes, 'byte', 'bytes')}: ${damaged === 0 ? 'none is damaged' : `${damaged} damaged`}.`,
 ]

@@ -1,5 +1,6 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import type { BulkRetryInput } from '../../workflows/messages.ts'
+import { countOf } from '../base/count-of.ts'
 import type { Config } from '../config/config.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
@@ -222,16 +223,16 @@ export type Reconcile = ReturnType<typeof createReconcile>
 
 /** Describes the result of a run for operators. */
 export const describeReconciled = (result: Reconciled): string => {
-  const counts = {
-    'deliveries checked': result.checked,
-    started: result.started,
-    retried: result.retried,
-    failed: result.failed,
-    cancelled: result.cancelled,
-    'bulk retries started': result.bulkRetriesStarted,
-    'bulk retries cancelled': result.bulkRetriesCancelled,
-  }
-  // The first number is always shown.
-  const listed = Object.entries(counts).filter(([, count], index) => index === 0 || count > 0)
-  return `${listed.map(([name, count]) => `${count} ${name}`).join(', ')}${result.complete ? '' : '; the next run continues'}`
+  const bulkRetries = (count: number) => countOf(count, 'bulk retry', 'bulk retries')
+  const changes: [count: number, text: string][] = [
+    [result.started, `${result.started} started`],
+    [result.retried, `${result.retried} retried`],
+    [result.failed, `${result.failed} failed`],
+    [result.cancelled, `${result.cancelled} cancelled`],
+    [result.bulkRetriesStarted, `${bulkRetries(result.bulkRetriesStarted)} started`],
+    [result.bulkRetriesCancelled, `${bulkRetries(result.bulkRetriesCancelled)} cancelled`],
+  ]
+  const listed = changes.flatMap(([count, text]) => (count > 0 ? [text] : []))
+  const all = [`${countOf(result.checked, 'delivery', 'deliveries')} checked`, ...listed]
+  return `${all.join(', ')}${result.complete ? '' : '; the next run continues'}`
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptInput } from '../../workflows/messages.ts'
+import { countOf } from '../base/count-of.ts'
 import { timeOfId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, type DeliveryResult, type TargetAnswer, type FindConnector } from '../connectors/connector.ts'
@@ -133,7 +134,7 @@ const limits = { count: 'max_retries', time: 'retry_ttl_seconds' } as const
 /** Returns why no retry follows, for operators. */
 const reasonOf = (exhausted: keyof typeof limits, { policy, failures }: Pick<TimedInput, 'policy' | 'failures'>): string => {
   const limit = exhausted === 'count' ? policy.maxRetries : policy.ttlMs / 1_000
-  return `gave up after ${failures} ${failures === 1 ? 'attempt' : 'attempts'}: ${limits[exhausted]} is ${limit}`
+  return `gave up after ${countOf(failures, 'attempt', 'attempts')}: ${limits[exhausted]} is ${limit}`
 }
 
 const messageMaxCharacters = 1_000

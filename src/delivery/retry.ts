@@ -23,8 +23,8 @@ type NothingToRetry = 'no deliveries' | 'delivered' | 'in progress' | 'held' | '
 const nothingToRetryMessages: Record<NothingToRetry, string> = {
   'no deliveries': 'There is nothing to retry: when the document was received, no connection led to a destination.',
   delivered: 'There is nothing to retry: everything has been delivered.',
-  'in progress': 'There is nothing to retry: delivery is in progress.',
-  held: 'There is nothing to retry: delivery is held because its connection is inactive. Activate the connection instead.',
+  'in progress': 'There is nothing to retry: the delivery is in progress.',
+  held: 'There is nothing to retry: the delivery is held because its connection is inactive. Activate the connection instead.',
   'content removed': 'There is nothing to retry: the content of the document is no longer kept.',
   'destination deleted': 'There is nothing to retry: each destination that was not reached was deleted.',
 }

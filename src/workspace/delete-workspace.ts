@@ -1,3 +1,4 @@
+import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { isLostRace, type Database, type Transaction } from '../db/database.ts'
@@ -48,12 +49,12 @@ export const deleteWorkspace = async (db: Database, name: string, { confirmed }:
 /** Describes the contents of a workspace in a sentence fragment. */
 export const describeContents = (contents: WorkspaceContents): string =>
   [
-    `${contents.repositories} repositories`,
-    `${contents.destinations} destinations`,
-    `${contents.connections} connections`,
-    `${contents.documents} documents with ${contents.bytes} bytes`,
-    `${contents.open_deliveries} open deliveries`,
-    `${contents.api_keys} API keys`,
+    countOf(contents.repositories, 'repository', 'repositories'),
+    countOf(contents.destinations, 'destination', 'destinations'),
+    countOf(contents.connections, 'connection', 'connections'),
+    `${countOf(contents.documents, 'document', 'documents')} with ${countOf(contents.bytes, 'byte', 'bytes')}`,
+    countOf(contents.open_deliveries, 'open delivery', 'open deliveries'),
+    countOf(contents.api_keys, 'API key', 'API keys'),
   ].join(', ')
 
 const removeWorkspace = async (trx: Transaction, workspace: Workspace): Promise<WorkspaceContents> => {

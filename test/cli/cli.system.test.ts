@@ -192,6 +192,12 @@ describe('the relay command line', () => {
     expect(stderr).not.toMatch(/^\s+at /m)
   })
 
+  test('an unknown command is answered with a hint, not with the help', async () => {
+    const { status, stderr } = await relay(['fnd', 'x'])
+    const hint = 'relay --help lists the commands, relay COMMAND --help the options of one.'
+    expect({ status, stderr }).toEqual({ status: 1, stderr: `error: unknown command 'fnd'\n(Did you mean find?)\n${hint}\n` })
+  })
+
   test('asks to run relay migrate if the database has no schema', async () => {
     const withoutSchema = new URL(database.url)
     withoutSchema.pathname = '/postgres'

@@ -1,5 +1,5 @@
 import { createReceive } from '../../src/archive/receive.ts'
-import { describeDocument, describeFound, findDocuments, foundMax, showDocument } from '../../src/cli/documents.ts'
+import { describeDocument, describeFound, findDocuments, foundMax, showDocument, withConsoleUrl } from '../../src/cli/documents.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -48,11 +48,16 @@ test('a document is shown by its id or its docId, and one of several is asked fo
   await db('deliveries')
     .where({ document_id: id, destination_id: routes.destinations['web']! })
     .update({ status: 'failed', last_error: 'the target is gone', last_error_code: 'http_410', ended_by: 'permanent_error', attempts: 3 })
+  await db('documents').where({ id }).update({ erp_object_type: 'BKPF', erp_object_id: '100019000047112026' })
   const shown = await showDocument(db, 'SHOW1')
   expect(await showDocument(db, id)).toEqual(shown)
-  expect(describeDocument(shown)).toEqual(
+  const lines = describeDocument(withConsoleUrl('https://relay.example.com/a/', shown))
+  expect(lines[0]).toBe('Object     BKPF 100019000047112026')
+  expect(describeDocument(withConsoleUrl(undefined, shown)).join()).not.toContain('Console')
+  expect(lines).toEqual(
     expect.arrayContaining([
       `Id         ${id}`,
+      `Console    https://relay.example.com/a/console/documents/${id}`,
       'Status     failed. 0 of 2 destinations have it. Failed: web. Waiting: archive.',
       expect.stringMatching(/^Delivery {3}to web: failed, 3 attempts, path /),
       '           http_410: the target is gone',

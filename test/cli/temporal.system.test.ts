@@ -36,7 +36,7 @@ test('relay reconcile has a delivery begun that Temporal does not know, and a dr
   const workflow = env.client.workflow.getHandle(deliveryWorkflowId(messages[0]!.input, routes.destinations['archive']!))
 
   await makeOverdue()
-  expect(await reconcile('--dry-run')).toBe('Nothing was changed. A run would report: 1 deliveries checked, 1 started.\n')
+  expect(await reconcile('--dry-run')).toBe('Nothing was changed. A run would report: 1 delivery checked, 1 started.\n')
   expect(await startsToCome(db)).toEqual([])
   expect(JSON.parse(await reconcile('--json'))).toEqual({
     dry_run: false,
@@ -56,7 +56,7 @@ test('relay reconcile has a delivery begun that Temporal does not know, and a dr
   expect((await workflow.describe()).status.name).toBe('RUNNING')
   await noteAllBegun(db)
   await makeOverdue()
-  expect(await reconcile()).toBe('1 deliveries checked.\n')
+  expect(await reconcile()).toBe('1 delivery checked.\n')
 }, 240_000)
 
 test('relay retry starts the failed deliveries of a document again, once', async () => {
@@ -71,5 +71,5 @@ test('relay retry starts the failed deliveries of a document again, once', async
   const workflow = env.client.workflow.getHandle(deliveryWorkflowId(messages[0]!.input, routes.destinations['archive']!))
   expect((await workflow.describe()).status.name).toBe('RUNNING')
   expect(await relay('show', 'RETRY1')).toMatch(/^Document {3}RETRY1, .*\n/)
-  await expect(relay('retry', 'RETRY1')).rejects.toThrow('relay: There is nothing to retry: delivery is in progress.')
+  await expect(relay('retry', 'RETRY1')).rejects.toThrow('relay: There is nothing to retry: the delivery is in progress.')
 }, 240_000)

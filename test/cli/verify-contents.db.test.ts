@@ -48,7 +48,7 @@ const createArchive = async () => {
 test('complete contents are counted, in PostgreSQL and in files, and those without an owner are not', async () => {
   await using archive = await createArchive()
   const { db, verify, receive } = archive
-  expect(describeVerified(await verify())).toEqual(['0 contents with 0 bytes were checked. All of them are complete.'])
+  expect(describeVerified(await verify())).toEqual(['Checked 0 contents with 0 bytes: none is damaged.'])
   await receive({ SMALL: 'small', LARGE: 'a larger content', EMPTY: '' })
   await db('contents').insert({ id: newId(), workspace_id: newId(), store: 'files' })
   for (const isRead of [false, true]) expect(await verify(isRead)).toEqual({ contents: 3, bytes: 21, damaged: 0, documents: [] })
@@ -78,7 +78,7 @@ test('a document whose bytes are missing, shorter or longer is named', async () 
   })
   const lines = describeVerified(await verify())
   expect(lines).toContainEqual(expect.stringMatching(/^acme\/\S+ Z1 GONE data \(document \w{26}, content \w{26} in files\): missing$/))
-  expect(lines.at(-1)).toBe('5 contents with 69 bytes were checked. 4 are damaged.')
+  expect(lines.at(-1)).toBe('Checked 5 contents with 69 bytes: 4 damaged.')
 })
 
 test('changed bytes of the same number are found if every byte is read', async () => {

@@ -6,6 +6,7 @@ import { createClient, unwrap, type RelayClient } from '../../../clients/typescr
 import { documentWorkflowId } from '../../../workflows/ids.ts'
 import { createSignInLinks } from '../../api/sign-in-links.ts'
 import { stopAll, type Running } from '../../app/runtime.ts'
+import { countOf } from '../../base/count-of.ts'
 import { withDatabase } from '../../db/with-database.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { createKey, createWorkspace } from '../../workspace/administration.ts'
@@ -100,7 +101,7 @@ export const runDemo = async (
     const document = await waitUntilDelivered(api)
     say('4. Deliveries, one per destination:')
     for (const { destination_name, status, path, attempts } of document.attributes.deliveries) {
-      say(`   ${destination_name}: ${status} after ${attempts} attempt${attempts === 1 ? '' : 's'}, ${path}`)
+      say(`   ${destination_name}: ${status} after ${countOf(attempts, 'attempt', 'attempts')}, ${path}`)
     }
     const file = await readFile(join(filesDirectory, 'inbox', 'Z1', docId, 'data')).catch(() => Buffer.alloc(0))
     const isUnchanged = createHash('sha256').update(file).digest('hex') === sha256 && sink.calls.some((call) => call.sha256 === sha256)
