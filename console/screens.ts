@@ -4,6 +4,8 @@ import { lazy, type Lazy } from './ui/lazy.ts'
 interface Screen {
   /** Lowest level of a key that sees the entry. Without it, every key does. */
   level?: Level
+  /** True if the navigation has no entry: other screens lead there. */
+  isLinked?: true
   /** Path of the icon in the navigation, in a box of 16 by 16. */
   icon: string
   /** Shown at the address of the entry. */
@@ -17,6 +19,11 @@ export const screens = {
   overview: {
     icon: 'M2 13.500h12M3.500 11V8M7 11V4.500M10.500 11V6.500M13.500 11V3',
     List: lazy(async () => (await import('./screens/overview.ts')).OverviewScreen),
+  },
+  start: {
+    isLinked: true,
+    icon: '',
+    List: lazy(async () => (await import('./screens/start.ts')).StartScreen),
   },
   documents: {
     icon: 'M4 2h5.500L13 5.500V14H4zM9 2.500V6h3.500M6 8.500h5M6 11h5',
@@ -82,5 +89,9 @@ export const preloadScreens = async (): Promise<void> => {
 
 const screenNames = Object.keys(screens) as ScreenName[]
 
-/** Returns the names of the screens that the key of the session may use. */
-export const usableScreens = (): ScreenName[] => screenNames.filter((name) => may(screenNamed(name)!.level ?? 'viewer'))
+/** Returns the names of the screens in the navigation: those that the key of the session may use. */
+export const usableScreens = (): ScreenName[] =>
+  screenNames.filter((name) => {
+    const { level = 'viewer', isLinked = false } = screenNamed(name)!
+    return may(level) && !isLinked
+  })

@@ -11,7 +11,7 @@ import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
 import { BarPlot } from '../ui/bars-figure.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
-import { announce, Badge, ErrorNotice, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
+import { announce, Badge, ErrorNotice, ExactTime, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
 import { EditDestination, NewDestination } from './destination-form.ts'
 import { DeleteDestination, RevokeLinks } from './destination-removal.ts'
 
@@ -93,8 +93,10 @@ const Throughput = ({ id }: { id: string }) => {
         const label = `${words.ranges[range]}: ${words.attempts(delivered, failed)}`
         return html`<${BarPlot} series=${series} interval=${interval} label=${label} />
           <ul class="chips legend">
-            <li class="chip good"><span class="dot"></span>${words.delivered}: ${delivered.toLocaleString(locale())}</li>
-            <li class=${`chip ${failed > 0 ? 'bad' : ''}`}><span class="dot"></span>${words.failed}: ${failed.toLocaleString(locale())}</li>
+            <li class="chip good"><${Mark} status="delivered" />${words.delivered}: ${delivered.toLocaleString(locale())}</li>
+            <li class=${`chip ${failed > 0 ? 'bad' : ''}`}>
+              <${Mark} status="failed" />${words.failed}: ${failed.toLocaleString(locale())}
+            </li>
           </ul>
           <${Facts}
             of=${[

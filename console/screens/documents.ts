@@ -1,4 +1,5 @@
-import { call, type Schemas } from '../api.ts'
+import { useState } from 'preact/hooks'
+import { call, callRaw, may, toApiError, type ApiError, type Schemas } from '../api.ts'
 import { businessObjectOf } from '../business-object.ts'
 import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
@@ -8,7 +9,7 @@ import { addressOf, route } from '../router.ts'
 import * as documentsCatalogue from '../texts/documents.ts'
 import { ConnectionField, DestinationField, RepositoryField } from '../ui/choice-fields.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters } from '../ui/filters.ts'
-import { Badge, CursorPager, Heading, Loaded, Pager, Table, Time, toneOf } from '../ui/parts.ts'
+import { announce, Badge, CursorPager, ErrorText, Heading, Loaded, Mark, Pager, Table, Time, toneOf } from '../ui/parts.ts'
 
 const documentsWords = inLanguage(documentsCatalogue)
 
@@ -70,23 +71,112 @@ const Deliveries = ({ deliveries }: { deliveries: Document['attributes']['delive
   return html`<ul class="chips">
     ${deliveries.map(
       ({ destination_id: id, destination_name: name, status }) =>
-        html`<li key=${id} class=${`chip ${toneOf(status)}`}>
-          <span class="dot" aria-hidden="true"></span>${name}<span class="visually-hidden">: ${deliveryStatus[status]}</span>
+        html`<li key=${id} class=${`chip ${toneOf(status)}`} title=${`${name}: ${deliveryStatus[status]}`}>
+          <${Mark} status=${status} />${name}<span class="visually-hidden">: ${deliveryStatus[status]}</span>
         </li>`,
     )}
   </ul>`
 }
 
-const Row = ({ document: { id, attributes } }: { document: Document }) => {
+type Action = 'retry' | 'attempt'
+
+/** What an action has done to a document. */
+type Outcome = Action | ApiError
+
+/** The selected documents of the page, and what has become of them. */
+const useSelection = (page: string, documents: readonly Document[], reload: () => void) => {
+  const words = documentsWords()
+  const [state, setState] = useState<{ page: string; ids: ReadonlySet<string>; outcomes: ReadonlyMap<string, Outcome>; progress?: string }>(
+    {
+      page,
+      ids: new Set(),
+      outcomes: new Map(),
+    },
+  )
+  const { ids: all, outcomes, progress } = state.page === page ? state : { ids: new Set<string>(), outcomes: new Map<string, Outcome>() }
+  // A document may have left the page.
+  const ids = documents.map(({ id }) => id).filter((id) => all.has(id))
+  const select = (selected: Iterable<string>) => setState({ page, ids: new Set(selected), outcomes })
+  const run = async (action: Action) => {
+    const found = new Map<string, Outcome>()
+    for (const id of ids) {
+      setState({ page, ids: all, outcomes: new Map(found), progress: words.acting(found.size, ids.length) })
+      try {
+        await callRaw('POST', `/documents/${id}/${action}`)
+        found.set(id, action)
+      } catch (thrown) {
+        found.set(id, toApiError(thrown))
+      }
+    }
+    const done = [...found.values()].filter((outcome) => outcome === action).length
+    setState({ page, ids: new Set(), outcomes: found })
+    announce(words.ended(done, found.size))
+    reload()
+  }
+  return {
+    ids,
+    outcomes,
+    progress,
+    toggle: (id: string) => select(ids.includes(id) ? ids.filter((each) => each !== id) : [...ids, id]),
+    selectAll: () => select(documents.map(({ id }) => id)),
+    clear: () => select([]),
+    run,
+  }
+}
+
+type Selection = ReturnType<typeof useSelection>
+
+const SelectionBar = ({ selection: { ids, progress, run, clear } }: { selection: Selection }) => {
+  const words = documentsWords()
+  if (ids.length === 0) return null
+  const isBusy = progress !== undefined
+  return html`<div class="actions selection" role="group" aria-label=${words.selected(ids.length)}>
+    <strong>${progress ?? words.selected(ids.length)}</strong>
+    <button type="button" class="button primary" disabled=${isBusy} onClick=${() => void run('retry')}>${words.retrySelected}</button>
+    <button type="button" class="button" disabled=${isBusy} onClick=${() => void run('attempt')}>${words.trySelected}</button>
+    <button type="button" class="button" disabled=${isBusy} onClick=${clear}>${words.clearSelection}</button>
+  </div>`
+}
+
+const SelectAll = ({ count, selection: { ids, progress, selectAll, clear } }: { count: number; selection: Selection }) =>
+  html`<input
+    type="checkbox"
+    aria-label=${documentsWords().selectAll}
+    checked=${ids.length === count}
+    indeterminate=${ids.length > 0 && ids.length < count}
+    disabled=${progress !== undefined}
+    onChange=${ids.length === count ? clear : selectAll}
+  />`
+
+const Row = ({ document: { id, attributes }, selection }: { document: Document; selection: Selection | undefined }) => {
   const words = documentsWords()
   const { documentStatus } = texts()
   const object = attributes.metadata && businessObjectOf(attributes.metadata)
   const docId = html`<span class="mono">${attributes.doc_id}</span>`
+  const outcome = selection?.outcomes.get(id)
   return html`<tr role="row">
+    ${
+      selection &&
+      html`<td role="cell">
+        <input
+          type="checkbox"
+          aria-label=${words.select(object ?? attributes.doc_id)}
+          checked=${selection.ids.includes(id)}
+          disabled=${selection.progress !== undefined}
+          onChange=${() => selection.toggle(id)}
+        />
+      </td>`
+    }
     <td role="cell"><${Badge} status=${attributes.status} label=${documentStatus[attributes.status]} /></td>
     <td role="cell" class="main-cell">
       <a href=${`documents/${id}`}>${object ?? docId}</a>
       <span class="small">${object !== undefined && html`${docId} · `}${attributes.repo_id} · ${words.component(attributes.comp_id)}</span>
+      ${
+        outcome !== undefined &&
+        html`<span class="small outcome"
+          >${typeof outcome === 'string' ? words.outcomes[outcome] : html`<${ErrorText} error=${outcome} />`}</span
+        >`
+      }
     </td>
     <td role="cell">${attributes.content_type || '–'} <span class="small">${formatBytes(attributes.size_bytes, locale())}</span></td>
     <td role="cell"><${Time} at=${attributes.received_at} /></td>
@@ -106,6 +196,8 @@ export const DocumentsScreen = () => {
   const position = isSearch ? { before } : { page: String(page) }
   const address = addressOf('/documents', { ...values, ...position, include: 'metadata', per_page: String(perPage) })
   const live = useLive(address, (signal) => call<DocumentList>('GET', address, { signal }))
+  const made = useSelection(address, live.data?.data ?? [], live.reload)
+  const selection = may('member') ? made : undefined
 
   return html`<${Heading} title=${screens.documents} />
     <${Filter} filters=${filters} />
@@ -121,13 +213,16 @@ export const DocumentsScreen = () => {
         if (data.length === 0) {
           // A page of a search may be empty although others follow.
           if (meta.next_cursor) return more
-          return html`<p class="empty">${Object.keys(values).length > 0 ? words.emptyFiltered : words.empty}</p>`
+          return html`<p class="empty">
+            ${Object.keys(values).length > 0 ? words.emptyFiltered : words.empty} ${values.q !== undefined && words.emptySearch}
+          </p>`
         }
-        return html`<${Table}
+        return html`${selection && html`<${SelectionBar} selection=${selection} />`}
+          <${Table}
             label=${screens.documents}
-            columns=${[words.status, words.document, words.content, words.received, words.deliveries]}
+            columns=${[...(selection ? [html`<${SelectAll} count=${data.length} selection=${selection} />`] : []), words.status, words.document, words.content, words.received, words.deliveries]}
           >
-            ${data.map((document) => html`<${Row} key=${document.id} document=${document} />`)}
+            ${data.map((document) => html`<${Row} key=${document.id} document=${document} selection=${selection} />`)}
           </${Table}>
           ${
             more ||

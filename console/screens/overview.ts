@@ -1,10 +1,11 @@
-import { call, type Schemas } from '../api.ts'
+import { useEffect } from 'preact/hooks'
+import { call, session, type Schemas } from '../api.ts'
 import { formatDuration } from '../format.ts'
 import { html, type Children } from '../html.ts'
 import { useLive } from '../live.ts'
 import { rangeNamed, ranges, startOf, stateOf, totalsOf, type Period, type Range, type State, type Statistics } from '../overview.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
-import { addressOf, route } from '../router.ts'
+import { addressOf, navigate, route } from '../router.ts'
 import * as overviewCatalogue from '../texts/overview.ts'
 import { Badge, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
 import { Plot, type PlotSeries } from '../ui/plot.ts'
@@ -198,17 +199,34 @@ const Waiting = ({ deliveries }: { deliveries: NonNullable<Statistics['oldest_de
 
 const of = (periods: readonly Period[], value: (period: Period) => number | null) => periods.map(value)
 
+/** The workspaces that are known to have received a document. The others are shown their first steps. */
+const used = new Set<string>()
+
+const load = async (range: Range, signal: AbortSignal) => {
+  const { user_slug: user, workspace_slug: workspace } = session.value!
+  const name = `${user}/${workspace}`
+  const [stats, newest] = await Promise.all([
+    call<Schemas['StatsResponse']>('GET', '/stats', { query: { date_from: startOf(range, Date.now()).toISOString() }, signal }),
+    used.has(name) ? undefined : call<Schemas['DocumentList']>('GET', '/documents', { query: { per_page: 1 }, signal }),
+  ])
+  if (newest && newest.data.length > 0) used.add(name)
+  return { statistics: stats.data.attributes, isUnused: !used.has(name) }
+}
+
 export const OverviewScreen = () => {
   const words = overviewWords()
   const { screens } = texts()
   const range = rangeNamed(route.value.query.get('range'))
-  const live = useLive(range, (signal) =>
-    call<Schemas['StatsResponse']>('GET', '/stats', { query: { date_from: startOf(range, Date.now()).toISOString() }, signal }),
-  )
+  const live = useLive(range, (signal) => load(range, signal))
+  const isUnused = live.data?.isUnused === true
+  useEffect(() => {
+    if (isUnused) navigate('start', { replace: true })
+  }, [isUnused])
   return html`<${Heading} title=${screens.overview}><${RangeLinks} current=${range} /></${Heading}>
     <${Loaded} live=${live}>
       ${() => {
-        const statistics = live.data!.data.attributes
+        if (isUnused) return null
+        const { statistics } = live.data!
         const { series } = statistics
         return html`<${StateNotice} present=${statistics.present} />
           <${Tiles} statistics=${statistics} />
@@ -241,7 +259,8 @@ export const OverviewScreen = () => {
             />
             <${Errors} errors=${statistics.errors} />
             <${Waiting} deliveries=${statistics.oldest_deliveries ?? []} />
-          </div>`
+          </div>
+          <p class="small"><a href="start">${words.start}</a></p>`
       }}
     </${Loaded}>`
 }

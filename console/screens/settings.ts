@@ -1,4 +1,6 @@
 import { useState } from 'preact/hooks'
+import { settingsBounds } from '../../src/domain/bounds.ts'
+import { attemptTimes } from '../../src/domain/retry.ts'
 import { callRaw, may, type Schemas } from '../api.ts'
 import type { Values } from '../form.ts'
 import { formatBytes, formatDuration } from '../format.ts'
@@ -10,7 +12,7 @@ import * as formCatalogue from '../texts/form.ts'
 import * as settingsCatalogue from '../texts/settings.ts'
 import { FormField, Problems } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
-import { announce, Facts, Heading, Loaded, Notice } from '../ui/parts.ts'
+import { Facts, Heading, Loaded, Notice } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
 
 const formWords = inLanguage(formCatalogue)
@@ -91,6 +93,7 @@ const ReadOnly = ({ settings }: { settings: Settings }) => {
                 ...groups[group].map((name) => [words.fields[name], shown(name)]),
               ]}
             />
+            ${group === 'retries' && html`<${Schedule} values=${Object.fromEntries(groups.retries.map((name) => [name, String(settings[name])]))} />`}
           </${Card}>`,
       )}
       <${Card} group="bridge">
@@ -110,9 +113,23 @@ const ReadOnly = ({ settings }: { settings: Settings }) => {
     </div>`
 }
 
+const shownAttempts = 6
+
+/** Says when a delivery is attempted with these settings. */
+const Schedule = ({ values }: { values: Readonly<Record<string, string>> }) => {
+  const words = settingsWords()
+  const [retries, ttl, first, longest] = groups.retries.map((name) => Number(values[name] || 'missing')) as [number, number, number, number]
+  // While a value is typed, it may be anything.
+  if (![ttl, first, longest].every((value) => value > 0) || !(retries >= 0 && retries <= settingsBounds.max_retries.max)) return null
+  const policy = { maxRetries: retries, ttlMs: ttl * 1_000, initialIntervalMs: first * 1_000, maxIntervalMs: longest * 1_000 }
+  const starts = attemptTimes(policy)
+  const times = starts.map((ms) => (ms === 0 ? '0 s' : formatDuration(ms, locale())))
+  return html`<p class="small">${words.schedule(times.slice(0, shownAttempts), starts.length, times.at(-1)!)}</p>`
+}
+
 const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => void; onSaved: () => void }) => {
   const words = settingsWords()
-  const { save: saveLabel, saved } = formWords()
+  const { save: saveLabel } = formWords()
   const form = useForm({
     fields: settingsFields(settings),
     stored: settings,
@@ -121,7 +138,6 @@ const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => voi
   })
   const save = async (body: Values) => {
     await callRaw('PATCH', '/settings', { body, headers: { 'if-match': etag } })
-    announce(saved)
     onSaved()
   }
   const number = (name: NumberName) => {
@@ -134,7 +150,7 @@ const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => voi
     html`<${FormField} form=${form} path=${`rfc.${name}`} label=${words.rfc[name]} hint=${words.rfcHints[name]} rows=${4} isMono />`
   return html`<${FormCard} form=${form} action=${saveLabel} isBroad onSave=${save} reload=${reload}>
     <div class="columns">
-      <${Card} group="retries">${groups.retries.map(number)}</${Card}>
+      <${Card} group="retries">${groups.retries.map(number)}<${Schedule} values=${form.texts} /></${Card}>
       <${Card} group="retention">${groups.retention.map(number)}</${Card}>
       <${Card} group="receiver">
         <${FormField}

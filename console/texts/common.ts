@@ -1,3 +1,5 @@
+import { plural } from './plural.ts'
+
 // The texts that every screen uses. The files beside this one have the texts of one screen each. Keys that name values of the API are
 // spelled as there.
 export const en = {
@@ -15,9 +17,13 @@ export const en = {
     notFound: 'There is no such screen.',
     toDocuments: 'Go to the documents',
     waiting: 'Waiting for the relay',
+    documents: (count: number) => plural('en', count, 'document', 'documents'),
+    onlyAdministrators:
+      'Only keys of the level Administrator show this screen. Ask an administrator of the workspace, or sign in with such a key.',
   },
   screens: {
     overview: 'Overview',
+    start: 'First steps',
     documents: 'Documents',
     document: 'Document',
     attention: 'Needs attention',
@@ -103,9 +109,13 @@ export const de: typeof en = {
     notFound: 'Diese Ansicht gibt es nicht.',
     toDocuments: 'Zu den Dokumenten',
     waiting: 'Warten auf das Relay',
+    documents: (count) => plural('de', count, 'Dokument', 'Dokumente'),
+    onlyAdministrators:
+      'Diese Ansicht zeigen nur Schlüssel der Stufe Administrator. Wenden Sie sich an einen Administrator des Arbeitsbereichs, oder melden Sie sich mit einem solchen Schlüssel an.',
   },
   screens: {
     overview: 'Übersicht',
+    start: 'Erste Schritte',
     documents: 'Dokumente',
     document: 'Dokument',
     attention: 'Handlungsbedarf',

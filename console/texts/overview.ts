@@ -1,6 +1,7 @@
 import { plural } from './plural.ts'
 
 export const en = {
+  start: 'First steps, with a test document',
   range: 'Time range',
   ranges: { '24h': '24 hours', '7d': '7 days', '30d': '30 days' },
   state: {
@@ -42,6 +43,7 @@ export const en = {
 }
 
 export const de: typeof en = {
+  start: 'Erste Schritte, mit einem Testdokument',
   range: 'Zeitraum',
   ranges: { '24h': '24 Stunden', '7d': '7 Tage', '30d': '30 Tage' },
   state: {

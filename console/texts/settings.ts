@@ -40,6 +40,10 @@ export const en = {
     receiver_max_bytes: 'Empty: the limit of the installation applies. That limit is never exceeded.',
     receiver_max_requests_per_minute: 'Per receiver process. Empty: the limit of the installation applies. That limit is never exceeded.',
   },
+  schedule: (first: readonly string[], attempts: number, last: string) =>
+    attempts === 1
+      ? 'A delivery is attempted once.'
+      : `Attempts after ${first.join(', ')}${attempts > first.length ? ', …' : ''}: ${attempts.toLocaleString('en')} in all, the last after ${last}. Up to a tenth is added to each wait at random.`,
   attempts: 'attempts',
   requests: 'requests',
   empty: 'not set',
@@ -111,6 +115,10 @@ export const de: typeof en = {
     receiver_max_bytes: 'Leer: Es gilt die Grenze der Installation. Sie wird nie überschritten.',
     receiver_max_requests_per_minute: 'Je Empfänger-Prozess. Leer: Es gilt die Grenze der Installation. Sie wird nie überschritten.',
   },
+  schedule: (first, attempts, last) =>
+    attempts === 1
+      ? 'Eine Zustellung wird einmal versucht.'
+      : `Versuche nach ${first.join(', ')}${attempts > first.length ? ', …' : ''}: insgesamt ${attempts.toLocaleString('de')}, der letzte nach ${last}. Zu jeder Wartezeit kommt zufällig bis zu ein Zehntel hinzu.`,
   attempts: 'Versuche',
   requests: 'Anfragen',
   empty: 'nicht gesetzt',

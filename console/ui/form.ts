@@ -2,7 +2,7 @@
 import { html, type Children } from '../html.ts'
 import { inLanguage, texts } from '../preferences.ts'
 import * as formCatalogue from '../texts/form.ts'
-import { ErrorDetails, ErrorNotice, Notice } from './parts.ts'
+import { announce, ErrorDetails, ErrorNotice, Notice } from './parts.ts'
 import { saving, type Form } from './use-form.ts'
 
 const formWords = inLanguage(formCatalogue)
@@ -66,7 +66,10 @@ export const FormCard = ({
   const { common } = texts()
   const submit = (event: Event) => {
     event.preventDefault()
-    void form.save(onSave)
+    void form.save(async (body) => {
+      await onSave(body)
+      announce(formWords().saved)
+    })
   }
   return html`<form ref=${form.element} class=${`form ${isBroad ? 'broad' : 'card'}`} aria-label=${label} novalidate onSubmit=${submit}>
     ${title !== undefined && html`<h2>${title}</h2>`} ${children}

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { html, type Component } from '../html.ts'
 import { texts } from '../preferences.ts'
-import { Notice } from './parts.ts'
+import { Notice, Skeleton } from './parts.ts'
 
 /** A component whose module is loaded when it is shown first, or before. */
 export type Lazy<Props = object> = Component<Props> & { preload(): Promise<unknown> }
@@ -23,7 +23,7 @@ export const lazy = <Props>(load: () => Promise<Component<Props>>): Lazy<Props> 
     }, [])
     const { common } = texts()
     if (state.hasFailed) return html`<${Notice} tone="bad">${common.notLoaded}</${Notice}>`
-    if (!state.loaded) return html`<p class="loading" role="status">${common.loading} …</p>`
+    if (!state.loaded) return html`<${Skeleton} />`
     return html`<${state.loaded} ...${props} />`
   }
   return Object.assign(Lazily, { preload })

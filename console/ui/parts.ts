@@ -54,11 +54,13 @@ const tones: Record<string, string> = {
 /** Returns the tone of a status: good, bad, warn, info or quiet. */
 export const toneOf = (status: string): string => tones[status] ?? 'quiet'
 
+/** The mark of a status, for those who do not see its colour. */
+export const Mark = ({ status }: { status: string }) =>
+  html`<svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${marks[status] ?? noMark} /></svg>`
+
 /** A status as colour, mark and word. */
 export const Badge = ({ status, label }: { status: string; label: string }) =>
-  html`<span class=${`badge ${toneOf(status)}`}>
-    <svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${marks[status] ?? noMark} /></svg>${label}
-  </span>`
+  html`<span class=${`badge ${toneOf(status)}`}><${Mark} status=${status} />${label}</span>`
 
 const clock = signal(Date.now())
 setInterval(() => {
@@ -71,12 +73,20 @@ export const Time = ({ at }: { at: string }) =>
 
 export const ExactTime = ({ at }: { at: string }) => html`<time datetime=${at}>${formatTime(at, locale())}</time>`
 
-/** Text for screen readers only, spoken when it changes. */
 const announcement = signal('')
+const announcementMs = 6_000
+let forgetting: ReturnType<typeof setTimeout> | undefined
+/** Says for some seconds what has happened. Screen readers speak it. */
 export const announce = (text: string) => {
   announcement.value = text
+  clearTimeout(forgetting)
+  forgetting = setTimeout(() => (announcement.value = ''), announcementMs)
 }
-export const Announcer = () => html`<div class="visually-hidden" role="status" aria-live="polite">${announcement.value}</div>`
+export const Announcer = () => html`<div class="announcer" role="status" aria-live="polite">${announcement.value}</div>`
+
+/** Stands where something will be shown. */
+export const Skeleton = () =>
+  html`<div class="loading" role="status"><span class="visually-hidden">${texts().common.loading} …</span><i></i><i></i><i></i></div>`
 
 /** An id with a button that copies it. */
 export const Copyable = ({ text }: { text: string }) => {
@@ -154,7 +164,7 @@ export const Loaded = ({ live, children }: { live: Loadable; children: () => Chi
   }, [error])
   const keepsTrying = isKept && error && !isFinal(error) ? common.keepsTrying : ''
   if (data === undefined) {
-    if (!error) return html`<p class="loading" role="status">${common.loading} …</p>`
+    if (!error) return html`<${Skeleton} />`
     return html`<${ErrorNotice} error=${error} reload=${live.reload} /> ${keepsTrying !== '' && html`<p>${keepsTrying}</p>`}`
   }
   const asOf = common.stale(formatTime(new Date(loadedAt).toISOString(), locale()))
@@ -269,14 +279,14 @@ export const Table = ({
   children,
 }: {
   label: string
-  columns: readonly string[]
+  columns: readonly Children[]
   isCompact?: boolean
   children?: Children
 }) =>
   html`<table role="table" class=${isCompact ? 'list compact' : 'list'} aria-label=${label}>
     <thead role="rowgroup">
       <tr role="row">
-        ${columns.map((name) => html`<th key=${name} role="columnheader" scope="col">${name}</th>`)}
+        ${columns.map((name, index) => html`<th key=${index} role="columnheader" scope="col">${name}</th>`)}
       </tr>
     </thead>
     <tbody role="rowgroup">

@@ -21,6 +21,7 @@ export interface PlotProps {
   interval: 'hour' | 'day'
   /** Name of a period. */
   period: string
+  /** For durations in milliseconds. */
   scale?: 'logarithmic'
   format: (value: number) => string
 }
@@ -28,6 +29,28 @@ export interface PlotProps {
 const height = 200
 const lengthSeconds = { hour: 3_600, day: 86_400 }
 const wholeSteps = [1, 2, 5].flatMap((digit) => Array.from({ length: 9 }, (_, power) => digit * 10 ** power)).toSorted((a, b) => a - b)
+
+const secondMs = 1_000
+const minuteMs = 60 * secondMs
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+// Durations that people use, in milliseconds.
+const durations = [1, 10, 100, secondMs, 10 * secondMs, minuteMs, 10 * minuteMs, hourMs, 10 * hourMs, 4 * dayMs, 40 * dayMs, 400 * dayMs]
+
+/** Returns the ends of a scale of durations. */
+const durationRange = (min: number, max: number): [number, number] => {
+  const from = durations.findLastIndex((duration) => duration <= min)
+  const to = durations.findIndex((duration) => duration > max)
+  return [durations[Math.max(0, from)]!, durations.at(to)!]
+}
+
+// Of a label with 11 pixels, whose digits are narrower.
+const characterWidth = 6.5
+const labelMargin = 16
+
+/** Returns the width of an axis whose labels are not cut off. */
+const widthOf = (labels: readonly string[] | null): number =>
+  Math.max(40, Math.ceil(Math.max(0, ...(labels ?? []).map(({ length }) => length)) * characterWidth) + labelMargin)
 
 // The enum of uPlot has no value in the browser.
 const logarithmic: object = { distr: 3 }
@@ -85,10 +108,7 @@ const optionsOf = (element: HTMLElement, { starts, series, interval, period, sca
       x: { time: true, range: (_, min, max) => [min, max] },
       y: {
         ...(scale === 'logarithmic' && logarithmic),
-        range: (_, min, max) =>
-          scale === 'logarithmic'
-            ? [10 ** Math.floor(Math.log10(min || 1)), 10 ** Math.ceil(Math.log10((max || 10) * 1.01))]
-            : [0, Math.max(1, (max || 0) * 1.1)],
+        range: (_, min, max) => (scale === 'logarithmic' ? durationRange(min || 1, max || 10) : [0, Math.max(1, (max || 0) * 1.1)]),
       },
     },
     axes: [
@@ -101,8 +121,13 @@ const optionsOf = (element: HTMLElement, { starts, series, interval, period, sca
       },
       {
         ...axis,
-        size: 56,
-        ...(scale !== 'logarithmic' && { incrs: wholeSteps }),
+        size: (_, labels) => widthOf(labels),
+        ...(scale === 'logarithmic'
+          ? {
+              splits: (_: uPlot, __: number, min: number, max: number) => durations.filter((each) => each >= min && each <= max),
+              filter: (_: uPlot, splits: number[]) => splits,
+            }
+          : { incrs: wholeSteps }),
         values: (_, splits) => splits.map((value) => (value === null ? '' : format(value))),
       },
     ],

@@ -1,11 +1,12 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { session, sessionError, signOut, toApiError, type ApiError } from '../api.ts'
+import { call, may, session, sessionError, signOut, toApiError, type ApiError, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
-import { language, languages, setLanguage, setTheme, texts, theme, type Language, type Theme } from '../preferences.ts'
+import { useLive } from '../live.ts'
+import { language, languages, locale, setLanguage, setTheme, texts, theme, type Language, type Theme } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
-import { preloadScreens, screenNamed, screens, usableScreens } from '../screens.ts'
+import { preloadScreens, screenNamed, screens, usableScreens, type ScreenName } from '../screens.ts'
 import { SignIn } from '../screens/sign-in.ts'
-import { Announcer, ErrorNotice, ErrorText, Heading } from './parts.ts'
+import { Announcer, ErrorNotice, ErrorText, Heading, Notice } from './parts.ts'
 
 const Preferences = () => {
   const { app } = texts()
@@ -73,6 +74,20 @@ const DocumentSearch = () => {
   </search>`
 }
 
+/** The number of documents that need attention. */
+const AttentionCount = () => {
+  const { app } = texts()
+  const live = useLive(`attention of ${session.value!.key_id}`, (signal) =>
+    // Any hour: what is counted is the present.
+    call<Schemas['StatsResponse']>('GET', '/stats', { query: { date_from: new Date().toISOString() }, signal }),
+  )
+  const count = live.data?.data.attributes.present.unacknowledged_failures ?? 0
+  if (count === 0) return null
+  return html`<span class="count"
+    ><span aria-hidden="true">${count.toLocaleString(locale())}</span><span class="visually-hidden">${app.documents(count)}</span></span
+  >`
+}
+
 const Sidebar = ({ current }: { current: string }) => {
   const { app, screens: names } = texts()
   const [isOpen, setOpen] = useState(false)
@@ -93,8 +108,12 @@ const Sidebar = ({ current }: { current: string }) => {
       <nav aria-label=${app.navigation}>
         ${usableScreens().map(
           (screen) =>
-            html`<a key=${screen} href=${screen} aria-current=${screen === current ? 'page' : undefined}
-              ><svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${screens[screen].icon} /></svg>${names[screen]}</a
+            html`<a
+              key=${screen}
+              href=${screen}
+              aria-current=${screen === (current === 'start' ? 'overview' : current) ? 'page' : undefined}
+              ><svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${screens[screen].icon} /></svg
+              >${names[screen]}${screen === 'attention' && html`<${AttentionCount} />`}</a
             >`,
         )}
       </nav>
@@ -116,9 +135,16 @@ const NotFound = () =>
   html`<${Heading} title=${texts().app.notFound} />
     <p><a href="documents">${texts().app.toDocuments}</a></p>`
 
+/** Stands in place of a screen that the key of the session may not see. */
+const NotAllowed = ({ name }: { name: ScreenName }) => {
+  const { app, screens: names } = texts()
+  return html`<${Heading} title=${names[name]} /> <${Notice} tone="info">${app.onlyAdministrators}</${Notice}>`
+}
+
 const Screen = ({ path }: { path: string }) => {
   const [name = '', id, ...rest] = path.split('/')
   const screen = screenNamed(name)
+  if (screen && !may(screen.level ?? 'viewer')) return html`<${NotAllowed} name=${name} />`
   if (screen && id === undefined) return html`<${screen.List} />`
   if (screen?.One && id !== undefined && rest.length === 0) return html`<${screen.One} key=${id} id=${id} />`
   return html`<${NotFound} />`

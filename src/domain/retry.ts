@@ -39,3 +39,14 @@ export const decideRetry = (policy: RetryPolicy, state: RetryState, random: numb
   const delayMs = Math.round(Math.max(backOffMs, requestedMs) * (1 + jitterShare * random))
   return delayMs > state.remainingMs ? { retry: false, exhausted: 'time' } : { retry: true, delayMs }
 }
+
+/** Returns when the attempts of a delivery that always fails start, in milliseconds after the first one, without jitter. */
+export const attemptTimes = (policy: RetryPolicy): number[] => {
+  const times = [0]
+  for (;;) {
+    const elapsedMs = times.at(-1)!
+    const decision = decideRetry(policy, { failures: times.length, remainingMs: policy.ttlMs - elapsedMs }, 0)
+    if (!decision.retry) return times
+    times.push(elapsedMs + decision.delayMs)
+  }
+}

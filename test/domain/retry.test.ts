@@ -1,5 +1,5 @@
 import { retryAfterMs } from '../../src/connectors/shared/http.ts'
-import { decideRetry, type RetryPolicy } from '../../src/domain/retry.ts'
+import { attemptTimes, decideRetry, type RetryPolicy } from '../../src/domain/retry.ts'
 
 const minute = 60_000
 const policy: RetryPolicy = { maxRetries: 10, ttlMs: 1440 * minute, initialIntervalMs: 10_000, maxIntervalMs: 60 * minute }
@@ -43,4 +43,11 @@ describe('decideRetry', () => {
       delayMs: 60 * minute,
     })
   })
+})
+
+test('the times of all attempts follow from the policy', () => {
+  const short = { maxRetries: 4, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 40_000 }
+  expect(attemptTimes(short)).toEqual([0, 10_000, 30_000, 70_000, 110_000])
+  expect(attemptTimes({ ...short, ttlMs: 60_000 })).toEqual([0, 10_000, 30_000])
+  expect(attemptTimes({ ...short, maxRetries: 0 })).toEqual([0])
 })

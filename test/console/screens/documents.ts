@@ -1,6 +1,6 @@
 import { apiKeyParts } from '../../support/api-key.ts'
 import { until } from '../../support/until.ts'
-import { openPage } from '../browser.ts'
+import { openPage, takeScreenshot } from '../browser.ts'
 import { startConsole, testMs } from '../scene.ts'
 
 const { relay, browser, createScene, checkScreens } = await startConsole()
@@ -119,6 +119,38 @@ test(
       await page.locator('.verdict', { hasText: '3 of 3 destinations have it.' }).waitFor()
       expect(await document.status()).toBe('delivered')
       expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'selected documents are retried together, and each row says what happened',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const failed = [await scene.receiveRefused('SELECTED1'), await scene.receiveRefused('SELECTED2')]
+      scene.mail.answerWith((_, response) => void response.end('ok'))
+      const arrived = await scene.routes.receive('hello', 'SELECTED3')
+      await until('the document has arrived', async () => (await arrived.status()) === 'delivered')
+      const { page, errors } = await scene.open('member')
+      await page.getByRole('link', { name: 'Needs attention 2 documents' }).waitFor()
+      await page.getByRole('link', { name: 'Documents', exact: true }).click()
+      await page.getByRole('checkbox', { name: 'Select SELECTED1' }).focus()
+      await page.keyboard.press('Space')
+      await page.getByText('1 selected').waitFor()
+      await page.getByRole('checkbox', { name: 'Select all documents of this page' }).check()
+      await page.getByText('3 selected').waitFor()
+      await takeScreenshot(page, 'documents-selected')
+      await page.getByRole('button', { name: 'Retry selected' }).click()
+      await page.getByText('Done for 2 of 3 documents.').waitFor()
+      const outcome = (docId: string) => page.getByRole('row', { name: docId }).locator('.outcome').innerText()
+      expect([await outcome('SELECTED1'), await outcome('SELECTED2')]).toEqual(['Retried', 'Retried'])
+      expect(await outcome('SELECTED3')).not.toBe('Retried')
+      for (const document of failed) await until('the document has arrived', async () => (await document.status()) === 'delivered')
+      await page.getByRole('link', { name: 'Needs attention', exact: true }).waitFor()
+      // The refusal of the document that has arrived.
+      expect(errors.filter((error) => !error.includes('status of 409'))).toEqual([])
     })
   },
   testMs,

@@ -4,7 +4,7 @@ import { createKeyRing } from '../../../src/security/seal.ts'
 import { apiKeyParts } from '../../support/api-key.ts'
 import { testConfig } from '../../support/factories.ts'
 import { until } from '../../support/until.ts'
-import { openPage } from '../browser.ts'
+import { openPage, takeScreenshot } from '../browser.ts'
 import { startConsole, testMs } from '../scene.ts'
 
 const { relay, browser, createScene, checkScreens } = await startConsole()
@@ -21,7 +21,7 @@ test(
     await relay.run(async (running) => {
       const scene = await createScene(running, { retry_initial_interval_seconds: 3_600 })
       const { keys, consoleUrl } = scene
-      expect(await checkScreens(consoleUrl, keys.viewer, [['overview-empty', '/overview', '.plot canvas']])).toEqual([])
+      expect(await checkScreens(consoleUrl, keys.viewer, [['first-steps', '/overview', '.steps']])).toEqual([])
       await scene.receiveRefused()
       scene.workflow.answerWith((_, response) => {
         response.statusCode = 503
@@ -45,20 +45,24 @@ test(
     await relay.run(async (running) => {
       const scene = await createScene(running)
       const { page, errors } = await scene.open('viewer')
-      // The overview is where the console begins.
+      // The console begins with the first steps, and with the overview once a document has been received.
+      await page.waitForURL(/\/start$/)
+      const first = await scene.routes.receive('hello')
+      await until('the document has arrived', async () => (await first.status()) === 'delivered')
+      await page.getByRole('link', { name: 'Go to the overview' }).click()
       await page.getByText('Everything delivered.').waitFor()
       await scene.receiveRefused()
       await scene.receiveRefused()
       await page.getByText('2 documents need attention.').waitFor()
       const tile = (name: string) => page.locator('.tile', { hasText: name }).locator('.value')
-      expect(await tile('Documents received').textContent()).toBe('2')
+      expect(await tile('Documents received').textContent()).toBe('3')
       // The other deliveries of these documents may arrive later.
-      await until('the other deliveries are shown', async () => (await tile('Deliveries made').textContent()) === '4')
+      await until('the other deliveries are shown', async () => (await tile('Deliveries made').textContent()) === '7')
       expect(await tile('Failed attempts').textContent()).toBe('2')
       expect(await tile('Time to delivery (Median)').textContent()).toMatch(/^[\d.]+ m?s$/)
       for (const summary of await page.getByText('Show as table').all()) await summary.click()
-      expect(await sumOf(page, 'Received and delivered: table', 2)).toBe(2)
-      expect(await sumOf(page, 'Received and delivered: table', 3)).toBe(4)
+      expect(await sumOf(page, 'Received and delivered: table', 2)).toBe(3)
+      expect(await sumOf(page, 'Received and delivered: table', 3)).toBe(7)
       expect(await sumOf(page, 'Failed attempts: table', 2)).toBe(2)
       await page.locator('li', { hasText: 'credentials_refused' }).waitFor()
 
@@ -68,7 +72,7 @@ test(
       await figure.getByText('Show as table').click()
       const rows = page.getByRole('table', { name: 'Failed attempts: table' }).locator('tbody tr')
       await until('the table has every hour', async () => (await rows.count()) === 7 * 24)
-      expect(await tile('Documents received').textContent()).toBe('2')
+      expect(await tile('Documents received').textContent()).toBe('3')
       await page.getByRole('link', { name: 'Show what failed' }).click()
       await page.getByRole('heading', { name: 'Needs attention' }).waitFor()
       expect(errors).toEqual([])
@@ -120,6 +124,37 @@ test(
       const second = await open(expired)
       await second.getByText('This link has expired.').waitFor()
       expect(second.url()).not.toContain(expired)
+    })
+  },
+  testMs,
+)
+
+test(
+  'an empty workspace shows the first steps, and a test document that arrives ends them',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const { page, errors } = await scene.open('member')
+      await page.getByRole('heading', { name: 'First steps', level: 1 }).waitFor()
+      expect(await page.locator('.step.done h2').allTextContents()).toEqual([
+        'Create a destination',
+        'Create a repository',
+        'Connect the repository to the destination',
+      ])
+      await page.getByRole('button', { name: 'Send a test document to Z1' }).click()
+      await page.getByText('The relay has stored the test document.').waitFor()
+      await page.getByText('The document has arrived at every destination.').waitFor()
+      expect(scene.archive.arrivals.at(-1)!.body.subarray(0, 5).toString()).toBe('%PDF-')
+      expect(await page.locator('.step.done').count()).toBe(4)
+      await takeScreenshot(page, 'first-steps-done')
+      await page.getByRole('link', { name: 'Go to the overview' }).click()
+      await page.getByText('Everything delivered.').waitFor()
+      await page.getByRole('link', { name: 'First steps, with a test document' }).click()
+      await page.getByText('The document has arrived at every destination.').waitFor()
+      // A screen for administrators says who can see it.
+      await page.goto(`${scene.consoleUrl}/keys`)
+      await page.getByText('Only keys of the level Administrator show this screen.').waitFor()
+      expect(errors).toEqual([])
     })
   },
   testMs,
