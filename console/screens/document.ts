@@ -171,11 +171,12 @@ const DeliveryCard = ({
   </section>`
 }
 
-/** Returns the address of the document's workflow in the Temporal UI, if it is configured. */
+/** Returns the address of the document's workflow in the Temporal UI, if that is configured and the document has one. */
 const workflowUrl = ({ id, attributes }: Document): string | undefined => {
   const { temporal_workflows_url: url, user_slug: user, workspace_slug: workspace } = session.value!
-  if (url === null) return undefined
-  const { repo_id: repoId, doc_id: docId, comp_id: compId } = attributes
+  const { repo_id: repoId, doc_id: docId, comp_id: compId, deliveries } = attributes
+  const hasBegun = deliveries.some(({ status, attempts }) => attempts > 0 || (status !== 'held' && status !== 'cancelled'))
+  if (url === null || !hasBegun) return undefined
   return url + encodeURIComponent(documentWorkflowId({ documentId: id, workspace: `${user}/${workspace}`, repoId, docId, compId }))
 }
 

@@ -22,14 +22,23 @@ export const en = {
   documentCount: (count: number) => plural('en', count, 'document', 'documents'),
   showDocuments: 'Show the documents',
   warning: 'Attention',
-  warnings: { open_to_all: 'Open to all', not_connected: 'Not connected', similar_name: 'Similar name' },
+  warnings: {
+    open_to_all: 'Open to all',
+    not_connected: 'Not connected',
+    no_active_certificate: 'No active certificate',
+    similar_name: 'Similar name',
+  },
   warningTexts: {
     open_to_all:
       'Whoever can reach the receiver can store, read and delete documents of this repository. Require signatures, or restrict the addresses of the callers in the settings of the workspace (receiver_allowed_cidrs).',
     not_connected: 'No connection leads to a destination: documents are acknowledged and discarded. Create a connection.',
+    no_active_certificate:
+      'Signatures are required, and no certificate is active: every signed request is refused. Below, compare the fingerprint of the certificate and activate it.',
     similar_name:
       'The same signer signs for another repository whose name begins alike. A signed URL that fits both counts for one of them only. Use names of the same length.',
   },
+  refusals: 'Requests that were refused last',
+  showRefusals: 'Show all refused requests',
   created: 'Created',
   changed: 'Changed',
   connections: 'Connections',
@@ -123,14 +132,23 @@ export const de: typeof en = {
   documentCount: (count) => plural('de', count, 'Dokument', 'Dokumente'),
   showDocuments: 'Dokumente anzeigen',
   warning: 'Achtung',
-  warnings: { open_to_all: 'Offen für alle', not_connected: 'Nicht verbunden', similar_name: 'Ähnlicher Name' },
+  warnings: {
+    open_to_all: 'Offen für alle',
+    not_connected: 'Nicht verbunden',
+    no_active_certificate: 'Kein aktives Zertifikat',
+    similar_name: 'Ähnlicher Name',
+  },
   warningTexts: {
     open_to_all:
       'Wer den Empfänger erreicht, kann Dokumente dieses Repositorys ablegen, lesen und löschen. Verlangen Sie Signaturen, oder beschränken Sie die Adressen der Aufrufer in den Einstellungen des Arbeitsbereichs (receiver_allowed_cidrs).',
     not_connected: 'Keine Verbindung führt zu einem Ziel: Dokumente werden bestätigt und verworfen. Legen Sie eine Verbindung an.',
+    no_active_certificate:
+      'Signaturen sind erforderlich, aber kein Zertifikat ist aktiv: Jede signierte Anfrage wird abgewiesen. Vergleichen Sie unten den Fingerabdruck des Zertifikats und aktivieren Sie es.',
     similar_name:
       'Derselbe Unterzeichner signiert für ein weiteres Repository, dessen Name gleich beginnt. Eine signierte URL, die zu beiden passt, gilt nur für eines. Verwenden Sie gleich lange Namen.',
   },
+  refusals: 'Zuletzt abgewiesene Anfragen',
+  showRefusals: 'Alle abgewiesenen Anfragen anzeigen',
   created: 'Angelegt',
   changed: 'Geändert',
   connections: 'Verbindungen',

@@ -19,6 +19,7 @@ const warning = z
       .meta({ id: 'RepositoryWarningCode' })
       .describe(
         '`open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. ' +
+          '`no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. ' +
           '`similar_name`: another repository, whose name begins alike, accepts signatures of the same signer.',
       ),
     message: z.string().describe('What the condition means, and how to end it.'),

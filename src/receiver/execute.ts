@@ -147,7 +147,7 @@ interface DescribedRepositories {
 
 const loopDetected = () => new Refusal('loop_detected', 'this relay has sent the document itself; a destination leads back to it')
 
-const repositoryNotFound = () => new Refusal('repository_not_found', 'the repository does not exist')
+const repositoryNotFound = () => new Refusal('repository_not_found', 'no such workspace or repository')
 
 /** @throws `Refusal` if the workspace restricts source addresses and this one is not allowed */
 const checkAddress = (allowedCidrs: string[], sourceIp: string): void => {

@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { Database } from '../db/database.ts'
 import { similarRepositories } from './certificates.ts'
 
-export const repositoryWarningCodes = ['open_to_all', 'not_connected', 'similar_name'] as const
+export const repositoryWarningCodes = ['open_to_all', 'not_connected', 'no_active_certificate', 'similar_name'] as const
 
 export interface RepositoryWarning {
   code: (typeof repositoryWarningCodes)[number]
@@ -14,6 +14,8 @@ export interface RepositoryWarning {
 export interface WarningFacts {
   isOpenToAll: boolean
   isConnected: boolean
+  /** False if the repository requires signatures, and none can be valid. */
+  canBeSigned: boolean
   /** Names of repositories that begin alike and accept signatures of the same signer. */
   similarNames: string[]
 }
@@ -38,6 +40,12 @@ export const warningFactsColumn = `
         and coalesce(jsonb_array_length(workspaces.settings -> 'receiver_allowed_cidrs'), 0) = 0
     ),
     'isConnected', ${isConnected},
+    'canBeSigned', not signature_verification or exists (
+      select
+      from certificates
+      where certificates.repository_id = repositories.id
+        and is_active
+    ),
     'similarNames', case when signature_verification then array(${similarRepositories(
       'repositories',
       'in (select auth_id from certificates where certificates.repository_id = repositories.id and is_active)',
@@ -59,6 +67,12 @@ export const repositoryWarnings = (facts: WarningFacts | null): RepositoryWarnin
     const message = 'No connection leads to a destination: documents are acknowledged and discarded. Create a connection.'
     warnings.push({ code: 'not_connected', message })
   }
+  if (!facts.canBeSigned) {
+    const message =
+      'Signatures are required, and no certificate is active: every signed request is refused. ' +
+      'Compare the fingerprint of a certificate of the source system, and activate the certificate.'
+    warnings.push({ code: 'no_active_certificate', message })
+  }
   if (facts.similarNames.length > 0) {
     const message =
       `The same signer signs for repositories whose names begin alike: ${facts.similarNames.toSorted().join(', ')}. ` +
@@ -78,7 +92,12 @@ export const findRepositoryWarnings = async (db: Database): Promise<Record<Repos
       and deleted_at is null
     order by name
   `)
-  const found = { open_to_all: [] as string[], not_connected: [] as string[], similar_name: [] as string[] }
+  const found: Record<RepositoryWarning['code'], string[]> = {
+    open_to_all: [],
+    not_connected: [],
+    no_active_certificate: [],
+    similar_name: [],
+  }
   for (const { name, warningFacts } of rows) {
     for (const { code } of repositoryWarnings(warningFacts)) found[code].push(name)
   }

@@ -35,7 +35,10 @@ test('a repository warns while everybody may send documents, and while they are 
   await acme.call('PATCH', '/settings', { receiver_allowed_cidrs: ['192.0.2.0/24'] })
   expect(await warningsOf(id)).toEqual([])
   await acme.call('PATCH', '/settings', { receiver_allowed_cidrs: [] })
-  expect(codesOf(await acme.call('PATCH', `/repositories/${id}`, { signature_verification: true }))).toEqual([])
+  expect(codesOf(await acme.call('PATCH', `/repositories/${id}`, { signature_verification: true }))).toEqual(['no_active_certificate'])
+  const certificate = { auth_id: 'CN=A1', certificate: signer.pem, status: 'active' }
+  await acme.call('POST', `/repositories/${id}/certificates`, certificate)
+  expect(await warningsOf(id)).toEqual([])
 
   await acme.call('DELETE', `/connections/${connection.json.data.id}`)
   expect(await warningsOf(id)).toEqual(['not_connected'])
@@ -53,7 +56,7 @@ test('a list shows the warnings of each repository', async () => {
   ])
   expect(listed).toEqual([
     ['L1', ['open_to_all']],
-    ['L2', ['not_connected']],
+    ['L2', ['not_connected', 'no_active_certificate']],
   ])
   await tenant.call('DELETE', `/destinations/${wired.destinationId}`)
   expect(codesOf(await tenant.call('GET', `/repositories/${wired.repositoryId}`))).toEqual(['open_to_all', 'not_connected'])
@@ -90,9 +93,16 @@ test('doctor names the repositories with warnings and stays ok', async () => {
     await own.other.call('POST', '/repositories', { repo_id: repoId, name: 'A', signature_verification: true })
   const findings = await diagnose({ ...testConfig({ DATABASE_URL: own.database.url }), TEMPORAL_START_TIMEOUT_MS: 100 })
   await own.stop()
-  const { ok, warnings } = findings.find(({ name }) => name === 'unconnected repositories')!
-  expect(ok).toBe(true)
-  expect(warnings).toEqual([expect.stringMatching(/^These repositories discard .*: .*other\/prod M1, other\/prod M2.*\.$/)])
+  for (const [check, condition] of [
+    ['unconnected repositories', 'discard'],
+    ['repositories without a certificate', 'refuse'],
+  ] as const) {
+    const { ok, warnings } = findings.find(({ name }) => name === check)!
+    expect(ok).toBe(true)
+    expect(warnings).toEqual([
+      expect.stringMatching(new RegExp(`^These repositories ${condition} .*: .*other/prod M1, other/prod M2.*\\.$`)),
+    ])
+  }
 })
 
 test('a metric counts the repositories with each warning', async () => {

@@ -266,6 +266,18 @@ export const hardeningChecks: readonly HardeningCheck[] = [
       ),
   },
   {
+    name: 'repositories without a certificate',
+    requirement: 'Every active repository that requires signatures has an active certificate',
+    remedy: 'Compare the fingerprint of a certificate of the source system, and activate the certificate.',
+    urgency: 'stops',
+    needs: ['schema'],
+    find: async ({ db }) =>
+      naming(
+        'These repositories refuse every signed request, because no certificate is active',
+        (await findRepositoryWarnings(db)).no_active_certificate,
+      ),
+  },
+  {
     name: 'similar repository names',
     requirement: 'No repository shares a signer with another one whose name begins alike',
     remedy: 'Use names of the same length: where a signed URL fits several repositories, it counts for one only.',
