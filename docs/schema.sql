@@ -148,7 +148,6 @@ create table destinations (
   credentials_sealed bytea not null,
   credentials_expire_at timestamptz,
   download_links_version integer not null default 1,
-  last_error text,
   last_delivered_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -727,10 +726,15 @@ create table destination_gates (
   failures integer not null default 0,
   pause_ms integer not null default 0,
   trial_at timestamptz,
-  trial_id text collate "C"
+  trial_id text collate "C",
+  failed_attempts integer not null default 0,
+  last_error text,
+  last_error_code text,
+  last_error_at timestamptz
 ) with (fillfactor=50);
 comment on table destination_gates is
-  'When the next attempt at a destination may start. Apart from destinations, because it changes with attempts.';
+  'When the next attempt at a destination may start, and how its last attempts ended. Apart from destinations, because it changes with '
+  'attempts.';
 comment on column destination_gates.next_start_at is
   'When its deliveries per minute would allow the next attempt, if attempts were spread evenly.';
 comment on column destination_gates.circuit is
@@ -746,6 +750,11 @@ comment on column destination_gates.trial_at is
   'lost.';
 comment on column destination_gates.trial_id is
   'The attempt that tries the target, as deliveries.attempt_id.';
+comment on column destination_gates.failed_attempts is
+  'Attempts that have failed since the last success, whether a retry may help or not. Broken-off attempts do not count, unless one '
+  'failed its delivery.';
+comment on column destination_gates.last_error is
+  'The error of the last of these attempts. Null after a success.';
 
 create table audit_logs (
   id text collate "C" primary key,

@@ -46,7 +46,6 @@ create table destinations (
   credentials_sealed bytea not null,
   credentials_expire_at timestamptz,
   download_links_version integer not null default 1,
-  last_error text,
   last_delivered_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

@@ -244,10 +244,14 @@ create table destination_gates (
   failures integer not null default 0,
   pause_ms integer not null default 0,
   trial_at timestamptz,
-  trial_id text collate "C"
+  trial_id text collate "C",
+  failed_attempts integer not null default 0,
+  last_error text,
+  last_error_code text,
+  last_error_at timestamptz
 ) with (fillfactor = 50);
 comment on table destination_gates is
-  'When the next attempt at a destination may start. Apart from destinations, because it changes with attempts.';
+  'When the next attempt at a destination may start, and how its last attempts ended. Apart from destinations, because it changes with attempts.';
 comment on column destination_gates.next_start_at is
   'When its deliveries per minute would allow the next attempt, if attempts were spread evenly.';
 comment on column destination_gates.circuit is
@@ -263,6 +267,10 @@ comment on column destination_gates.trial_at is
   'lost.';
 comment on column destination_gates.trial_id is
   'The attempt that tries the target, as deliveries.attempt_id.';
+comment on column destination_gates.failed_attempts is
+  'Attempts that have failed since the last success, whether a retry may help or not. Broken-off attempts do not count, unless one failed its delivery.';
+comment on column destination_gates.last_error is
+  'The error of the last of these attempts. Null after a success.';
 
 create function derive_document_status(of_document text) returns text language sql stable as $$
 select case

@@ -9,8 +9,10 @@ import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, route } from '../router.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
+import { Backlog } from '../ui/backlog.ts'
 import { BarPlot } from '../ui/bars-figure.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
+import { LastError } from '../ui/last-error.ts'
 import { announce, Badge, ErrorNotice, ExactTime, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
 import { EditDestination, NewDestination } from './destination-form.ts'
 import { DeleteDestination, RevokeLinks } from './destination-removal.ts'
@@ -175,7 +177,8 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
 
 const written = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
 
-const optionalTime = (at: string | null): ComponentChildren => (at === null ? undefined : html`<${Time} at=${at} />`)
+const optionalTime = (at: string | null, isPlanned = false): ComponentChildren =>
+  at === null ? undefined : html`<${Time} at=${at} isPlanned=${isPlanned} />`
 
 const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
   const words = destinationsWords()
@@ -187,10 +190,10 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
     ${note !== undefined && html`<p>${note}</p>`}
     <${Facts}
       of=${[
-        [words.nextTrial, optionalTime(attributes.next_trial_at)],
-        [words.lastError, attributes.last_error ?? undefined],
+        [words.nextTrial, optionalTime(attributes.next_trial_at, true)],
+        [words.lastError, attributes.last_error === null ? undefined : html`<${LastError} attributes=${attributes} />`],
         [words.lastDelivered, optionalTime(attributes.last_delivered_at) ?? words.never],
-        [words.credentialsExpire, optionalTime(attributes.credentials_expire_at)],
+        [words.credentialsExpire, optionalTime(attributes.credentials_expire_at, true)],
         [words.slots, words.slotsOf(used, slots)],
         [words.circuit, words.circuits[circuit]],
         [words.since, optionalTime(attributes.circuit_since)],
@@ -218,6 +221,7 @@ const ShowDestination = ({ id }: { id: string }) => {
       ${() => {
         const { attributes } = live.data!.data
         return html`${may('member') && html`<${Actions} id=${id} attributes=${attributes} reload=${live.reload} />`}
+          ${may('member') && html`<${Backlog} id=${id} name=${attributes.name} />`}
           ${attributes.warnings.map(({ code, message }) => html`<${Notice} key=${code} tone="warn">${message}</${Notice}>`)}
           <${Throughput} id=${id} />
           <div class="columns">

@@ -8,6 +8,7 @@ import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
 import { Sparkline } from '../ui/bars-figure.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
+import { LastError } from '../ui/last-error.ts'
 import { Heading, Loaded, Pager, Time } from '../ui/parts.ts'
 
 const destinationsWords = inLanguage(destinationsCatalogue)
@@ -48,7 +49,7 @@ const Row = ({ destination: { id, attributes }, statistics }: { destination: Des
   return html`<tr role="row">
     <td role="cell">
       <${HealthBadge} attributes=${attributes} />${' '}
-      ${next !== null && html`<span class="small">${words.nextTrial}: <${Time} at=${next} /></span>`}
+      ${next !== null && html`<span class="small">${words.nextTrial}: <${Time} at=${next} isPlanned /></span>`}
     </td>
     <td role="cell" class="name-cell">
       <a href=${`destinations/${id}`}>${attributes.name}</a>${' '}
@@ -57,7 +58,7 @@ const Row = ({ destination: { id, attributes }, statistics }: { destination: Des
     <td role="cell">${statistics && html`<${LastDay} series=${statistics.series} />`}</td>
     <td role="cell">${statistics && html`<${OldestOpen} statistics=${statistics} />`}</td>
     <td role="cell" class=${used === slots ? '' : 'quiet'}><span class="cell-name">${words.slots}: </span>${words.slotsOf(used, slots)}</td>
-    <td role="cell" class="error-cell">${attributes.last_error}</td>
+    <td role="cell" class="error-cell"><${LastError} attributes=${attributes} /></td>
   </tr>`
 }
 

@@ -156,7 +156,10 @@ const DeliveryCard = ({
         [words.path, html`<span class="mono">${delivery.path}</span>`],
         [words.since, html`<${Time} at=${delivery.status_since} />`],
         [words.waitingFor, wait === null ? undefined : words.waits[wait.reason](name, wait.connection_name)],
-        [wait?.reason === 'circuit' ? words.nextTrial : words.nextAttempt, next === null ? undefined : html`<${Time} at=${next} />`],
+        [
+          wait?.reason === 'circuit' ? words.nextTrial : words.nextAttempt,
+          next === null ? undefined : html`<${Time} at=${next} isPlanned />`,
+        ],
       ]}
     />
     ${

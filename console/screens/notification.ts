@@ -51,7 +51,8 @@ const NoticeRow = ({ notice: { attributes } }: { notice: SentNotice }) => {
     </td>
     <td role="cell"><${Time} at=${createdAt} /></td>
     <td role="cell" data-label=${words.attempts}>
-      ${attempts} ${status === 'pending' && next !== null && html`<span class="small">${words.nextAttempt} <${Time} at=${next} /></span>`}
+      ${attempts}
+      ${status === 'pending' && next !== null && html`<span class="small">${words.nextAttempt} <${Time} at=${next} isPlanned /></span>`}
     </td>
   </tr>`
 }

@@ -11,6 +11,13 @@ export const en = {
   lastDelivered: 'Last delivered',
   never: 'Never',
   lastError: 'Last error',
+  failedInARow: (count: number) => `${plural('en', count, 'failed attempt', 'failed attempts')} since the last success`,
+  failedHere: (count: number) => `${plural('en', count, 'delivery', 'deliveries')} failed here. Retry ${count === 1 ? 'it' : 'them'}?`,
+  retryFailed: 'Retry failed deliveries',
+  waitingHere: (count: number) =>
+    `${plural('en', count, 'delivery waits', 'deliveries wait')} for the next attempt, or ${count === 1 ? 'is' : 'are'} under way.`,
+  tryNow: 'Try now',
+  hastened: 'The next attempts are due now.',
   back: 'All destinations',
   backToOne: (name: string) => `Back to ${name}`,
   backToKinds: 'Choose another kind',
@@ -107,6 +114,14 @@ export const de: typeof en = {
   lastDelivered: 'Zuletzt zugestellt',
   never: 'Nie',
   lastError: 'Letzter Fehler',
+  failedInARow: (count) => `${plural('de', count, 'fehlgeschlagener Versuch', 'fehlgeschlagene Versuche')} seit dem letzten Erfolg`,
+  failedHere: (count) =>
+    `${plural('de', count, 'Zustellung', 'Zustellungen')} hierher ${count === 1 ? 'ist' : 'sind'} fehlgeschlagen. Wiederholen?`,
+  retryFailed: 'Fehlgeschlagene wiederholen',
+  waitingHere: (count) =>
+    `${plural('de', count, 'Zustellung wartet', 'Zustellungen warten')} auf den nächsten Versuch oder ${count === 1 ? 'läuft' : 'laufen'} gerade.`,
+  tryNow: 'Jetzt versuchen',
+  hastened: 'Die nächsten Versuche sind jetzt fällig.',
   back: 'Alle Ziele',
   backToOne: (name) => `Zurück zu ${name}`,
   backToKinds: 'Andere Art wählen',

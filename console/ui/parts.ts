@@ -67,9 +67,14 @@ setInterval(() => {
   if (!document.hidden) clock.value = Date.now()
 }, 10_000)
 
-/** A time as the distance from now; its title is the exact time. */
-export const Time = ({ at }: { at: string }) =>
-  html`<time datetime=${at} title=${formatTime(at, locale())}>${formatRelative(at, Math.max(clock.value, 0), locale())}</time>`
+/**
+ * A time as the distance from now; its title is the exact time. The clock of the browser may be behind that of the relay: unless the time is
+ * planned, it is not shown as one to come.
+ */
+export const Time = ({ at, isPlanned = false }: { at: string; isPlanned?: boolean }) => {
+  const now = isPlanned ? clock.value : Math.max(clock.value, Date.parse(at))
+  return html`<time datetime=${at} title=${formatTime(at, locale())}>${formatRelative(at, now, locale())}</time>`
+}
 
 export const ExactTime = ({ at }: { at: string }) => html`<time datetime=${at}>${formatTime(at, locale())}</time>`
 

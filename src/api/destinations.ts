@@ -87,7 +87,13 @@ const attributes = z.object({
   credentials_expire_at: timestamp
     .nullable()
     .describe('When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.'),
-  last_error: z.string().nullable(),
+  last_error: z
+    .string()
+    .nullable()
+    .describe('The error of the last attempt that failed. Null once an attempt or a test has succeeded since.'),
+  last_error_code: z.string().nullable().describe('The code of `last_error`.'),
+  last_error_at: timestamp.nullable().describe('When `last_error` occurred.'),
+  failed_attempts: z.int().describe('Attempts that have failed since the last success.'),
   last_delivered_at: timestamp.nullable(),
   circuit: z
     .enum(circuitStates)

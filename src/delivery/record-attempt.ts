@@ -327,7 +327,6 @@ const healthOfDestination = `
     update destinations
     set
       status = case when delivery.status = 'failed' then 'failing' else 'connected' end,
-      last_error = case when delivery.status = 'failed' then :errorMessage end,
       updated_at = case
         when destinations.status <> case when delivery.status = 'failed' then 'failing' else 'connected' end then now()
         else updated_at
@@ -336,7 +335,7 @@ const healthOfDestination = `
     from delivery
     where destinations.id = :destinationId
       and (
-        (delivery.status = 'failed' and (destinations.status <> 'failing' or last_error is distinct from :errorMessage))
+        (delivery.status = 'failed' and destinations.status <> 'failing')
         or (delivery.status = 'delivered' and :outcome = 'delivered'
           and (destinations.status <> 'connected' or last_delivered_at is null or last_delivered_at < now() - interval '1 minute'))
       )`

@@ -68,15 +68,13 @@ export const expire = async (db: Database, { documentId, destinationId }: Delive
       where document_id = document.id
         and destination_id = :destinationId
         and status = any (:from)
-      returning last_error
+      returning status
     )
     update destinations
-    set
-      status = 'failing',
-      last_error = delivery.last_error,
-      updated_at = case when destinations.status <> 'failing' then now() else updated_at end
+    set status = 'failing', updated_at = now()
     from delivery
     where id = :destinationId
+      and destinations.status <> 'failing'
     `,
     { documentId, destinationId, from: [...from], to, endedBy },
   )

@@ -20,7 +20,12 @@ export interface Destination {
   config: Record<string, unknown>
   /** When the credentials expire as far as they say so themselves, such as a client certificate. */
   credentialsExpireAt: Date | null
+  /** Error of the last attempt that failed since the last success. */
   lastError: string | null
+  lastErrorCode: string | null
+  lastErrorAt: Date | null
+  /** Attempts that have failed since the last success. */
+  failedAttempts: number
   lastDeliveredAt: Date | null
   circuit: Circuit['state']
   circuitSince: Date | null
@@ -57,18 +62,21 @@ const columnsOf = (db: Database) => [
   'status',
   'config',
   'credentials_expire_at as credentialsExpireAt',
-  'last_error as lastError',
   'last_delivered_at as lastDeliveredAt',
   'created_at as createdAt',
   'updated_at as updatedAt',
   db.raw(`coalesce((select circuit from destination_gates where destination_id = destinations.id), 'closed') as circuit`),
+  ...Object.entries({ lastError: 'last_error', lastErrorCode: 'last_error_code', lastErrorAt: 'last_error_at' }).map(([name, column]) =>
+    db.raw(`(select ${column} from destination_gates where destination_id = destinations.id) as "${name}"`),
+  ),
+  db.raw(`coalesce((select failed_attempts from destination_gates where destination_id = destinations.id), 0) as "failedAttempts"`),
   db.raw(`(select circuit_since from destination_gates where destination_id = destinations.id) as "circuitSince"`),
   db.raw(`(select trial_at from destination_gates where destination_id = destinations.id and circuit = 'open') as "nextTrialAt"`),
   db.raw(`(select count(*) from destination_slots where destination_id = destinations.id and leased_until >= now()) as "slotsInUse"`),
 ]
 
 /** The columns that a deleted destination loses. */
-const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), credentials_expire_at: null, last_error: null }
+const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), credentials_expire_at: null }
 
 /**
  * Returns the names of the values that a change alters. The values themselves do not go into the audit log: headers of a webhook, for
@@ -209,11 +217,11 @@ export const createDestinations = (db: Database) => {
         return row
       }),
 
-    /** Marks a destination as connected, and closes its circuit, after a successful test. */
+    /** Marks a destination as connected, closes its circuit and forgets its last error, after a successful test. */
     markConnected: async (workspaceId: string, id: string): Promise<void> => {
       await db('destinations')
         .where({ workspace_id: workspaceId, id, status: 'failing' })
-        .update({ status: 'connected', last_error: null, updated_at: db.fn.now() })
+        .update({ status: 'connected', updated_at: db.fn.now() })
       await closeCircuit(db, id)
     },
 
@@ -272,6 +280,7 @@ export const createDestinations = (db: Database) => {
         await unlinkConnections(trx, workspaceId, 'destination', id, removal.unlinkedConnections, actor)
         await deleteNotifications(trx, workspaceId, removal.notifications, actor)
         messages.push(...(await startCancelling(trx, { by: 'destination', workspace, id, name: deleted.name }, limit)))
+        await trx('destination_gates').where({ destination_id: id }).update({ last_error: null })
         await trx('destinations')
           .where({ id })
           .update({ ...erased, deleted_at: trx.fn.now(), updated_at: trx.fn.now() })

@@ -279,7 +279,7 @@ test('keep_connections unlinks a destination, and only a connection that would b
 
 test('a deletion erases config and credentials, and keeps name and kind for the documents that refer to the destination', async () => {
   const id = await create('Erased', { prefix: 'canary-prefix' })
-  await database.db('destinations').where({ id }).update({ last_error: 'canary-error' })
+  await database.db('destination_gates').insert({ destination_id: id, last_error: 'canary-error' })
   const deleted = await acme.call('DELETE', `/destinations/${id}`)
   expect(deleted.headers.get('x-relay-removed-connections')).toBe('')
   expect(await database.db('destinations').where({ id }).first()).toMatchObject({
@@ -287,8 +287,8 @@ test('a deletion erases config and credentials, and keeps name and kind for the 
     connector_type: 'objstore',
     config: {},
     credentials_sealed: Buffer.alloc(0),
-    last_error: null,
   })
+  expect(await database.db('destination_gates').where({ destination_id: id }).first()).toMatchObject({ last_error: null })
 })
 
 test('of two concurrent deletions exactly one succeeds', async () => {
@@ -377,13 +377,23 @@ test('a change is tested with the stored credentials or new ones, and stores not
 
 test('a successful test sets a failing destination to connected', async () => {
   const id = await create('A')
-  await database.db('destinations').where({ id }).update({ status: 'failing', last_error: 'access denied' })
+  await database.db('destinations').where({ id }).update({ status: 'failing' })
+  const failure = { last_error: 'access denied', last_error_code: 'http_403', last_error_at: new Date(), failed_attempts: 3 }
+  await database.db('destination_gates').insert({ destination_id: id, ...failure })
   expect((await acme.call('GET', `/destinations/${id}`)).json.data.attributes).toMatchObject({
     status: 'failing',
     last_error: 'access denied',
+    last_error_code: 'http_403',
+    failed_attempts: 3,
   })
   expect((await acme.call('POST', `/destinations/${id}/test`)).json.data.status).toBe('success')
-  expect((await acme.call('GET', `/destinations/${id}`)).json.data.attributes).toMatchObject({ status: 'connected', last_error: null })
+  expect((await acme.call('GET', `/destinations/${id}`)).json.data.attributes).toMatchObject({
+    status: 'connected',
+    last_error: null,
+    last_error_code: null,
+    last_error_at: null,
+    failed_attempts: 0,
+  })
 
   await acme.call('PATCH', `/destinations/${id}`, { config: { bucket: 'missing' } })
   const failed = await acme.call('POST', `/destinations/${id}/test`)

@@ -66,8 +66,9 @@ test('deliveries do not change the tag of a destination, and documents not that 
   const { destinationId, repositoryId } = await wire(acme, 'S1')
   const tags = async () => [await tagOf(`/destinations/${destinationId}`), await tagOf(`/repositories/${repositoryId}`)]
   const before = await tags()
-  const delivered = { status: 'failing', last_error: 'refused', last_delivered_at: new Date(), updated_at: new Date() }
+  const delivered = { status: 'failing', last_delivered_at: new Date(), updated_at: new Date() }
   await database.db('destinations').where({ id: destinationId }).update(delivered)
+  await database.db('destination_gates').insert({ destination_id: destinationId, last_error: 'refused', failed_attempts: 1 })
   await database.db('repository_counts').insert({ repository_id: repositoryId, shard: 0, documents: 5 })
   expect(await tags()).toEqual(before)
 })

@@ -485,7 +485,11 @@ describe('the time to live', () => {
     expect(await attempts()).toHaveLength(1)
     expect(await delivery()).toMatchObject({ status: 'failed', attempts: 1, ended_by: 'retry_ttl_seconds', last_error_code: 'http_503' })
     const destination = await db('destinations').where({ id: destinationId }).first()
-    expect(destination).toMatchObject({ status: 'failing', last_error: expect.stringContaining('503') })
+    expect(destination).toMatchObject({ status: 'failing' })
+    expect(await db('destination_gates').where({ destination_id: destinationId }).first()).toMatchObject({
+      failed_attempts: 1,
+      last_error: expect.stringContaining('503'),
+    })
     expect(destination.updated_at.getTime()).toBeGreaterThan(0)
   })
 

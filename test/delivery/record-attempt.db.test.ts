@@ -4,8 +4,10 @@ import { newId } from '../../src/base/ids.ts'
 import { listPartitionEnds } from '../../src/db/partitions.ts'
 import { createLoadJob, type DeliveryJob } from '../../src/delivery/delivery-job.ts'
 import { createErase } from '../../src/delivery/erase.ts'
+import { addSlots } from '../../src/delivery/leases.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
+import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -103,14 +105,24 @@ describe('recording an attempt', () => {
 
   test('leaves a cancelled delivery cancelled, unless the attempt delivered the document', async () => {
     const { db, record, refOf } = await receiveDocument('a')
-    await transition(db, 'cancel', refOf('a'))
+    await transition(db, 'cancel', refOf('a'), 'destination_deleted')
     expect(await record('a', 'attemptRetryable')).toMatchObject({ status: 'cancelled' })
     expect(await record('a', 'attemptDelivered')).toMatchObject({ status: 'delivered' })
   })
 
   test('sets the destination to failing after a failed delivery and to connected after a success', async () => {
     const { db, record, routes } = await receiveDocument('a')
-    const destination = () => db('destinations').where({ id: routes.destinations['a'] }).first('status', 'last_error', 'last_delivered_at')
+    const id = routes.destinations['a']!
+    await addSlots(db, id, { maxConcurrent: 1, maxPerMinute: 0 })
+    const destination = async () => {
+      const { status, lastError, lastErrorCode, lastErrorAt, failedAttempts, lastDeliveredAt } = await createDestinations(db).find(
+        routes.workspaceId,
+        id,
+      )
+      return { status, error: [failedAttempts, lastErrorCode, lastError, lastErrorAt], lastDeliveredAt }
+    }
+    const error = (count: number) => [count, 'http_503', 'HTTP 503', expect.any(Date)]
+    const noError = [0, null, null, null]
     const updatedAt = async () => {
       const { updated_at } = await db('destinations').where({ id: routes.destinations['a'] }).first('updated_at')
       await db('destinations')
@@ -119,14 +131,17 @@ describe('recording an attempt', () => {
       return (updated_at as Date).getTime()
     }
     await updatedAt()
-    await record('a', 'attemptRetryable')
-    expect(await destination()).toEqual({ status: 'connected', last_error: null, last_delivered_at: null })
+    await record('a', 'attemptRetryable', { signal: 'failed' })
+    expect(await destination()).toEqual({ status: 'connected', error: error(1), lastDeliveredAt: null })
     expect(await updatedAt()).toBe(0)
-    await record('a', 'attemptFailed')
+    // The worker was stopped: that says nothing about the destination.
+    await record('a', 'attemptRetryable', { outcome: 'interrupted', error: { code: 'interrupted', message: 'stopped' } })
+    expect(await destination()).toMatchObject({ error: error(1) })
+    await record('a', 'attemptFailed', { signal: 'answered' })
     expect(await updatedAt()).toBeGreaterThan(0)
-    expect(await destination()).toEqual({ status: 'failing', last_error: 'HTTP 503', last_delivered_at: null })
+    expect(await destination()).toEqual({ status: 'failing', error: error(2), lastDeliveredAt: null })
     await record('a', 'attemptDelivered')
-    expect(await destination()).toEqual({ status: 'connected', last_error: null, last_delivered_at: expect.any(Date) })
+    expect(await destination()).toEqual({ status: 'connected', error: noError, lastDeliveredAt: expect.any(Date) })
   })
 })
 

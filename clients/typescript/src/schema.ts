@@ -1497,9 +1497,19 @@ export interface components {
                  * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
                  */
                 credentials_expire_at: string | null;
+                /** @description Attempts that have failed since the last success. */
+                failed_attempts: number;
                 /** Format: date-time */
                 last_delivered_at: string | null;
+                /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
                 last_error: string | null;
+                /**
+                 * Format: date-time
+                 * @description When `last_error` occurred.
+                 */
+                last_error_at: string | null;
+                /** @description The code of `last_error`. */
+                last_error_code: string | null;
                 name: string;
                 /**
                  * Format: date-time
@@ -2784,9 +2794,19 @@ export interface components {
                  * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
                  */
                 credentials_expire_at: string | null;
+                /** @description Attempts that have failed since the last success. */
+                failed_attempts: number;
                 /** Format: date-time */
                 last_delivered_at: string | null;
+                /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
                 last_error: string | null;
+                /**
+                 * Format: date-time
+                 * @description When `last_error` occurred.
+                 */
+                last_error_at: string | null;
+                /** @description The code of `last_error`. */
+                last_error_code: string | null;
                 name: string;
                 /**
                  * Format: date-time
@@ -4374,6 +4394,9 @@ export interface operations {
                      *             ],
                      *             "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *             "last_error": "The target answered 401 Unauthorized",
+                     *             "last_error_code": "credentials_refused",
+                     *             "last_error_at": "2026-11-21T09:00:03.000Z",
+                     *             "failed_attempts": 3,
                      *             "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *             "circuit": "closed",
                      *             "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4450,6 +4473,9 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
+                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4520,6 +4546,9 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
+                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4734,6 +4763,9 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
+                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",

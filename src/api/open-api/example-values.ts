@@ -53,6 +53,8 @@ export const exampleValues: Record<string, unknown> = {
   last_error: 'The target answered 401 Unauthorized',
   last_message: 'The target answered 401 Unauthorized',
   last_error_code: 'credentials_refused',
+  last_error_at: '2026-11-21T09:00:03.000Z',
+  failed_attempts: 3,
   max_retries: 10,
   message: 'The target answered 401 Unauthorized',
   metadata: { name: 'Invoice archive' },

@@ -171,7 +171,7 @@ export const operationChecks: readonly Check[] = [
     name: 'destinations',
     urgency: 'delays',
     needs: ['schema'],
-    remedy: 'See last_error of GET /destinations, correct the cause, and test them.',
+    remedy: 'Correct what the last errors name, and test the destinations.',
     find: async ({ db }) => {
       const failing = await listFailingDestinations(db)
       return failing.length === 0 ? 'none is failing' : [`${failing.length} are failing: ${listed(failing)}.`]
@@ -277,15 +277,19 @@ export const checkDisk = async (db: Database, dataDir: string | undefined, readF
   return { message, warnings: free < freeBytesEnough ? [`${message}.`] : [] }
 }
 
-/** Names the destinations whose last delivery failed. Reads the table of destinations, which is small. */
+/** Names the destinations whose last delivery failed or whose circuit is not closed, with the last error. The tables are small. */
 const listFailingDestinations = (db: Database) =>
   listNames(
     db,
     `
-    select user_slug || '/' || workspace_slug || ' ' || destinations.name || ' (' || destinations.id || ')' as name
+    select
+      user_slug || '/' || workspace_slug || ' ' || destinations.name || ' (' || destinations.id
+        || coalesce(', ' || nullif(failed_attempts, 0) || ' failed in a row', '') || coalesce(', ' || last_error_code, '')
+        || coalesce(': ' || left(last_error, 200), '') || ')' as name
     from destinations
     join workspaces on workspaces.id = destinations.workspace_id
-    where destinations.status = 'failing'
+    left join destination_gates on destination_id = destinations.id
+    where (destinations.status = 'failing' or circuit <> 'closed')
       and destinations.deleted_at is null
     order by destinations.id
     `,

@@ -44,7 +44,7 @@ const detailsOf = (
 export const findFailingDestinations: FindConditions = async (trx, config) => {
   const { rows } = await trx.raw<{ rows: DestinationRow[] }>(
     `
-    select ${destinationColumns}, greatest(failures, 1) as count, last_error_code as "errorCode", example.last_error as "errorMessage", ${documentColumn}
+    select ${destinationColumns}, greatest(failures, 1) as count, example.last_error_code as "errorCode", example.last_error as "errorMessage", ${documentColumn}
     from destinations
     join destination_gates on destination_id = destinations.id
     join workspaces on workspaces.id = destinations.workspace_id
