@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { errorCodes, remedyFor, type Remedy } from '../src/connectors/error-codes.ts'
+import { refusals } from '../src/domain/refusal-codes.ts'
 import { markdownTable, withGenerated } from './generated-table.ts'
 
 const actors: Record<Remedy, string> = {
@@ -12,7 +13,7 @@ const actors: Record<Remedy, string> = {
 
 const retriedOf = (permanent: boolean | undefined) => (permanent === undefined ? 'depends on the case' : permanent ? 'no, final' : 'yes')
 
-/** Returns docs/errors.md with its table of delivery error codes generated from src/connectors/error-codes.ts. */
+/** Returns docs/errors.md with its tables of delivery error codes and of refusal codes, from src/connectors/error-codes.ts and src/domain/refusal-codes.ts. */
 export const errorsPage = (): string => {
   const rows = Object.entries<{ permanent?: boolean; remedy: Remedy }>(errorCodes).map(([code, { permanent, remedy }]) => [
     `\`${code}\``,
@@ -22,5 +23,7 @@ export const errorsPage = (): string => {
   ])
   const page = readFileSync(new URL('errors.md', import.meta.url), 'utf8')
   const table = markdownTable(['code', 'retried', 'who acts', 'what to do before retrying the document'], rows)
-  return withGenerated(page, 'delivery error codes', `\n${table}`)
+  const refused = Object.entries(refusals).map(([code, { status, remedy }]) => [`\`${code}\``, String(status), remedy])
+  const refusalTable = markdownTable(['code', 'status', 'what to do'], refused)
+  return withGenerated(withGenerated(page, 'delivery error codes', `\n${table}`), 'refusal codes', `\n${refusalTable}`)
 }

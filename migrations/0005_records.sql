@@ -51,6 +51,7 @@ create table captured_requests (
   source_ip text not null,
   request_at timestamptz not null,
   status_code smallint not null,
+  error_code text collate "C",
   response_headers jsonb not null,
   response_content_type text,
   response_content_length bigint,
@@ -63,6 +64,8 @@ create table captured_requests (
 ) partition by range (id);
 comment on table captured_requests is
   'One HTTP request to a receiver or the bridge with its response, redacted. Partitioned by day.';
+comment on column captured_requests.error_code is
+  'The code of the error that the request was answered with. Null if it has none.';
 comment on column captured_requests.query_sealed is
   'The query string with its secKey, sealed for a replay. Null if it has none. In query_string, the secKey is redacted.';
 comment on column captured_requests.request_body_truncation_reason is
@@ -77,6 +80,11 @@ comment on index captured_requests_by_channel is
 create index captured_requests_by_doc_id on captured_requests (workspace_id, doc_id, id);
 comment on index captured_requests_by_doc_id is
   'Serves the list of requests by docId.';
+
+create index captured_requests_by_error_code on captured_requests (workspace_id, error_code, id)
+where error_code is not null;
+comment on index captured_requests_by_error_code is
+  'Serves the list of requests by error code.';
 
 create index captured_requests_by_method on captured_requests (workspace_id, http_method, id);
 comment on index captured_requests_by_method is

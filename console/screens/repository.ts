@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
-import { callRaw, may, type Schemas } from '../api.ts'
+import { call, callRaw, may, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
+import * as remediesCatalogue from '../texts/remedies.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { Badge, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
 import { loadRemovals, RemovalOf } from '../ui/removal.ts'
@@ -12,6 +13,9 @@ import { RepositoryForm } from './repository-form.ts'
 import { SourceSetup } from './source-setup.ts'
 
 const repositoriesWords = inLanguage(repositoriesCatalogue)
+const remediesWords = inLanguage(remediesCatalogue)
+
+const refusalsMax = 3
 
 type Repository = Schemas['SingleRepository']
 
@@ -49,6 +53,39 @@ const ConfirmDelete = ({ repository, onClose }: { repository: Repository; onClos
     ${certificates.length > 0 && html`<p>${words.deleteCertificates(certificates.length)}</p>`}
     <${Loaded} live=${live}>${draw}</${Loaded}>
   </${Confirm}>`
+}
+
+/** The requests to the repository that were refused last, with what to do. */
+const Refusals = ({ repoId }: { repoId: string }) => {
+  const words = repositoriesWords()
+  const { whatToDo, remedyOfRefusal } = remediesWords()
+  const refused = { repo_id: repoId, status_class: '4xx' }
+  const live = useLive(`refusals ${repoId}`, (signal) =>
+    call<Schemas['CapturedRequestList']>('GET', '/requests', { query: { ...refused, per_page: refusalsMax }, signal }),
+  )
+  const item = ({ id, attributes }: Schemas['CapturedRequest']) => {
+    const { error_code: code, request_at: at, status_code: status } = attributes
+    const remedy = code === null ? undefined : remedyOfRefusal(code)
+    return html`<li key=${id}>
+      <a href=${`requests/${id}`}><code>${code ?? status}</code></a> <${Time} at=${at} />
+      ${remedy !== undefined && html`<div class="small">${whatToDo}: ${remedy}</div>`}
+    </li>`
+  }
+  return html`<${Loaded} live=${live}>
+    ${() => {
+      const { data } = live.data!
+      if (data.length === 0) return null
+      return html`<section class="card" aria-labelledby="refusals">
+        <header class="card-head">
+          <h2 id="refusals">${words.refusals}</h2>
+          <a class="button" href=${addressOf('requests', refused)}>${words.showRefusals}</a>
+        </header>
+        <ul class="plain refusals">
+          ${data.map(item)}
+        </ul>
+      </section>`
+    }}
+  </${Loaded}>`
 }
 
 const Show = ({ repository, reload }: { repository: Repository; reload: () => void }) => {
@@ -112,6 +149,7 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
         </ul>
       </section>
     </div>
+    <${Refusals} repoId=${repoId} />
     <${SourceSetup} repository=${repository} />
     <${Certificates} repository=${repository} onChange=${reload} />
     ${asked === 'status' && html`<${ConfirmStatus} repository=${repository} onDone=${reload} onClose=${() => setAsked(undefined)} />`}

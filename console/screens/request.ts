@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { apiUrl, call, may, type Schemas } from '../api.ts'
 import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
@@ -6,6 +6,7 @@ import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
 import { commandOf, readQuery, valueOf } from '../query-string.ts'
 import { navigate } from '../router.ts'
+import * as remediesCatalogue from '../texts/remedies.ts'
 import * as requestsCatalogue from '../texts/requests.ts'
 import { BodyViewer } from '../ui/body-viewer.ts'
 import { announce, Confirm, Heading, Loaded, Notice } from '../ui/parts.ts'
@@ -13,6 +14,7 @@ import { hasRedacted, Redacted } from '../ui/redacted.ts'
 import { loadRequest, RequestFacts, StatusBadge } from './captured-request.ts'
 
 const requestsWords = inLanguage(requestsCatalogue)
+const remediesWords = inLanguage(remediesCatalogue)
 
 type Request = Schemas['SingleCapturedRequest']
 type Kind = 'request' | 'response'
@@ -85,6 +87,19 @@ const Body = ({ request: { id, attributes }, kind }: { request: Request; kind: K
     ${content()}`
 }
 
+/** Says why the request was refused and what to do about it. */
+const Refusal = ({ request: { attributes } }: { request: Request }) => {
+  const { whatToDo, remedyOfRefusal } = remediesWords()
+  const { error_code: code, response_headers: headers } = attributes
+  if (code === null) return null
+  const remedy = remedyOfRefusal(code)
+  const reason = headers['x-errordescription']?.replace(`${code}: `, '')
+  return html`<${Notice} tone="warn">
+    <p><code>${code}</code> ${reason}</p>
+    ${remedy !== undefined && html`<p><strong>${whatToDo}:</strong> ${remedy}</p>`}
+  </${Notice}>`
+}
+
 const Details = ({ request }: { request: Request }) => {
   const words = requestsWords()
   const { attributes } = request
@@ -104,7 +119,9 @@ const Details = ({ request }: { request: Request }) => {
     </section>
     <section class="card" aria-labelledby="answer">
       <h2 id="answer">${words.answer}</h2>
-      <p><${StatusBadge} code=${attributes.status_code} /></p>
+      <p>
+        <${StatusBadge} code=${attributes.status_code} /> ${attributes.error_code !== null && html`<code>${attributes.error_code}</code>`}
+      </p>
       <${Headers} headers=${attributes.response_headers} />
       <${Body} request=${request} kind="response" />
     </section>
@@ -117,6 +134,14 @@ const isRedacted = ({ attributes: { query_string: query, request_headers: sent, 
 /** The replay that was started here last: its screen says so. */
 let replayedId: string | undefined
 
+const Replayed = ({ statusCode }: { statusCode: number }) => {
+  const words = requestsWords()
+  const isAccepted = statusCode < 400
+  const text = isAccepted ? words.replayed : words.replayRefused(statusCode)
+  useEffect(() => announce(text), [text])
+  return html`<${Notice} tone=${isAccepted ? 'good' : 'bad'}>${text}</${Notice}>`
+}
+
 export const RequestScreen = ({ id }: { id: string }) => {
   const words = requestsWords()
   const [isAsked, setAsked] = useState(false)
@@ -124,7 +149,6 @@ export const RequestScreen = ({ id }: { id: string }) => {
   const replay = async () => {
     const { data } = await call<Schemas['ReplayResponse']>('POST', `/requests/${id}/replay`)
     replayedId = data.new_request_id
-    announce(words.replayed)
     navigate(`requests/${replayedId}`)
   }
   const attributes = live.data?.data.attributes
@@ -135,7 +159,7 @@ export const RequestScreen = ({ id }: { id: string }) => {
       ${() => {
         const request = live.data!.data
         const obstacle = obstacleOf(request)
-        return html`${id === replayedId && html`<${Notice} tone="good">${words.replayed}</${Notice}>`}
+        return html`${id === replayedId && html`<${Replayed} statusCode=${request.attributes.status_code} />`}
           ${
             may('admin') &&
             (obstacle
@@ -144,6 +168,7 @@ export const RequestScreen = ({ id }: { id: string }) => {
                   <button type="button" class="button" onClick=${() => setAsked(true)}>${words.replay}</button>
                 </div>`)
           }
+          <${Refusal} request=${request} />
           <div class="card">
             <${RequestFacts} request=${request} />
             ${isRedacted(request) && html`<p class="small">${words.redactedNote}: <mark class="redacted">${texts().common.redacted}</mark></p>`}

@@ -1,3 +1,4 @@
+import { refusals } from '../../src/domain/refusal-codes.ts'
 import { call, type Schemas } from '../api.ts'
 import { formatBytes, formatDuration } from '../format.ts'
 import { html } from '../html.ts'
@@ -20,6 +21,7 @@ const filterNames = [
   'doc_id',
   'status_class',
   'status_code',
+  'error_code',
   'method',
   'channel',
   'repo_id',
@@ -52,6 +54,11 @@ const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> 
         ])}
         onChange=${setStatus}
       />
+      <${SelectField}
+        label=${words.error}
+        ...${field('error_code')}
+        options=${optionsOf(Object.keys(refusals).toSorted(), values.error_code)}
+      />
       <${SelectField} label=${words.method} ...${field('method')} options=${optionsOf(methods, values.method)} />
       <${SelectField} label=${words.channel} ...${field('channel')} options=${Object.entries(words.channels)} />
       <${RepositoryField} label=${words.repository} ...${field('repo_id')} />
@@ -67,7 +74,10 @@ const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> 
 const Row = ({ request: { id, attributes } }: { request: Request }) => {
   const about = ['contRep', 'docId'].map((name) => valueOf(attributes.query_string, name)).filter((value) => value !== undefined)
   return html`<tr role="row">
-    <td role="cell"><${StatusBadge} code=${attributes.status_code} /></td>
+    <td role="cell">
+      <${StatusBadge} code=${attributes.status_code} />
+      ${attributes.error_code !== null && html`<code class="small error-code">${attributes.error_code}</code>`}
+    </td>
     <td role="cell" class="main-cell">
       <a href=${`requests/${id}`}>${attributes.http_method} ${commandOf(attributes.uri, attributes.query_string) || '/'}</a>
       ${about.length > 0 && html`<span class="small mono">${about.join(' · ')}</span>`}

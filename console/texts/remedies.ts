@@ -1,4 +1,5 @@
 import { errorClassOf, remedyFor, remedyForEnded, remedyWhileRetried, type Remedy } from '../../src/connectors/error-codes.ts'
+import { isRefusalCode, refusals, type RefusalCode } from '../../src/domain/refusal-codes.ts'
 
 const actions: Record<Remedy, (destination: string) => string> = {
   credentials: (destination) => `Gültige Zugangsdaten für das Ziel ${destination} speichern`,
@@ -8,11 +9,44 @@ const actions: Record<Remedy, (destination: string) => string> = {
   relay: () => 'Das Problem im Relay beheben, das die Meldung nennt',
 }
 
+const afterRefusals: Record<RefusalCode, string> = {
+  invalid_parameter: 'Den Parameter oder den Teil des Bodys berichtigen, den die Antwort nennt.',
+  too_large: 'Falls das Dokument zulässig ist, RELAY_DOCUMENT_MAX_BYTES erhöhen.',
+  signature_missing:
+    'In der Transaktion OAC0 des Quellsystems „Keine Signatur“ abwählen, oder das Repository unsignierte Anfragen annehmen lassen.',
+  signature_invalid:
+    'Wurde die PSE des Quellsystems erneuert, das Zertifikat erneut senden und aktivieren. Sonst prüfen, ob ein Proxy die URL verändert.',
+  url_expired: 'Die Zeiten in der Antwort vergleichen und Uhr oder Zeitzone des Quellsystems oder des Relays berichtigen.',
+  access_mode_denied: 'Das Quellsystem muss die URL für diesen Zugriff signieren: Die Antwort nennt den accessMode.',
+  certificate_unknown: 'Das Zertifikat des Quellsystems an dieses Repository senden und aktivieren.',
+  certificate_inactive: 'Den Fingerabdruck des Zertifikats vergleichen und es aktivieren.',
+  document_exists: 'Nichts: Das erste Dokument ist gespeichert.',
+  command_not_allowed: 'Braucht das Quellsystem mCreate, das Repository es annehmen lassen.',
+  repository_inactive: 'Das Repository aktivieren.',
+  address_not_allowed:
+    'Die Adresse in den Einstellungen unter receiver_allowed_cidrs aufnehmen. Hinter einem Proxy RELAY_TRUST_PROXY setzen.',
+  repository_not_found: 'HTTP-Skript und Namen des Repositorys mit denen im Quellsystem vergleichen, auch Groß- und Kleinschreibung.',
+  document_not_found: 'Die Anfrage suchen, die das Dokument angelegt hat.',
+  component_not_found: 'Die Anfrage suchen, die das Dokument angelegt hat.',
+  component_offline: 'Nichts: Der Inhalt wurde nach Ablauf der Aufbewahrung entfernt.',
+  document_locked: 'In der Regel nichts: Das Quellsystem wiederholt die Anfrage.',
+  certificate_unreadable: 'Das Zertifikat erneut exportieren und mit openssl x509 ansehen.',
+  certificate_too_weak: 'Im Quellsystem einen längeren Schlüssel erzeugen.',
+  internal_error: 'Den Fehler mit der Anfrage-ID als Fehler des Relays melden.',
+  too_many_certificates: 'Eine Minute warten. Hinter einem Proxy RELAY_TRUST_PROXY setzen.',
+  rate_limited: 'Sind die Anfragen zulässig, in den Einstellungen receiver_max_requests_per_minute erhöhen.',
+  unavailable: 'Datenbank oder Inhaltsspeicher wiederherstellen. Danach kann das Quellsystem die Anfrage wiederholen.',
+  quota_exceeded: 'In den Einstellungen receiver_max_bytes erhöhen, oder die Aufbewahrung zugestellter Inhalte begrenzen.',
+  loop_detected: 'Die URL des Ziels berichtigen, das zum Relay zurückführt.',
+}
+
 export const en = {
   whatToDo: 'What to do',
   /** What to do about a delivery that failed with this code. One without a code was ended in Temporal. */
   remedy: (code: string | null, destination: string): string => (code === null ? remedyForEnded : remedyFor(code, destination)),
   remedyWhileRetried: (code: string | null, destination: string): string => remedyWhileRetried(code ?? undefined, destination),
+  /** What to do about a request that was refused with this code. Undefined if the code is not one of the receiver. */
+  remedyOfRefusal: (code: string): string | undefined => (isRefusalCode(code) ? refusals[code].remedy : undefined),
 }
 
 export const de: typeof en = {
@@ -22,4 +56,5 @@ export const de: typeof en = {
       ? 'Das Dokument wiederholen, falls es dort noch gebraucht wird, sonst zur Kenntnis nehmen.'
       : `${actions[errorClassOf(code)](destination)}, dann das Dokument wiederholen.`,
   remedyWhileRetried: (code, destination) => `${actions[errorClassOf(code ?? '')](destination)}. Das Relay versucht es von selbst wieder.`,
+  remedyOfRefusal: (code) => (isRefusalCode(code) ? afterRefusals[code] : undefined),
 }

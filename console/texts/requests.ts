@@ -3,6 +3,7 @@ export const en = {
   search: 'Document id (docId), complete',
   id: 'Request id',
   answer: 'Answer',
+  error: 'Error',
   request: 'Request',
   from: 'From',
   received: 'Received',
@@ -55,6 +56,7 @@ export const en = {
   replaySignature: 'Only the signature is verified as of the time of the original request, so an expired signed URL is still accepted.',
   replayRecord: 'The replay is captured as a request of its own and recorded in the audit log.',
   replayed: 'The request has been replayed. This is its captured replay.',
+  replayRefused: (status: number) => `The replay was answered with ${status}, so it had no effect. This is its captured replay.`,
   notReplayable: {
     bridge: 'Calls through the bridge cannot be replayed: the target system would execute the function twice.',
     body: 'This request cannot be replayed: its body is not stored.',
@@ -66,6 +68,7 @@ export const de: typeof en = {
   search: 'Dokument-ID (docId), vollständig',
   id: 'Anfrage-ID',
   answer: 'Antwort',
+  error: 'Fehler',
   request: 'Anfrage',
   from: 'Von',
   received: 'Empfangen',
@@ -119,6 +122,8 @@ export const de: typeof en = {
     'Nur die Signatur wird zum Zeitpunkt der ursprünglichen Anfrage geprüft. Eine signierte URL gilt also auch dann, wenn sie inzwischen abgelaufen ist.',
   replayRecord: 'Die Wiederholung wird als eigene Anfrage aufgezeichnet und steht im Auditprotokoll.',
   replayed: 'Die Anfrage wurde erneut verarbeitet. Dies ist die aufgezeichnete Wiederholung.',
+  replayRefused: (status) =>
+    `Die Wiederholung wurde mit ${status} beantwortet und blieb ohne Wirkung. Dies ist die aufgezeichnete Wiederholung.`,
   notReplayable: {
     bridge: 'Aufrufe über die Bridge lassen sich nicht wiederholen: Das Zielsystem würde den Baustein ein zweites Mal ausführen.',
     body: 'Diese Anfrage lässt sich nicht wiederholen: Ihr Body ist nicht gespeichert.',

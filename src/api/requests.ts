@@ -7,6 +7,7 @@ import type { Replay } from '../capture/replay.ts'
 import { openStoredBody, type StoredBody } from '../capture/stored-body.ts'
 import type { Stores } from '../content/store.ts'
 import { mediaTypeOf } from '../domain/headers.ts'
+import { isStorable } from '../http/input.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
@@ -38,6 +39,7 @@ const attributes = z.object({
   source_ip: z.string(),
   request_at: timestamp,
   status_code: z.int(),
+  error_code: z.string().nullable().describe('The code of the error that the request was answered with. Null if it has none.'),
   response_content_type: z.string().describe('Empty if the response had no Content-Type.'),
   response_content_length: z.int(),
   response_body_truncated: z.boolean(),
@@ -105,6 +107,11 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
       query: cursorQuery.extend({
         channel: channel.optional().describe('Only requests to the receiver or only requests to the bridge.'),
         status_code: z.coerce.number().int().min(100).max(599).optional().describe('Only requests answered with this status.'),
+        error_code: z
+          .string()
+          .refine(isStorable)
+          .optional()
+          .describe('Only requests answered with this error, for example `signature_invalid`.'),
         status_class: z
           .enum(['2xx', '3xx', '4xx', '5xx'])
           .transform((text) => Number(text[0]))

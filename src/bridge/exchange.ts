@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import { z } from 'zod'
 import { timeOfId } from '../base/ids.ts'
 import { noResponse, type ResponseFacts } from '../capture/capture.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
@@ -9,6 +10,10 @@ interface CallPath {
   userSlug: string
   workspaceSlug: string
 }
+
+const answeredError = z.object({ error: z.object({ code: z.string() }) })
+/** Returns the code of an error. A result is serialized already. */
+const errorCodeOf = (body: unknown): string | null => answeredError.safeParse(body).data?.error.code ?? null
 
 const announcesBody = ({ request }: Context) => (request.length ?? 0) > 0 || request.headers['transfer-encoding'] !== undefined
 
@@ -24,6 +29,7 @@ export const createExchange = (
   const responseFacts = (): ResponseFacts => {
     const body = captures.streamingBody(context.ip)
     if (!context.writable) return noResponse(body)
+    const errorCode = errorCodeOf(context.body)
     // Serialize an error here. Koa would do it again, and the captured bytes might differ from those sent.
     const bytes = Buffer.isBuffer(context.body) ? context.body : Buffer.from(JSON.stringify(context.body))
     context.body = bytes
@@ -31,7 +37,14 @@ export const createExchange = (
     body.end()
     const { status } = context
     // Loops are refused.
-    return { status, headers: context.response.headers, body, isFailure: status >= 500 && status !== loopDetected, at: new Date() }
+    return {
+      status,
+      errorCode,
+      headers: context.response.headers,
+      body,
+      isFailure: status >= 500 && status !== loopDetected,
+      at: new Date(),
+    }
   }
 
   return {

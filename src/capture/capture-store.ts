@@ -25,6 +25,7 @@ export const upsertCaptures = async (db: Database | Transaction, captures: Captu
       on conflict (id) do update
       set
         status_code = excluded.status_code,
+        error_code = excluded.error_code,
         response_headers = excluded.response_headers,
         response_content_type = excluded.response_content_type,
         response_content_length = excluded.response_content_length,

@@ -28,6 +28,8 @@ export interface Capture {
   sourceIp: string
   requestAt: Date
   statusCode: number
+  /** The code of the error that the request was answered with. Null if it has none. */
+  errorCode: string | null
   responseHeaders: Record<string, string>
   responseContentType: string | null
   responseContentLength: number
@@ -81,6 +83,7 @@ export interface RequestFacts {
 /** The response to a request. */
 export interface ResponseFacts {
   status: number
+  errorCode: string | null
   headers: OutgoingHttpHeaders
   body: StreamingBody
   /** The contents that the body was read from. The body itself is then recorded only if it may have to be redacted. */
@@ -96,7 +99,7 @@ export const clientGoneStatus = 499
 /** Returns the facts for a client that closed the connection before there was a response. @param body an unused body */
 export const noResponse = (body: StreamingBody): ResponseFacts => {
   body.end()
-  return { status: clientGoneStatus, headers: {}, body, at: new Date() }
+  return { status: clientGoneStatus, errorCode: null, headers: {}, body, at: new Date() }
 }
 
 /** Returns the time from the arrival of a request to its response. A clock may be set back in between. */
@@ -129,6 +132,7 @@ export const captureOf = async (request: RequestFacts, response: ResponseFacts):
     sourceIp: request.sourceIp,
     requestAt: request.requestAt,
     statusCode: response.status,
+    errorCode: response.errorCode,
     responseHeaders: responseSide.headers,
     responseContentType: responseSide.contentType,
     responseContentLength: responseSide.contentLength,
@@ -206,6 +210,7 @@ const columns = {
   sourceIp: 'source_ip',
   requestAt: 'request_at',
   statusCode: 'status_code',
+  errorCode: 'error_code',
   responseHeaders: 'response_headers',
   responseContentType: 'response_content_type',
   responseContentLength: 'response_content_length',

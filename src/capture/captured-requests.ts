@@ -52,6 +52,7 @@ export interface ReplayableRequest extends Pick<
 export interface RequestFilter {
   channel?: Capture['channel'] | undefined
   statusCode?: number | undefined
+  errorCode?: string | undefined
   /** First digit of the status: 4 selects 400 to 499. */
   statusClass?: number | undefined
   method?: string | undefined
@@ -89,6 +90,7 @@ const listedColumns = [
     'sourceIp',
     'requestAt',
     'statusCode',
+    'errorCode',
     'responseContentType',
     'responseContentLength',
     'responseBodyTruncationReason',
@@ -107,10 +109,11 @@ const documentIdsOf = (db: Database) =>
 export const createCapturedRequests = (db: Database) => ({
   /** Lists captured requests, newest first. */
   list: (workspaceId: string, { before, perPage, ...filter }: RequestFilter & CursorRequest): Promise<CursorPage<ListedRequest>> => {
-    const { channel, statusCode, statusClass, method, repoId, docId, documentId, dateFrom, dateTo } = filter
+    const { channel, statusCode, errorCode, statusClass, method, repoId, docId, documentId, dateFrom, dateTo } = filter
     const query = db('captured_requests').where({ workspace_id: workspaceId })
     if (channel) query.where({ channel })
     if (statusCode !== undefined) query.where({ status_code: statusCode })
+    if (errorCode !== undefined) query.where({ error_code: errorCode })
     if (statusClass !== undefined) query.whereRaw('(status_code / 100) = ?', [statusClass])
     if (method !== undefined) query.where({ http_method: method })
     if (repoId !== undefined) query.where({ repo_id: repoId })

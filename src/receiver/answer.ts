@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Piece } from '../capture/capture.ts'
-import { printableAscii, refusalStatus, type Refusal } from './refusal.ts'
+import { refusals } from '../domain/refusal-codes.ts'
+import { printableAscii, type Refusal } from './refusal.ts'
 
 /** Answer of a command. */
 export interface Answer {
@@ -24,7 +25,7 @@ const descriptionMaxCharacters = 500
 export const refusalAnswer = (refusal: Refusal, requestId: string): Answer => {
   const { code, message, retryAfterSeconds } = refusal
   return {
-    status: refusalStatus[code],
+    status: refusals[code].status,
     headers: {
       'X-ErrorDescription': printableAscii(`${code}: ${message}`).slice(0, descriptionMaxCharacters),
       'Content-Type': 'application/json',

@@ -115,6 +115,7 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
 
   const responseFactsOf = ({ answer, body }: Response, at = new Date()): ResponseFacts => ({
     status: answer.status,
+    errorCode: answer.refusal?.code ?? null,
     headers: headersOf(answer, request.id),
     body,
     pieces: answer.pieces,

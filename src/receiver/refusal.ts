@@ -1,39 +1,6 @@
 import { AppError, messageOf } from '../base/errors.ts'
 import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
-
-/**
- * Codes of the refusals in the content-server protocol, with their HTTP statuses. X-ErrorDescription begins with the code. The protocol
- * defines neither 405 nor 413, hence the 400s. docs/source-system.md tells operators what to do about each code.
- */
-export const refusalStatus = {
-  invalid_parameter: 400,
-  too_large: 400,
-  signature_missing: 401,
-  signature_invalid: 401,
-  url_expired: 401,
-  access_mode_denied: 401,
-  certificate_unknown: 401,
-  certificate_inactive: 401,
-  document_exists: 403,
-  command_not_allowed: 403,
-  repository_inactive: 403,
-  address_not_allowed: 403,
-  repository_not_found: 404,
-  document_not_found: 404,
-  component_not_found: 404,
-  component_offline: 409,
-  document_locked: 409,
-  certificate_unreadable: 406,
-  certificate_too_weak: 406,
-  internal_error: 500,
-  too_many_certificates: 503,
-  rate_limited: 503,
-  unavailable: 503,
-  quota_exceeded: 507,
-  loop_detected: 508,
-} as const
-
-export type RefusalCode = keyof typeof refusalStatus
+import { refusals, type RefusalCode } from '../domain/refusal-codes.ts'
 
 /**
  * Returns true if somebody mends the cause of a refusal, and then replays the request: the repository was missing, or the certificate was not
@@ -52,7 +19,7 @@ export class Refusal extends Error {
     super(message, { cause: options.cause })
     this.name = 'Refusal'
     this.code = code
-    this.retryAfterSeconds = options.retryAfterSeconds ?? (refusalStatus[code] === 503 ? defaultRetryAfterSeconds : undefined)
+    this.retryAfterSeconds = options.retryAfterSeconds ?? (refusals[code].status === 503 ? defaultRetryAfterSeconds : undefined)
   }
 }
 

@@ -83,6 +83,7 @@ export const createResources = ({ db, store, certificate }: World) => {
         sourceIp: '::1',
         requestAt: at,
         statusCode: 201,
+        errorCode: null,
         durationMs: 1,
         responseHeaders: {},
         responseContentType: null,

@@ -45,6 +45,7 @@ describe('an accepted document', () => {
         source_ip: expect.stringContaining('127.0.0.1'),
         request_at: expect.any(String),
         status_code: 201,
+        error_code: null,
         response_headers: {
           'cache-control': 'no-store',
           'content-length': '0',

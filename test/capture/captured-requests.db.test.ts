@@ -23,11 +23,12 @@ await database.db.raw(
   `
   insert into captured_requests (
     id, workspace_id, channel, http_method, uri, query_string, repo_id, doc_id, request_headers, source_ip, request_at, status_code,
-    response_headers, duration_ms, response_at)
+    error_code, response_headers, duration_ms, response_at)
   select
     id, :workspaceId, case when is_rare then 'bridge' else 'receiver' end, case when is_rare then 'DELETE' else 'PUT' end, '/', '',
     case when is_rare then 'RARE' else 'Z1' end, case when is_rare then 'RARE' else 'D' || number end, '{"accept": "*"}', '::1', now(),
-    case when is_rare then 503 when number % 10 = 0 then 404 else 201 end, '{}', 3, now()
+    case when is_rare then 503 when number % 10 = 0 then 404 else 201 end,
+    case when is_rare then 'rare_code' when number % 10 = 0 then 'document_not_found' end, '{}', 3, now()
   from (select id, number, number <= :rareCount as is_rare from unnest(:ids::text[]) with ordinality as numbered (id, number)) as generated
   `,
   { workspaceId, ids, rareCount },
@@ -84,6 +85,7 @@ describe('a page of the list among 100,000 captured requests', () => {
     ['all, far from the newest', () => ({ before: idPrefixAt(new Date(startOfDay + 2_000_000)) }), perPage],
     ['a rare channel', () => ({ channel: 'bridge' }), perPage],
     ['a rare status', () => ({ statusCode: 503 }), perPage],
+    ['a rare error', () => ({ errorCode: 'rare_code' }), perPage],
     ['a rare class of status', () => ({ statusClass: 5 }), perPage],
     ['no status at all', () => ({ statusClass: 3 }), 0],
     ['a rare method', () => ({ method: 'DELETE' }), perPage],

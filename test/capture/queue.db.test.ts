@@ -50,7 +50,7 @@ const startQueue = (variables: Record<string, string> = {}, { writeIntervalMs = 
       replayOf: null,
       ...request,
     }
-    queue.add(facts, { status: 200, headers: {}, body: bodyOf('answer'), at: new Date(), ...changes })
+    queue.add(facts, { status: 200, errorCode: null, headers: {}, body: bodyOf('answer'), at: new Date(), ...changes })
     return id
   }
   const lost = async (reason: string) =>

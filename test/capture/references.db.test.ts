@@ -61,6 +61,7 @@ const readOf = (workspace: SceneWorkspace, contentIds: string[]): Capture => {
     sourceIp: '127.0.0.1',
     requestAt: timeOfId(id),
     statusCode: 200,
+    errorCode: null,
     responseHeaders: {},
     responseContentType: null,
     responseContentLength: contentIds.length,

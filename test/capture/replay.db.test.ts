@@ -170,7 +170,7 @@ describe('a signed create', () => {
     }
     return { ...workspace, setStatus, create }
   }
-  const refusal = (captured: { response_headers: Record<string, string> }) => captured.response_headers['x-errordescription']?.split(':')[0]
+  const refusal = (captured: { error_code: string | null }) => captured.error_code
 
   test('is replayed with the result of the original after its signature has expired, while all other checks apply', async () => {
     const signed = await startSigned()

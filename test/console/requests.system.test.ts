@@ -96,6 +96,18 @@ test(
     expect(replayed).toMatchObject({ status_code: 201, document_ids: [expect.any(String)] })
     expect(replayed.document_ids).not.toEqual([document])
     await page.getByRole('link', { name: replayed.document_ids[0] }).waitFor()
+    // The document exists now. The replay of the replay is refused, and nothing says that it has succeeded.
+    await page.getByRole('button', { name: 'Replay' }).click()
+    await dialog.getByRole('button', { name: 'Replay' }).click()
+    await page.locator('.notice.bad', { hasText: 'The replay was answered with 403' }).waitFor()
+    await page.locator('.notice.warn', { hasText: 'document_exists' }).getByText('Nothing: the first document is stored.').waitFor()
+    expect(await page.locator('.notice.good').count()).toBe(0)
+
+    await page.getByRole('link', { name: 'Requests' }).click()
+    await page.getByLabel('Error').selectOption('document_not_found')
+    await page.waitForURL(/error_code=document_not_found/)
+    await page.locator('td', { hasText: '404' }).locator('code', { hasText: 'document_not_found' }).waitFor()
+    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
 
     await page.goto(`${consoleUrl}/requests/${secret.id}`)
     await page.locator('pre mark', { hasText: 'removed' }).waitFor()

@@ -97,6 +97,7 @@ const listedRequest = {
   response_at: time,
   created_at: time,
   // Not part of the specification.
+  error_code: null,
   request_body_truncation_reason: null,
   response_body_truncation_reason: null,
   document_ids: [ulid],

@@ -1,8 +1,8 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 import type { OpenApi } from '../../src/api/open-api/document.ts'
 import { errorStatus } from '../../src/base/errors.ts'
+import { refusals } from '../../src/domain/refusal-codes.ts'
 import { isReceiverTarget } from '../../src/receiver/exchange.ts'
-import { refusalStatus } from '../../src/receiver/refusal.ts'
 import { createContract } from '../support/contract.ts'
 import type { RawAnswer } from './connection.ts'
 import type { FuzzRequest } from './request.ts'
@@ -14,7 +14,7 @@ const isOfParser = ({ status, headers, body }: RawAnswer) =>
   headers['x-relay-request-id'] === undefined && parserStatuses.has(status) && body.length === 0
 
 const apiStatus: Record<string, number> = errorStatus
-const receiverStatus: Record<string, number> = refusalStatus
+const receiverStatus: Record<string, number> = Object.fromEntries(Object.entries(refusals).map(([code, { status }]) => [code, status]))
 
 /** Messages of the answers with status 503 that a healthy relay gives under load, or while Temporal is unavailable. */
 const declaredUnavailable = [

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { refusalStatus } from '../../src/receiver/refusal.ts'
+import { refusals } from '../../src/domain/refusal-codes.ts'
 
 test('docs/source-system.md lists exactly the codes of refusals, with their status', async () => {
   const page = await readFile(new URL('../../docs/source-system.md', import.meta.url), 'utf8')
@@ -7,5 +7,5 @@ test('docs/source-system.md lists exactly the codes of refusals, with their stat
     const [, codes, status] = /^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| (\d{3}) \|/.exec(line) ?? []
     return (codes?.match(/[a-z_]+/g) ?? []).map((code) => [code, Number(status)])
   })
-  expect(Object.fromEntries(rows)).toEqual(refusalStatus)
+  expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(Object.entries(refusals).map(([code, { status }]) => [code, status])))
 })

@@ -1305,6 +1305,8 @@ export interface components {
                 /** @description The documents that the request created. */
                 document_ids: string[];
                 duration_ms: number;
+                /** @description The code of the error that the request was answered with. Null if it has none. */
+                error_code: string | null;
                 http_method: string;
                 query_string: string;
                 /** Format: date-time */
@@ -2603,13 +2605,13 @@ export interface components {
             data: components["schemas"]["Repository"];
         };
         RepositoryWarning: {
-            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. */
+            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. */
             code: components["schemas"]["RepositoryWarningCode"];
             /** @description What the condition means, and how to end it. */
             message: string;
         };
         /** @enum {string} */
-        RepositoryWarningCode: "open_to_all" | "not_connected" | "similar_name";
+        RepositoryWarningCode: "open_to_all" | "not_connected" | "no_active_certificate" | "similar_name";
         RetriedDocument: {
             attributes: {
                 deliveries: {
@@ -2728,6 +2730,8 @@ export interface components {
                 /** @description The documents that the request created. */
                 document_ids: string[];
                 duration_ms: number;
+                /** @description The code of the error that the request was answered with. Null if it has none. */
+                error_code: string | null;
                 http_method: string;
                 query_string: string;
                 replay_of: string | null;
@@ -7560,6 +7564,11 @@ export interface operations {
                  */
                 document_id?: string;
                 /**
+                 * @description Only requests answered with this error, for example `signature_invalid`.
+                 * @example credentials_refused
+                 */
+                error_code?: string;
+                /**
                  * @description Only requests with this HTTP method.
                  * @example PUT
                  */
@@ -7617,6 +7626,7 @@ export interface operations {
                      *             "source_ip": "192.0.2.17",
                      *             "request_at": "2026-11-21T09:00:00.000Z",
                      *             "status_code": 201,
+                     *             "error_code": "credentials_refused",
                      *             "response_content_type": "text/plain",
                      *             "response_content_length": 0,
                      *             "response_body_truncated": true,
@@ -7686,6 +7696,7 @@ export interface operations {
                      *           "source_ip": "192.0.2.17",
                      *           "request_at": "2026-11-21T09:00:00.000Z",
                      *           "status_code": 201,
+                     *           "error_code": "credentials_refused",
                      *           "response_content_type": "text/plain",
                      *           "response_content_length": 0,
                      *           "response_body_truncated": true,

@@ -14,7 +14,14 @@ export interface ConsoleFile {
 const root = new URL('../../..', import.meta.url)
 
 /** Modules of the relay that the console uses, too. They import nothing. */
-const sharedModules = ['src/connectors/error-codes', 'src/domain/bounds', 'src/domain/delivery-states', 'src/domain/retry', 'workflows/ids']
+const sharedModules = [
+  'src/connectors/error-codes',
+  'src/domain/bounds',
+  'src/domain/delivery-states',
+  'src/domain/refusal-codes',
+  'src/domain/retry',
+  'workflows/ids',
+]
 
 /** Packages that the modules import, by name. The import map of the page says where the browser finds them. */
 export const packages = ['preact', 'preact/hooks', '@preact/signals', '@preact/signals-core', 'htm', 'uplot'] as const
