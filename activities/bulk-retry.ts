@@ -1,4 +1,5 @@
 import { heartbeat } from '@temporalio/activity'
+import type { BulkPage } from '../src/delivery/bulk-page.ts'
 import type { BulkRetries } from '../src/delivery/bulk-retry.ts'
 import type { BulkRetryActivities } from '../workflows/messages.ts'
 
@@ -6,12 +7,13 @@ import type { BulkRetryActivities } from '../workflows/messages.ts'
 const pageDocuments = 200
 
 interface BulkRetryDeps {
-  bulkRetries: Pick<BulkRetries, 'retryPage' | 'cancel'>
+  bulkPage: BulkPage
+  bulkRetries: Pick<BulkRetries, 'cancel'>
 }
 
-export const createBulkRetryActivities = ({ bulkRetries }: BulkRetryDeps): BulkRetryActivities => ({
+export const createBulkRetryActivities = ({ bulkPage, bulkRetries }: BulkRetryDeps): BulkRetryActivities => ({
   retryNextPage: async ({ bulkRetryId }) => {
-    const bulkRetry = await bulkRetries.retryPage(bulkRetryId, pageDocuments, () => heartbeat())
+    const bulkRetry = await bulkPage(bulkRetryId, pageDocuments, () => heartbeat())
     // The bulk retry was deleted together with its workspace.
     if (!bulkRetry) return { status: 'cancelled', matchedDocuments: 0, retriedDocuments: 0, retriedDeliveries: 0 }
     const { status, matchedDocuments, retriedDocuments, retriedDeliveries } = bulkRetry

@@ -352,6 +352,7 @@ create table documents (
   content_type text not null,
   size_bytes bigint not null,
   status text not null check (status in ('pending', 'delivered', 'retrying', 'failed', 'discarded')),
+  is_unconnected boolean not null default false,
   revision integer not null default 1,
   acknowledged_at timestamptz,
   erp_object_type text,
@@ -373,10 +374,13 @@ comment on column documents.content_id is
   'Null for a document that was not stored, and once retention or an erasure has removed the content.';
 comment on column documents.status is
   'Set when the document is inserted, then derived from its deliveries by a trigger.';
+comment on column documents.is_unconnected is
+  'True if the document was discarded because no connection led from its repository to a destination. False if filters passed it over.';
 comment on column documents.revision is
   '1 for the document as it was received. Delivering it again, after appends for example, is another revision with a workflow of its own.';
 comment on column documents.acknowledged_at is
-  'When an operator acknowledged that the failed document will not be delivered. A change of the status clears it.';
+  'When an operator acknowledged that the failed or discarded document will not be delivered, or replayed the request of the discarded '
+  'one. A change of the status clears it.';
 comment on column documents.component_created_at is
   'When the first document of this component was created. Null if this document is the first.';
 comment on column documents.superseded_at is
@@ -434,6 +438,11 @@ create index documents_failed_and_open on documents (workspace_id, received_at, 
 where status = 'failed' and acknowledged_at is null;
 comment on index documents_failed_and_open is
   'Serves the list of failed documents that nobody has acknowledged, and bulk retries.';
+
+create index documents_unconnected_and_open on documents (workspace_id, repo_id, id)
+where is_unconnected and acknowledged_at is null;
+comment on index documents_unconnected_and_open is
+  'Serves the search for documents that were discarded for lack of a connection, and bulk replays.';
 
 create table content_segments (
   content_id text collate "C" not null references contents (id),
@@ -663,12 +672,14 @@ comment on index delivery_attempts_of_workspace is
 create table bulk_retries (
   id text collate "C" primary key,
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  action text not null check (action in ('retry', 'replay', 'acknowledge')),
   status text not null default 'running' check (status in ('running', 'completed', 'cancelled')),
   filter jsonb not null,
   matched_documents bigint not null,
   matched_deliveries bigint not null,
   retried_documents bigint not null default 0,
   retried_deliveries bigint not null default 0,
+  skipped_documents bigint not null default 0,
   document_cursor text collate "C" not null default '',
   actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
   user_id text collate "C",
@@ -678,14 +689,18 @@ create table bulk_retries (
   ended_at timestamptz
 );
 comment on table bulk_retries is
-  'A retry of every failed delivery that a filter matches. Stored here as well as in Temporal, so that it can be shown after its '
-  'workflow has been removed.';
+  'A retry of every failed delivery that a filter matches; or the replay of the requests of discarded documents, or their '
+  'acknowledgement. Stored here as well as in Temporal, so that it can be shown after its workflow has been removed.';
+comment on column bulk_retries.action is
+  'retry: of failed documents. replay, acknowledge: of documents that were discarded for lack of a connection.';
 comment on column bulk_retries.filter is
   'repoId, destinationId, dateFrom and dateTo, each optional.';
 comment on column bulk_retries.matched_documents is
   'Counted when the bulk retry was created.';
 comment on column bulk_retries.matched_deliveries is
   'Counted when the bulk retry was created.';
+comment on column bulk_retries.skipped_documents is
+  'Documents to which the action could not be applied.';
 comment on column bulk_retries.document_cursor is
   'The last document that was processed.';
 comment on column bulk_retries.actor_type is
@@ -928,9 +943,9 @@ comment on column counters.destination_id is
 comment on column counters.status is
   'The status of a document or delivery, or the outcome of an attempt.';
 comment on column counters.detail is
-  'Of documents: acknowledged if an operator has acknowledged them. Of attempts: their error code or, if they have delivered a document, '
-  'the time since it was received or appended to, as latency_bucket returns it. Of failures: the code of the last error, or none. '
-  'Otherwise empty.';
+  'Of documents: acknowledged if an operator has acknowledged them, otherwise unconnected if they were discarded for lack of a '
+  'connection. Of attempts: their error code or, if they have delivered a document, the time since it was received or appended to, as '
+  'latency_bucket returns it. Of failures: the code of the last error, or none. Otherwise empty.';
 comment on index counters_pkey is
   'Serves the totals and the statistics of a workspace.';
 
@@ -1333,7 +1348,7 @@ begin
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
-      case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      case when acknowledged_at is not null then 'acknowledged' when is_unconnected then 'unconnected' else '' end as detail,
       count(*)
     from new_rows
     group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
@@ -1341,7 +1356,7 @@ begin
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
-      case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      case when acknowledged_at is not null then 'acknowledged' when is_unconnected then 'unconnected' else '' end as detail,
       sum(change)
     from (
       select *, -1 as change from old_rows
@@ -1354,7 +1369,7 @@ begin
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
-      case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      case when acknowledged_at is not null then 'acknowledged' when is_unconnected then 'unconnected' else '' end as detail,
       -count(*)
     from old_rows
     group by workspace_id, kind, hour, repo_id, destination_id, status, detail;

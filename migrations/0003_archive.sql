@@ -96,6 +96,7 @@ create table documents (
   content_type text not null,
   size_bytes bigint not null,
   status text not null check (status in ('pending', 'delivered', 'retrying', 'failed', 'discarded')),
+  is_unconnected boolean not null default false,
   revision integer not null default 1,
   acknowledged_at timestamptz,
   erp_object_type text,
@@ -117,10 +118,13 @@ comment on column documents.content_id is
   'Null for a document that was not stored, and once retention or an erasure has removed the content.';
 comment on column documents.status is
   'Set when the document is inserted, then derived from its deliveries by a trigger.';
+comment on column documents.is_unconnected is
+  'True if the document was discarded because no connection led from its repository to a destination. False if filters passed it over.';
 comment on column documents.revision is
   '1 for the document as it was received. Delivering it again, after appends for example, is another revision with a workflow of its own.';
 comment on column documents.acknowledged_at is
-  'When an operator acknowledged that the failed document will not be delivered. A change of the status clears it.';
+  'When an operator acknowledged that the failed or discarded document will not be delivered, or replayed the request of the discarded one. '
+  'A change of the status clears it.';
 comment on column documents.component_created_at is
   'When the first document of this component was created. Null if this document is the first.';
 comment on column documents.superseded_at is
@@ -178,6 +182,11 @@ create index documents_failed_and_open on documents (workspace_id, received_at, 
 where status = 'failed' and acknowledged_at is null;
 comment on index documents_failed_and_open is
   'Serves the list of failed documents that nobody has acknowledged, and bulk retries.';
+
+create index documents_unconnected_and_open on documents (workspace_id, repo_id, id)
+where is_unconnected and acknowledged_at is null;
+comment on index documents_unconnected_and_open is
+  'Serves the search for documents that were discarded for lack of a connection, and bulk replays.';
 
 create table content_segments (
   content_id text collate "C" not null references contents (id),

@@ -181,12 +181,14 @@ comment on index delivery_attempts_of_workspace is
 create table bulk_retries (
   id text collate "C" primary key,
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  action text not null check (action in ('retry', 'replay', 'acknowledge')),
   status text not null default 'running' check (status in ('running', 'completed', 'cancelled')),
   filter jsonb not null,
   matched_documents bigint not null,
   matched_deliveries bigint not null,
   retried_documents bigint not null default 0,
   retried_deliveries bigint not null default 0,
+  skipped_documents bigint not null default 0,
   document_cursor text collate "C" not null default '',
   actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
   user_id text collate "C",
@@ -196,10 +198,15 @@ create table bulk_retries (
   ended_at timestamptz
 );
 comment on table bulk_retries is
-  'A retry of every failed delivery that a filter matches. Stored here as well as in Temporal, so that it can be shown after its workflow '
+  'A retry of every failed delivery that a filter matches; or the replay of the requests of discarded documents, or their '
+  'acknowledgement. Stored here as well as in Temporal, so that it can be shown after its workflow '
   'has been removed.';
 comment on column bulk_retries.filter is
   'repoId, destinationId, dateFrom and dateTo, each optional.';
+comment on column bulk_retries.action is
+  'retry: of failed documents. replay, acknowledge: of documents that were discarded for lack of a connection.';
+comment on column bulk_retries.skipped_documents is
+  'Documents to which the action could not be applied.';
 comment on column bulk_retries.matched_documents is
   'Counted when the bulk retry was created.';
 comment on column bulk_retries.matched_deliveries is

@@ -48,7 +48,7 @@ comment on column counters.destination_id is
 comment on column counters.status is
   'The status of a document or delivery, or the outcome of an attempt.';
 comment on column counters.detail is
-  'Of documents: acknowledged if an operator has acknowledged them. Of attempts: their error code or, if they have delivered a document, '
+  'Of documents: acknowledged if an operator has acknowledged them, otherwise unconnected if they were discarded for lack of a connection. Of attempts: their error code or, if they have delivered a document, '
   'the time since it was received or appended to, as latency_bucket returns it. Of failures: the code of the last error, or none. '
   'Otherwise empty.';
 comment on index counters_pkey is
@@ -232,7 +232,7 @@ begin
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
-      case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      case when acknowledged_at is not null then 'acknowledged' when is_unconnected then 'unconnected' else '' end as detail,
       count(*)
     from new_rows
     group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
@@ -240,7 +240,7 @@ begin
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
-      case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      case when acknowledged_at is not null then 'acknowledged' when is_unconnected then 'unconnected' else '' end as detail,
       sum(change)
     from (
       select *, -1 as change from old_rows
@@ -253,7 +253,7 @@ begin
     insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
     select
       workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
-      case when acknowledged_at is null then '' else 'acknowledged' end as detail,
+      case when acknowledged_at is not null then 'acknowledged' when is_unconnected then 'unconnected' else '' end as detail,
       -count(*)
     from old_rows
     group by workspace_id, kind, hour, repo_id, destination_id, status, detail;

@@ -16,6 +16,8 @@ const remediesWords = inLanguage(remediesCatalogue)
 type Group = Schemas['FailureGroup']['attributes']
 type GroupList = Schemas['FailureGroupList']
 type BulkRetry = Schemas['BulkRetry']
+type DiscardedList = Schemas['DiscardedGroupList']
+type Discarded = Schemas['DiscardedGroup']['attributes']
 
 const groupsMax = 100
 const bulkRetriesMax = 10
@@ -30,19 +32,21 @@ interface Loading {
   failed: GroupList
   retrying: GroupList
   cancelled: GroupList
+  discarded: DiscardedList
   bulkRetries: BulkRetry[]
 }
 
 const load = async (abort: AbortSignal): Promise<Loading> => {
   const groups = (query: Record<string, string | number>) =>
     call<GroupList>('GET', '/failures', { query: { ...query, per_page: groupsMax }, signal: abort })
-  const [failed, retrying, cancelled, bulkRetries] = await Promise.all([
+  const [failed, retrying, cancelled, discarded, bulkRetries] = await Promise.all([
     groups({ status: 'failed' }),
     groups({ status: 'retrying', min_age_seconds: longRetryingSeconds }),
     groups({ status: 'cancelled' }),
+    call<DiscardedList>('GET', '/discarded', { query: { per_page: groupsMax }, signal: abort }),
     call<Schemas['BulkRetryList']>('GET', '/bulk-retries', { query: { per_page: bulkRetriesMax }, signal: abort }),
   ])
-  return { failed, retrying, cancelled, bulkRetries: bulkRetries.data }
+  return { failed, retrying, cancelled, discarded, bulkRetries: bulkRetries.data }
 }
 
 const codeOf = ({ error_code: code }: Group) => code ?? 'none'
@@ -78,7 +82,7 @@ const GroupItem = ({ group, onAsk }: { group: Group; onAsk: (target: Target) => 
             type="button"
             class="button primary"
             aria-label=${words.retryGroup(shownCode, destinationName)}
-            onClick=${() => onAsk({ destinationId, destinationName, errorCode: codeOf(group) })}
+            onClick=${() => onAsk({ action: 'retry', destinationId, destinationName, errorCode: codeOf(group) })}
           >
             ${words.retryAll}
           </button>`
@@ -114,7 +118,7 @@ const Destination = ({ groups, onAsk }: { groups: Group[]; onAsk: (target: Targe
           type="button"
           class="button"
           aria-label=${words.retryAllOf(destinationName)}
-          onClick=${() => onAsk({ destinationId, destinationName })}
+          onClick=${() => onAsk({ action: 'retry', destinationId, destinationName })}
         >
           ${words.retryAll}
         </button>`
@@ -149,6 +153,57 @@ const Groups = ({
     ${[...byDestination].map(([id, groups]) => html`<${Destination} key=${id} groups=${groups} onAsk=${onAsk} />`)}`
 }
 
+/** The discarded documents of one repository. */
+const DiscardedItem = ({ group, onAsk }: { group: Discarded; onAsk: (target: Target) => void }) => {
+  const words = attentionWords()
+  const { repo_id: repoId, repository_id: id, is_connected: isConnected, documents, newest_at: at } = group
+  const state = id === null ? words.repositoryDeleted : isConnected ? words.nowConnected : words.notConnected
+  const name = words.discardedOf(repoId)
+  const ask = (action: 'replay' | 'acknowledge', text: string) =>
+    html`<button type="button" class="button" aria-label=${`${text}: ${repoId}`} onClick=${() => onAsk({ action, repoId })}>
+      ${text}
+    </button>`
+  return html`<section class="card" aria-label=${name}>
+    <div class="card-head">
+      <h3>
+        ${id === null ? name : html`<a href=${`repositories/${id}`}>${name}</a>`}
+        <span class="count">${words.documents(documents)}</span>
+      </h3>
+      <span class="actions-end">
+        <a
+          class="button"
+          href=${addressOf('documents', { status: 'discarded', acknowledged: 'false', repo_id: repoId })}
+          aria-label=${words.showDiscardedOf(repoId)}
+          >${words.showDocuments}</a
+        >
+        ${may('member') && ask('acknowledge', words.acknowledgeAll)} ${isConnected && may('admin') && ask('replay', words.replayAll)}
+        ${
+          id !== null &&
+          !isConnected &&
+          may('member') &&
+          html`<a
+            class="button primary"
+            href=${addressOf('connections/new', { repository: id })}
+            aria-label=${`${words.connect}: ${repoId}`}
+            >${words.connect}</a
+          >`
+        }
+      </span>
+    </div>
+    <p>${state}</p>
+    <${Facts} of=${[[words.newest, html`<${Time} at=${at} />`]]} />
+  </section>`
+}
+
+const DiscardedDocuments = ({ list: { data, meta }, onAsk }: { list: DiscardedList; onAsk: (target: Target) => void }) => {
+  const words = attentionWords()
+  if (data.length === 0) return null
+  return html`<h2>${words.discarded}</h2>
+    <p class="quiet">${words.discardedHint}</p>
+    ${meta.total > data.length && html`<${Notice} tone="info">${words.more(data.length, meta.total)}</${Notice}>`}
+    ${data.map(({ id, attributes }) => html`<${DiscardedItem} key=${id} group=${attributes} onAsk=${onAsk} />`)}`
+}
+
 /** The bulk retries that run, and those that were started here, with what they retry. */
 const BulkRetries = ({ list, onEnd }: { list: BulkRetry[]; onEnd: () => void }) => {
   const words = attentionWords()
@@ -169,11 +224,12 @@ export const AttentionScreen = () => {
     <p class="quiet">${words.intro}</p>
     <${Loaded} live=${live}>
       ${() => {
-        const { failed, retrying, cancelled, bulkRetries } = live.data!
-        const isEmpty = [failed, retrying, cancelled].every(({ data }) => data.length === 0)
+        const { failed, retrying, cancelled, discarded, bulkRetries } = live.data!
+        const isEmpty = [failed, retrying, cancelled, discarded].every(({ data }) => data.length === 0)
         return html`${isEmpty && html`<${Notice} tone="good">${words.empty}</${Notice}>`}
           <${BulkRetries} list=${bulkRetries} onEnd=${live.reload} />
           <${Groups} title=${words.failed} list=${failed} onAsk=${setAsked} />
+          <${DiscardedDocuments} list=${discarded} onAsk=${setAsked} />
           <${Groups} title=${words.retrying} hint=${words.retryingHint} list=${retrying} onAsk=${setAsked} />
           <${Groups} title=${words.cancelled} hint=${words.cancelledHint} list=${cancelled} onAsk=${setAsked} />
           ${

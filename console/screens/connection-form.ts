@@ -4,7 +4,7 @@ import { fieldAt, partsOf, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
-import { navigate } from '../router.ts'
+import { navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import { FormField, type Option } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
@@ -53,10 +53,11 @@ const valuesOf = ({ name, repositories, destinations, settings }: Connection): V
 const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Record<'repositories' | 'destinations', Option[]>) => {
   const words = connectionsWords()
   const before = stored?.connection
+  const repositoryId = route.value.query.get('repository')
   const entered = useForm({
     fields: [...linkFields, ...settingsFields, ...(stored ? [] : [isActive])],
     stored: before && valuesOf(before),
-    start: { is_active: true },
+    start: { is_active: true, ...(repositoryId !== null && { repository_ids: [repositoryId] }) },
     // A change replaces the settings as a whole.
     toBody: (values, texts) => ('settings' in values ? { ...values, settings: settingsOf(texts) } : values),
     isLive: true,

@@ -300,7 +300,7 @@ export const DocumentScreen = ({ id }: { id: string }) => {
               html`<button type="button" class="button primary" onClick=${() => setAsked('all')}>${words.retryAll}</button>`
             }
             ${
-              document.attributes.status === 'failed' &&
+              (document.attributes.status === 'failed' || document.attributes.status === 'discarded') &&
               document.attributes.acknowledged_at === null &&
               may('member') &&
               html`<button type="button" class="button" onClick=${() => setAcknowledging(true)}>${words.acknowledge}</button>`

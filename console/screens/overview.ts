@@ -48,10 +48,26 @@ const RangeLinks = ({ current }: { current: Range }) => {
 const StateNotice = ({ present }: { present: Statistics['present'] }) => {
   const words = overviewWords()
   const [state, number] = stateOf(present)
+  if (state === 'delivered' && (present.unacknowledged_discards ?? 0) > 0) return null
   return html`<${Notice} tone=${tones[state]}>
     <p class="state">
       <strong>${words.state[state](number)}</strong> ${state !== 'delivered' && html`<a href=${addresses[state]}>${words.show[state]}</a>`}
     </p>
+  </${Notice}>`
+}
+
+const discardedMax = 3
+
+/** The repositories whose documents were discarded for lack of a connection. */
+const DiscardedNotice = ({ list: { data, meta } }: { list: Schemas['DiscardedGroupList'] }) => {
+  const words = overviewWords()
+  if (data.length === 0) return null
+  return html`<${Notice} tone="bad">
+    ${data.map(
+      ({ id, attributes: { documents, repo_id: repoId, is_connected: isConnected } }) =>
+        html`<p key=${id}>${words.discarded(documents, repoId, isConnected)}</p>`,
+    )}
+    <p>${meta.total > data.length && words.moreDiscarded(meta.total - data.length)} <a href="attention">${words.showDiscarded}</a></p>
   </${Notice}>`
 }
 
@@ -205,12 +221,13 @@ const used = new Set<string>()
 const load = async (range: Range, signal: AbortSignal) => {
   const { user_slug: user, workspace_slug: workspace } = session.value!
   const name = `${user}/${workspace}`
-  const [stats, newest] = await Promise.all([
+  const [stats, newest, discarded] = await Promise.all([
     call<Schemas['StatsResponse']>('GET', '/stats', { query: { date_from: startOf(range, Date.now()).toISOString() }, signal }),
     used.has(name) ? undefined : call<Schemas['DocumentList']>('GET', '/documents', { query: { per_page: 1 }, signal }),
+    call<Schemas['DiscardedGroupList']>('GET', '/discarded', { query: { per_page: discardedMax }, signal }),
   ])
   if (newest && newest.data.length > 0) used.add(name)
-  return { statistics: stats.data.attributes, isUnused: !used.has(name) }
+  return { statistics: stats.data.attributes, discarded, isUnused: !used.has(name) }
 }
 
 export const OverviewScreen = () => {
@@ -229,6 +246,7 @@ export const OverviewScreen = () => {
         const { statistics } = live.data!
         const { series } = statistics
         return html`<${StateNotice} present=${statistics.present} />
+          <${DiscardedNotice} list=${live.data!.discarded} />
           <${Tiles} statistics=${statistics} />
           <${Figure}
             title=${words.receivedAndDelivered}

@@ -21,16 +21,44 @@ export const en = {
   retryAll: 'Retry all',
   retryAllOf: (name: string) => `Retry all failed deliveries to ${name}`,
   retryGroup: (code: string, name: string) => `Retry all: ${code}, ${name}`,
-  confirmTitle: 'Retry all?',
+  discarded: 'Discarded',
+  discardedHint:
+    'These documents were acknowledged to the source system and forwarded to nobody, because no connection led from their repository to a destination.',
+  discardedOf: (repoId: string) => `Repository ${repoId}`,
+  notConnected: 'No connection leads to a destination. What the repository receives is discarded.',
+  nowConnected: 'The repository is connected now. Replay the requests of these documents, or acknowledge them if they are not needed.',
+  repositoryDeleted: 'The repository was deleted.',
+  connect: 'Create a connection',
+  replayAll: 'Replay their requests',
+  acknowledgeAll: 'Acknowledge all',
+  showDiscardedOf: (repoId: string) => `Show documents: discarded, ${repoId}`,
+  confirmTitles: { retry: 'Retry all?', replay: 'Replay their requests?', acknowledge: 'Acknowledge all?' },
+  confirmActions: { retry: 'Retry all', replay: 'Replay their requests', acknowledge: 'Acknowledge all' },
+  confirmDiscarded: {
+    replay: (count: number, repoId: string) =>
+      `The relay processes the requests of ${plural('en', count, 'discarded document', 'discarded documents')} of ${repoId} again, as if they arrived now. Each replay is captured and recorded in the audit log.`,
+    acknowledge: (count: number, repoId: string) =>
+      `${plural('en', count, 'discarded document', 'discarded documents')} of ${repoId} will no longer need attention. They are not delivered.`,
+  },
   confirmCode: (deliveries: number, documents: number, name: string, code: string) =>
     `${plural('en', deliveries, 'delivery', 'deliveries')} of ${plural('en', documents, 'document', 'documents')} to ${name} with the error ${code} will be made again, with a new budget of retries.`,
   confirm: (deliveries: number, documents: number, name: string) =>
     `${plural('en', deliveries, 'failed delivery', 'failed deliveries')} of ${plural('en', documents, 'document', 'documents')} to ${name}, whatever the error, will be made again, with a new budget of retries.`,
-  running: 'Bulk retry is running',
-  completed: 'Bulk retry has ended',
-  wasCancelled: 'Bulk retry was cancelled',
+  running: 'Bulk retries',
+  bulk: {
+    retry: { running: 'Bulk retry is running', completed: 'Bulk retry has ended', cancelled: 'Bulk retry was cancelled' },
+    replay: { running: 'Bulk replay is running', completed: 'Bulk replay has ended', cancelled: 'Bulk replay was cancelled' },
+    acknowledge: {
+      running: 'Documents are being acknowledged',
+      completed: 'Documents have been acknowledged',
+      cancelled: 'Acknowledging was cancelled',
+    },
+  },
+  documentProgress: (done: number, of: number) => `${done.toLocaleString('en')} of ${of.toLocaleString('en')} documents`,
+  skipped: (count: number) =>
+    `${plural('en', count, 'document is', 'documents are')} left: the replay was refused, or the request or its body is no longer stored. The source system has to send them again.`,
   progress: (done: number, of: number) => `${done.toLocaleString('en')} of ${of.toLocaleString('en')} deliveries`,
-  stop: 'Stop the bulk retry',
+  stop: 'Stop',
 }
 
 export const de: typeof en = {
@@ -54,14 +82,51 @@ export const de: typeof en = {
   retryAll: 'Alle wiederholen',
   retryAllOf: (name) => `Alle wiederholen: fehlgeschlagene Zustellungen an ${name}`,
   retryGroup: (code, name) => `Alle wiederholen: ${code}, ${name}`,
-  confirmTitle: 'Alle wiederholen?',
+  discarded: 'Verworfen',
+  discardedHint:
+    'Diese Dokumente wurden dem Quellsystem bestätigt und an niemanden weitergeleitet, weil von ihrem Repository keine Verbindung zu einem Ziel führte.',
+  discardedOf: (repoId) => `Repository ${repoId}`,
+  notConnected: 'Keine Verbindung führt zu einem Ziel. Was das Repository empfängt, wird verworfen.',
+  nowConnected:
+    'Das Repository ist jetzt verbunden. Verarbeiten Sie die Anfragen dieser Dokumente erneut, oder nehmen Sie die Dokumente zur Kenntnis, wenn sie nicht gebraucht werden.',
+  repositoryDeleted: 'Das Repository wurde gelöscht.',
+  connect: 'Verbindung anlegen',
+  replayAll: 'Anfragen erneut verarbeiten',
+  acknowledgeAll: 'Alle zur Kenntnis nehmen',
+  showDiscardedOf: (repoId) => `Dokumente anzeigen: verworfen, ${repoId}`,
+  confirmTitles: { retry: 'Alle wiederholen?', replay: 'Anfragen erneut verarbeiten?', acknowledge: 'Alle zur Kenntnis nehmen?' },
+  confirmActions: { retry: 'Alle wiederholen', replay: 'Anfragen erneut verarbeiten', acknowledge: 'Alle zur Kenntnis nehmen' },
+  confirmDiscarded: {
+    replay: (count, repoId) =>
+      `Das Relay verarbeitet die Anfragen von ${plural('de', count, 'verworfenem Dokument', 'verworfenen Dokumenten')} aus ${repoId} noch einmal, als träfen sie jetzt ein. Jede Wiederholung wird aufgezeichnet und steht im Auditprotokoll.`,
+    acknowledge: (count, repoId) =>
+      `Kein Handlungsbedarf mehr für ${plural('de', count, 'verworfenes Dokument', 'verworfene Dokumente')} aus ${repoId}. Zugestellt wird nichts.`,
+  },
   confirmCode: (deliveries, documents, name, code) =>
     `Erneut versucht, mit neuem Vorrat an Wiederholungen: ${plural('de', deliveries, 'Zustellung', 'Zustellungen')} (${plural('de', documents, 'Dokument', 'Dokumente')}) an ${name} mit dem Fehler ${code}.`,
   confirm: (deliveries, documents, name) =>
     `Erneut versucht, mit neuem Vorrat an Wiederholungen: ${plural('de', deliveries, 'fehlgeschlagene Zustellung', 'fehlgeschlagene Zustellungen')} (${plural('de', documents, 'Dokument', 'Dokumente')}) an ${name}, gleich mit welchem Fehler.`,
-  running: 'Sammelwiederholung läuft',
-  completed: 'Sammelwiederholung ist beendet',
-  wasCancelled: 'Sammelwiederholung wurde abgebrochen',
+  running: 'Sammelvorgänge',
+  bulk: {
+    retry: {
+      running: 'Sammelwiederholung läuft',
+      completed: 'Sammelwiederholung ist beendet',
+      cancelled: 'Sammelwiederholung wurde abgebrochen',
+    },
+    replay: {
+      running: 'Anfragen werden erneut verarbeitet',
+      completed: 'Erneute Verarbeitung ist beendet',
+      cancelled: 'Erneute Verarbeitung wurde abgebrochen',
+    },
+    acknowledge: {
+      running: 'Dokumente werden zur Kenntnis genommen',
+      completed: 'Dokumente wurden zur Kenntnis genommen',
+      cancelled: 'Zur-Kenntnis-Nahme wurde abgebrochen',
+    },
+  },
+  documentProgress: (done, of) => `${done.toLocaleString('de')} von ${of.toLocaleString('de')} Dokumenten`,
+  skipped: (count) =>
+    `${plural('de', count, 'Dokument ist', 'Dokumente sind')} übrig: Die Wiederholung wurde abgewiesen, oder die Anfrage oder ihr Body ist nicht mehr gespeichert. Das Quellsystem muss sie erneut senden.`,
   progress: (done, of) => `${done.toLocaleString('de')} von ${of.toLocaleString('de')} Zustellungen`,
-  stop: 'Sammelwiederholung anhalten',
+  stop: 'Anhalten',
 }

@@ -61,7 +61,8 @@ export const en = {
   retried: 'The retry has started.',
   acknowledge: 'Acknowledge',
   confirmAcknowledge: 'Acknowledge this document?',
-  confirmAcknowledgeText: 'It stays failed, but no longer needs attention, and bulk retries leave it out. A retry remains possible.',
+  confirmAcknowledgeText:
+    'It keeps its status, but no longer needs attention, and bulk retries leave it out. It can still be retried or replayed.',
   acknowledged: 'The document is acknowledged.',
   download: 'Download',
   preview: 'Preview',
@@ -139,7 +140,7 @@ export const de: typeof en = {
   acknowledge: 'Zur Kenntnis nehmen',
   confirmAcknowledge: 'Dokument zur Kenntnis nehmen?',
   confirmAcknowledgeText:
-    'Es bleibt fehlgeschlagen, gilt aber nicht mehr als Handlungsbedarf, und Sammelwiederholungen lassen es aus. Wiederholen bleibt möglich.',
+    'Es behält seinen Status, gilt aber nicht mehr als Handlungsbedarf, und Sammelwiederholungen lassen es aus. Wiederholen bleibt möglich.',
   acknowledged: 'Das Dokument ist zur Kenntnis genommen.',
   download: 'Herunterladen',
   preview: 'Vorschau',

@@ -11,6 +11,10 @@ export const en = {
     held: (count: number) => `${plural('en', count, 'delivery is', 'deliveries are')} held by an inactive connection.`,
     delivered: () => 'Everything delivered.',
   },
+  discarded: (count: number, repoId: string, isConnected: boolean) =>
+    `${plural('en', count, 'document was', 'documents were')} discarded: repository ${repoId} ${isConnected ? 'was' : 'is'} not connected.`,
+  moreDiscarded: (count: number) => `${plural('en', count, 'more repository', 'more repositories')}.`,
+  showDiscarded: 'Show what was discarded',
   show: { attention: 'Show what failed', retrying: 'Show them', pending: 'Show them', held: 'Show them' },
   numbers: 'Key figures',
   received: 'Documents received',
@@ -53,6 +57,10 @@ export const de: typeof en = {
     held: (count) => `${plural('de', count, 'Zustellung ist', 'Zustellungen sind')} durch eine inaktive Verbindung angehalten.`,
     delivered: () => 'Alles zugestellt.',
   },
+  discarded: (count, repoId, isConnected) =>
+    `${plural('de', count, 'Dokument wurde', 'Dokumente wurden')} verworfen: Das Repository ${repoId} ${isConnected ? 'war' : 'ist'} nicht verbunden.`,
+  moreDiscarded: (count) => `${plural('de', count, 'weiteres Repository', 'weitere Repositorys')}.`,
+  showDiscarded: 'Verworfene anzeigen',
   show: { attention: 'Fehlgeschlagene anzeigen', retrying: 'Anzeigen', pending: 'Anzeigen', held: 'Anzeigen' },
   numbers: 'Kennzahlen',
   received: 'Empfangene Dokumente',

@@ -10,18 +10,28 @@ const attentionWords = inLanguage(attentionCatalogue)
 
 const progressMs = 1_000
 
-/** The deliveries that a bulk retry takes: of a destination and, unless all of them, with an error code. */
-export interface Target {
+/** What a bulk retry takes. */
+export type Target = FailedTarget | DiscardedTarget
+
+/** The discarded documents of a repository. */
+interface DiscardedTarget {
+  action: 'replay' | 'acknowledge'
+  repoId: string
+}
+
+/** The deliveries to a destination and, unless all of them, with an error code. */
+interface FailedTarget {
+  action: 'retry'
   destinationId: string
   destinationName: string
   /** `none` if the error has no code. */
   errorCode?: string | undefined
 }
 
-const filterOf = ({ destinationId, errorCode }: Target) => ({
-  destination_id: destinationId,
-  ...(errorCode !== undefined && { error_code: errorCode }),
-})
+const filterOf = (target: Target) =>
+  target.action === 'retry'
+    ? { destination_id: target.destinationId, ...(target.errorCode !== undefined && { error_code: target.errorCode }) }
+    : { repo_id: target.repoId }
 
 /** The progress of a bulk retry, until it has ended. */
 export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void }) => {
@@ -37,7 +47,7 @@ export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void
   useEffect(() => {
     if (status === undefined || status === 'running') return
     setEnded(true)
-    announce(status === 'completed' ? words.completed : words.wasCancelled)
+    announce(words.bulk[live.data!.data.attributes.action][status])
     onEnd()
   }, [status])
   const stop = () =>
@@ -47,11 +57,15 @@ export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void
     )
   return html`<${Loaded} live=${live}>
     ${() => {
-      const { retried_deliveries: done, matched_deliveries: of } = live.data!.data.attributes
-      const title = { running: words.running, completed: words.completed, cancelled: words.wasCancelled }[status!]
+      const { action, skipped_documents: skipped, ...counts } = live.data!.data.attributes
+      const isRetry = action === 'retry'
+      const done = isRetry ? counts.retried_deliveries : counts.retried_documents
+      const of = isRetry ? counts.matched_deliveries : counts.matched_documents
+      const title = words.bulk[action][status!]
+      const shown = isRetry ? words.progress(done, of) : words.documentProgress(done, of)
       return html`<div class="progress">
-        <label>${title}: ${words.progress(done, of)}<progress max=${Math.max(1, of)} value=${of === 0 ? 1 : done}></progress></label>
-        ${error && html`<${ErrorNotice} error=${error} />`}
+        <label>${title}: ${shown}<progress max=${Math.max(1, of)} value=${of === 0 ? 1 : done}></progress></label>
+        ${!isRetry && skipped > 0 && html`<p>${words.skipped(skipped)}</p>`} ${error && html`<${ErrorNotice} error=${error} />`}
         ${
           status === 'running' &&
           may('member') &&
@@ -73,22 +87,30 @@ export const ConfirmBulkRetry = ({
   onClose: () => void
 }) => {
   const words = attentionWords()
-  const { destinationName: name, errorCode } = target
   const retry = (dryRun: boolean, signal?: AbortSignal) =>
-    call<Schemas['StartedBulkRetryResponse']>('POST', '/documents/retry', {
+    call<Schemas['StartedBulkRetryResponse']>('POST', `/documents/${target.action}`, {
       body: { dry_run: dryRun, ...filterOf(target) },
       signal,
       changesNothing: dryRun,
     })
-  const live = useLive(JSON.stringify(filterOf(target)), (signal) => retry(true, signal), 0)
+  const live = useLive(JSON.stringify(target), (signal) => retry(true, signal), 0)
   const start = async () => {
     onStarted((await retry(false)).data.id!)
-    announce(words.running)
+    announce(words.bulk[target.action].running)
   }
-  return html`<${Confirm} title=${words.confirmTitle} action=${words.retryAll} onConfirm=${start} onClose=${onClose}>
+  return html`<${Confirm}
+    title=${words.confirmTitles[target.action]}
+    action=${words.confirmActions[target.action]}
+    onConfirm=${start}
+    onClose=${onClose}
+  >
     <${Loaded} live=${live}>
       ${() => {
         const { matched_deliveries: deliveries, matched_documents: documents } = live.data!.data.attributes
+        if (target.action !== 'retry') {
+          return html`<p>${words.confirmDiscarded[target.action](documents, target.repoId)}</p>`
+        }
+        const { destinationName: name, errorCode } = target
         return html`<p>
           ${
             errorCode === undefined

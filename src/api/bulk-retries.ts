@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { AppError } from '../base/errors.ts'
 import { validationFailed } from '../base/refusals.ts'
-import type { BulkRetries } from '../delivery/bulk-retry.ts'
-import { actorOf } from '../workspace/authenticator.ts'
+import { bulkActions, type BulkAction, type BulkRetries, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
+import type { Discarded } from '../observe/discarded.ts'
+import { actorOf, type Requester } from '../workspace/authenticator.ts'
 import type { Destinations } from '../workspace/destinations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
@@ -13,9 +14,14 @@ import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from
 export interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
   bulkRetries: Pick<BulkRetries, 'count' | 'find' | 'list' | 'start' | 'cancel'>
   destinations: Pick<Destinations, 'exists'>
+  discarded: Discarded
 }
 
 const attributes = z.object({
+  action: z
+    .enum(bulkActions)
+    .meta({ id: 'BulkAction' })
+    .describe('`retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents.'),
   status: z.enum(['running', 'completed', 'cancelled']).meta({ id: 'BulkRetryStatus' }),
   filter: z.object({
     repo_id: z.string().optional(),
@@ -26,8 +32,11 @@ const attributes = z.object({
   }),
   matched_documents: z.int(),
   matched_deliveries: z.int(),
-  retried_documents: z.int(),
+  retried_documents: z.int().describe('Documents to which the action was applied.'),
   retried_deliveries: z.int(),
+  skipped_documents: z
+    .int()
+    .describe('Documents to which it could not be applied, such as those whose request was refused again or has no body any more.'),
   created_at: timestamp,
   ended_at: timestamp.nullable(),
 })
@@ -49,7 +58,48 @@ const startResponse = one(
 
 const present = resourceOf('bulk_retry')
 
-export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRetryDeps): Endpoint[] => {
+const discardedBody = z.strictObject({
+  dry_run: z.boolean().default(false).describe('Only count the documents.'),
+  repo_id: z.string().describe('The repository (`repo_id`) of the documents.'),
+  status: z.literal('discarded').optional().describe('Only `discarded` is accepted, which is also the default.'),
+  date_from: dateFrom,
+  date_to: dateTo,
+})
+
+const dryRunOf = {
+  status: 200 as const,
+  appliesTo: ({ data }: { data: { attributes: { status: string } } }) => data.attributes.status === 'dry_run',
+}
+
+const discardedGroup = resource(
+  'discarded_group',
+  z.object({
+    repo_id: z.string(),
+    repository_id: z.string().nullable().describe('Null if the repository was deleted.'),
+    is_connected: z.boolean().describe('Whether a connection, active or not, leads from the repository to a destination now.'),
+    documents: z.int(),
+    newest_at: timestamp.describe('When the last of these documents was received.'),
+  }),
+).meta({ id: 'DiscardedGroup' })
+const presentGroup = resourceOf('discarded_group')
+
+export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launch }: BulkRetryDeps): Endpoint[] => {
+  const begin = async (
+    action: BulkAction,
+    { dryRun, ...filter }: BulkRetryFilter & { dryRun: boolean },
+    { workspaceId, actor }: { workspaceId: string; actor: Requester },
+  ) => {
+    if (dryRun) {
+      const matched = await bulkRetries.count(workspaceId, action, filter)
+      const ended = { retriedDocuments: 0, retriedDeliveries: 0, skippedDocuments: 0, createdAt: null, endedAt: null }
+      const counted = { action, status: 'dry_run' as const, filter, ...matched, ...ended }
+      return { data: { id: null, type: 'bulk_retry' as const, attributes: counted } }
+    }
+    const { bulkRetry: started, message } = await bulkRetries.start(actor.workspace, action, filter, actorOf(actor))
+    launch([message])
+    return { data: present(started) }
+  }
+
   return [
     endpoint({
       method: 'POST',
@@ -72,25 +122,66 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, launch }: BulkRe
       }),
       response: startResponse,
       status: 202,
-      alternative: {
-        status: 200,
-        description: 'Dry run: how many documents and deliveries would be retried now.',
-        appliesTo: ({ data }) => data.attributes.status === 'dry_run',
-      },
-      handle: async ({ body: { dryRun, repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to } }, { workspaceId, actor }) => {
+      alternative: { ...dryRunOf, description: 'Dry run: how many documents and deliveries would be retried now.' },
+      handle: async ({ body: { dryRun, repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to } }, context) => {
         const filter = { repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to }
-        if (destinationId !== undefined && !(await destinations.exists(workspaceId, destinationId))) {
+        if (destinationId !== undefined && !(await destinations.exists(context.workspaceId, destinationId))) {
           throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
         }
-        if (dryRun) {
-          const matched = await bulkRetries.count(workspaceId, filter)
-          const counted = { filter, ...matched, retriedDocuments: 0, retriedDeliveries: 0, createdAt: null, endedAt: null }
-          return { data: { id: null, type: 'bulk_retry' as const, attributes: { status: 'dry_run' as const, ...counted } } }
-        }
-        const { bulkRetry: started, message } = await bulkRetries.start(actor.workspace, filter, actorOf(actor))
-        launch([message])
-        return { data: present(started) }
+        return begin('retry', { dryRun, ...filter }, context)
       },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/documents/replay',
+      level: 'admin',
+      audit: ['bulk_retry.started', 'request.replayed', 'document.acknowledged'],
+      summary: 'Replay the requests of discarded documents',
+      description:
+        'Replays, in the background, the request of every document of a repository that was discarded for lack of a connection and was not ' +
+        'acknowledged or replayed. A document counts as acknowledged when its replay has succeeded, so this is safe to repeat.',
+      body: discardedBody,
+      response: startResponse,
+      conflict: 'No connection leads from the repository to a destination: the replays would be discarded again.',
+      status: 202,
+      alternative: { ...dryRunOf, description: 'Dry run: how many documents have such requests now.' },
+      handle: async ({ body: { dryRun, repoId, dateFrom: from, dateTo: to } }, context) => {
+        if (!dryRun && !(await discarded.isConnected(context.workspaceId, repoId))) {
+          throw new AppError('conflict', `No connection leads from repository ${repoId} to a destination. Create a connection first.`)
+        }
+        return begin('replay', { dryRun, repoId, dateFrom: from, dateTo: to }, context)
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/documents/acknowledge',
+      level: 'member',
+      audit: ['bulk_retry.started', 'document.acknowledged'],
+      summary: 'Acknowledge discarded documents',
+      description:
+        'Acknowledges, in the background, every document of a repository that was discarded for lack of a connection: it is not needed anywhere.',
+      body: discardedBody,
+      response: startResponse,
+      status: 202,
+      alternative: { ...dryRunOf, description: 'Dry run: how many documents would be acknowledged now.' },
+      handle: ({ body: { dryRun, repoId, dateFrom: from, dateTo: to } }, context) =>
+        begin('acknowledge', { dryRun, repoId, dateFrom: from, dateTo: to }, context),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/discarded',
+      level: 'viewer',
+      summary: 'List discarded documents by repository',
+      description:
+        'Counts the documents that were discarded because no connection led from their repository to a destination, and that nobody has ' +
+        'acknowledged or replayed. `POST /documents/replay` replays their requests, and `POST /documents/acknowledge` acknowledges them.',
+      query: pageQuery,
+      response: pageOfMany(discardedGroup),
+      status: 200,
+      handle: async ({ query }, { workspaceId }) => toPage(await discarded.list(workspaceId, query), query, presentGroup),
     }),
 
     endpoint({

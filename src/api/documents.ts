@@ -72,7 +72,9 @@ export const documentAttributes = z.object({
   size_bytes: z.int(),
   status: documentStatus,
   content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
-  acknowledged_at: timestamp.nullable().describe('When an operator acknowledged the failed document.'),
+  acknowledged_at: timestamp
+    .nullable()
+    .describe('When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.'),
   received_at: timestamp,
   request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
   deliveries: z.array(delivery),
@@ -281,13 +283,13 @@ export const acknowledgeEndpoints = ({ acknowledge, documents }: AcknowledgeDeps
     path: '/documents/:id/acknowledge',
     level: 'member',
     audit: 'document.acknowledged',
-    summary: 'Acknowledge a failed document',
+    summary: 'Acknowledge a failed or discarded document',
     description:
-      'Marks a failed document that will not be retried, so that `GET /documents?status=failed&acknowledged=false` lists only documents ' +
-      'that need attention. A bulk retry leaves it out. Each change of its status, for example by a retry, ends the acknowledgement.',
+      'Marks a failed document that will not be retried, or a discarded one that will not be replayed, so that ' +
+      '`GET /documents?status=failed&acknowledged=false` lists only documents that need attention. Bulk retries leave it out. Each change of its status, for example by a retry, ends the acknowledgement.',
     params: idParams,
     response: one(document),
-    conflict: 'The document has not failed.',
+    conflict: 'The document has not failed, and was not discarded.',
     status: 200,
     handle: async ({ params: { id } }, { workspaceId, actor }) => {
       await acknowledge(workspaceId, id, actorOf(actor))

@@ -173,17 +173,17 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
       method: 'POST',
       path: '/requests/:id/replay',
       level: 'admin',
-      audit: 'request.replayed',
+      audit: ['request.replayed', 'document.acknowledged'],
       summary: 'Replay a captured request',
       description:
         'Processes the request again as if it had just arrived, except that its signature is verified as of the time of ' +
-        'the original request. The replay is captured as a new request.',
+        'the original request. The replay is captured as a new request. If it succeeds, discarded documents of the original request count as acknowledged.',
       params: idParams,
       response: one(z.object({ replay_of: z.string(), new_request_id: z.string() }).meta({ id: 'Replay' })),
       conflict: 'The request cannot be repeated: its body is not stored or contains redacted values, or it is a call through the bridge.',
       status: 202,
       handle: async ({ params }, { workspaceId, actor }) => {
-        const newRequestId = await replay(workspaceId, params.id, actorOf(actor))
+        const { newRequestId } = await replay(workspaceId, params.id, actorOf(actor))
         return { data: { replayOf: params.id, newRequestId } }
       },
     }),

@@ -75,6 +75,12 @@ const attributes = z.object({
   present: z
     .object({
       unacknowledged_failures: z.int().nullable().describe('Failed documents that nobody has acknowledged. Null if `documents` is null.'),
+      unacknowledged_discards: z
+        .int()
+        .nullable()
+        .describe(
+          'Documents that were discarded for lack of a connection, and that nobody has acknowledged or replayed. Null if `documents` is null.',
+        ),
       pending: z.int(),
       held: z.int(),
       retrying: z.int(),

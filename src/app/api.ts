@@ -7,18 +7,12 @@ import { createReference } from '../api/open-api/reference.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import type { Log } from '../base/log.ts'
 import { createBridge } from '../bridge/app.ts'
-import { createCaptureStore } from '../capture/capture-store.ts'
-import { createCapturedRequests } from '../capture/captured-requests.ts'
-import { createCaptureQueue } from '../capture/queue.ts'
-import { createSealedQueries } from '../capture/redact.ts'
-import { createReplay } from '../capture/replay.ts'
 import type { Config } from '../config/config.ts'
 import { keepPartitions } from '../db/partitions.ts'
 import { createWakeNext } from '../delivery/wake.ts'
 import { refuseUnknown } from '../http/errors.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { createConnectionLimit, dispatch, startHttpServer, type HttpServer } from '../http/server.ts'
-import { createThreads } from '../http/threads.ts'
 import { createAggregateMetrics } from '../observe/aggregates.ts'
 import {
   createOutboxMetrics,
@@ -28,7 +22,6 @@ import {
   createStorageMetrics,
 } from '../observe/metrics.ts'
 import { createProbes, type Probes } from '../observe/probes.ts'
-import { createReceiver } from '../receiver/app.ts'
 import { createSendTestDocument } from '../receiver/test-document.ts'
 import { listPollers } from '../temporal/pollers.ts'
 import { createApiKeys } from '../workspace/api-keys.ts'
@@ -36,11 +29,11 @@ import { openAuthenticator } from '../workspace/authenticator.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { warnAboutOpenReceivers } from '../workspace/repository-warnings.ts'
 import { startProbesServer } from './probes-server.ts'
+import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running } from './runtime.ts'
-import { traceCommits } from './tracing/documents.ts'
 import { traceRequests } from './tracing/requests.ts'
 import type { Tracing } from './tracing/tracing.ts'
-import { apiUseCases, bridgeUseCases, receiverUseCases } from './use-cases.ts'
+import { apiUseCases, bridgeUseCases } from './use-cases.ts'
 
 interface ApiOptions {
   /** Probes to which the API adds its own; `relay server` has some of the whole stack. */
@@ -60,33 +53,11 @@ export const startApi = async (
   { probes = createProbes(log), tracing }: ApiOptions = {},
 ): Promise<Running & StartedApi> =>
   startWith(config, 'api', { log, tracing }, async (runtime) => {
-    const { db, temporal, outbound, outbox, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, onClose } = runtime
+    const { db, temporal, outbound, outbox, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const authenticator = openAuthenticator(createApiKeys(db), config)
-    const captures = createCaptureQueue(createCaptureStore(db), config, log)
-    onClose(captures.close)
-    const threads = createThreads(config)
-    onClose(threads.close)
+    const { captures, threads, receiver, replay } = openReceiver(runtime)
     onClose(keepPartitions(db, log))
     const { launch } = launcher
-    const sealedQueries = createSealedQueries(keyRing)
-    const contents = { stores, writeTo }
-    const receiving = receiverUseCases(db, config)
-    const receiver = createReceiver({
-      ...(tracing ? traceCommits(tracing, receiving) : receiving),
-      contents,
-      captures,
-      sealedQueries,
-      runOnThread: threads.run,
-      launch,
-      config,
-      log,
-    })
-    const replay = createReplay({
-      db,
-      find: createCapturedRequests(db).findForReplay,
-      openQuery: sealedQueries.open,
-      execute: receiver.replay,
-    })
     const sendTestDocument = createSendTestDocument({ db, execute: receiver.createTest })
     const { isDeliveryRunning } = temporal
 

@@ -20,6 +20,7 @@ import { createAcknowledge, createErase } from '../delivery/erase.ts'
 import { createRedeliverAppended, type AppendConfig } from '../delivery/redeliver.ts'
 import { createRetry } from '../delivery/retry.ts'
 import { createDestinationStatistics } from '../observe/destination-statistics.ts'
+import { createDiscarded } from '../observe/discarded.ts'
 import { createFailures } from '../observe/failures.ts'
 import { createNoticeLog } from '../observe/notices/notice-log.ts'
 import { createStatistics } from '../observe/statistics.ts'
@@ -73,12 +74,13 @@ export const apiUseCases = (db: Database, config: DeliveryConfig) =>
     attemptLog: createAttemptLog(db),
     retry: createRetry(db, config),
     attemptNow: createAttemptNow(db, config),
-    bulkRetries: createBulkRetries(db, config),
+    bulkRetries: createBulkRetries(db),
     acknowledge: createAcknowledge(db),
     erase: createErase(db),
 
     // what is observed
     failures: createFailures(db),
+    discarded: createDiscarded(db),
     statistics: createStatistics(db),
     destinationStatistics: createDestinationStatistics(db),
     capturedRequests: createCapturedRequests(db),

@@ -11,8 +11,11 @@ import { credentialsOwner } from '../connectors/target.ts'
 import { takeOverLate } from '../db/duties.ts'
 import { createInstallation } from '../db/installation.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
+import { createBulkPage } from '../delivery/bulk-page.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createLoadJob } from '../delivery/delivery-job.ts'
+import { createAcknowledgeReplayed } from '../delivery/discarded.ts'
+import { createAcknowledge } from '../delivery/erase.ts'
 import { createReconcile, reconcileDuty } from '../delivery/reconcile.ts'
 import { createRecordAttempt } from '../delivery/record-attempt.ts'
 import { createRedeliverNewer } from '../delivery/redeliver.ts'
@@ -31,6 +34,7 @@ import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { startProbesServer } from './probes-server.ts'
+import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running, type Runtime } from './runtime.ts'
 import { createAttemptSpans } from './tracing/attempts.ts'
 import type { Tracing } from './tracing/tracing.ts'
@@ -58,7 +62,14 @@ export const startWorker = async (
     runtime.onClose(listening.close)
     const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const { sendAll } = launcher
-    const bulkRetries = createBulkRetries(db, config)
+    const bulkRetries = createBulkRetries(db)
+    const bulkPage = createBulkPage({
+      db,
+      replay: openReceiver(runtime).replay,
+      acknowledge: createAcknowledge(db),
+      acknowledgeReplayed: createAcknowledgeReplayed(db),
+      config,
+    })
     const release = createRelease(db)
     const installation = createInstallation(db)
     const reconcile = createReconcile(db, temporal, bulkRetries, sendAll, config)
@@ -110,7 +121,7 @@ export const startWorker = async (
         ...deliveryRecords,
         ...noticeRecords,
         ...createBatchActivities({ db, release, attemptNow: createAttemptNow(db, config), sendAll }),
-        ...createBulkRetryActivities({ bulkRetries }),
+        ...createBulkRetryActivities({ bulkRetries, bulkPage }),
         ...createMaintenanceActivities(maintenance),
       },
     })

@@ -178,7 +178,7 @@ export const createDocuments = (db: Database) => {
       const counter = {
         ...(repoId !== undefined && { repo_id: repoId }),
         ...(status && { status }),
-        ...(acknowledged !== undefined && { detail: acknowledged ? 'acknowledged' : '' }),
+        ...(acknowledged !== undefined && { details: acknowledged ? ['acknowledged'] : ['', 'unconnected'] }),
       }
       // Times of receipt have milliseconds.
       const range = { since: dateFrom ?? null, before: dateTo ? new Date(dateTo.getTime() + 1) : null }

@@ -150,6 +150,7 @@ export const insertDocuments = async (
     content_type: plan.contentType,
     size_bytes: plan.component.sizeBytes,
     status: documentStatus(plan.deliveries.map(({ status }) => status)),
+    is_unconnected: repository.routes.length === 0,
     component_created_at: plan.carriedOver.createdAt ?? null,
   }))
   const deliveries = plans.flatMap((plan) =>
@@ -267,13 +268,13 @@ const writeDocuments = createStatement<{ inserted: boolean; atOnce: boolean; lat
   ), document as (
     insert into documents (
       id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type, size_bytes,
-      status, erp_object_type, erp_object_id, ar_object, received_at, modified_at, component_created_at, request_id, traceparent)
+      status, is_unconnected, erp_object_type, erp_object_id, ar_object, received_at, modified_at, component_created_at, request_id, traceparent)
     select
       planned.id, :workspaceId, :repositoryId, archive_document.id, content_id, :repoId, :docId, comp_id, position, content_type,
-      size_bytes, status, :erpObjectType, :erpObjectId, :arObject, :receivedAt::timestamptz, :receivedAt::timestamptz,
+      size_bytes, status, is_unconnected, :erpObjectType, :erpObjectId, :arObject, :receivedAt::timestamptz, :receivedAt::timestamptz,
       component_created_at, :requestId, :traceparent
     from archive_document, jsonb_to_recordset(:documents::jsonb) as planned (
-      id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text,
+      id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text, is_unconnected boolean,
       component_created_at timestamptz)
   ), turn as (
     select ${beginsAtOnce(':workspaceId')} as at_once

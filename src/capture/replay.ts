@@ -4,23 +4,32 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { ReplayableRequest } from './captured-requests.ts'
 
+export interface Replayed {
+  newRequestId: string
+  /** Of the answer to the new request. */
+  statusCode: number
+  /** Discarded documents of the request that the replay has made up for. */
+  acknowledged: number
+}
+
 interface ReplayDeps {
   find(workspaceId: string, id: string): Promise<ReplayableRequest>
   /** Opens a sealed query string. @throws `AppError` 409 if that is not possible */
   openQuery(requestId: string, sealed: Buffer): string
-  /** Executes the request again under a new id, and waits until it has been answered and captured. */
-  execute(request: ReplayableRequest, newRequestId: string): Promise<void>
+  /** Executes the request again under a new id, and waits until it has been answered and captured. @returns the status of the answer */
+  execute(request: ReplayableRequest, newRequestId: string): Promise<number>
+  /** Acknowledges the documents of a request that were discarded. @returns how many */
+  acknowledge(workspaceId: string, requestId: string, newRequestId: string, actor: AuditActor): Promise<number>
   db: Database
 }
 
 /**
  * Sends a captured request through the receiver again and waits for the answer, so that the caller can find the new request at once.
- * @returns the id of the new request
  * @throws `AppError` 404, or 409 if the request cannot be repeated as it was
  */
 export const createReplay =
-  ({ db, find, openQuery, execute }: ReplayDeps) =>
-  async (workspaceId: string, id: string, actor: AuditActor): Promise<string> => {
+  ({ db, find, openQuery, execute, acknowledge }: ReplayDeps) =>
+  async (workspaceId: string, id: string, actor: AuditActor): Promise<Replayed> => {
     const request = await find(workspaceId, id)
     const obstacle = obstacleOf(request)
     if (obstacle) throw new AppError('conflict', `This request cannot be replayed: ${obstacle}.`)
@@ -38,8 +47,9 @@ export const createReplay =
         actor,
       }),
     )
-    await execute(opened, newRequestId)
-    return newRequestId
+    const statusCode = await execute(opened, newRequestId)
+    const acknowledged = statusCode < 300 ? await acknowledge(workspaceId, id, newRequestId, actor) : 0
+    return { newRequestId, statusCode, acknowledged }
   }
 
 export type Replay = ReturnType<typeof createReplay>

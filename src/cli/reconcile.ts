@@ -18,7 +18,7 @@ export const reconcileNow = (config: Config, log: Log, { dryRun }: { dryRun: boo
     const temporal = openTemporal(config)
     const launcher = createLauncher(temporal, createOutbox(db), log)
     try {
-      return await createReconcile(db, temporal, createBulkRetries(db, config), launcher.sendAll, config)({ dryRun })
+      return await createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config)({ dryRun })
     } catch (thrown) {
       if (isTemporalError(thrown)) throw new UserError(describeTemporalError(thrown, config.temporal), { cause: thrown })
       throw thrown

@@ -9,7 +9,8 @@ export interface CounterFilter {
   repo_id?: string
   destination_id?: string
   status?: string
-  detail?: string
+  /** One of these. */
+  details?: string[]
 }
 
 /** A part of a time range. `before` is exclusive. Null: the range is open. */
@@ -61,15 +62,24 @@ const within = (query: Knex.QueryBuilder, column: string, { since, before }: Spa
  * Returns the parts whose numbers add up to the number of rows in a range of whole hours: counters, and changes that are not folded yet.
  * They have to be read in one statement, because the job that folds moves numbers from one to the other.
  */
-const partsOf = (db: Database, workspaceId: string, kind: CounterKind, filter: CounterFilter, hours: Span): Knex.QueryBuilder[] => {
-  const key = { workspace_id: workspaceId, kind, ...filter }
+const partsOf = (
+  db: Database,
+  workspaceId: string,
+  kind: CounterKind,
+  { details, ...filter }: CounterFilter,
+  hours: Span,
+): Knex.QueryBuilder[] => {
+  const counted = (table: string) => {
+    const query = db(table).where({ workspace_id: workspaceId, kind, ...filter })
+    return details ? query.whereIn('detail', details) : query
+  }
   const folded = periodsOf(hours).map(({ period, ...span }) => {
-    const query = within(db('counters').where({ ...key, period }), 'since', span)
+    const query = within(counted('counters').where({ period }), 'since', span)
     // Without it, the index would not find the repository.
     if (period === 'all') query.where('since', '-infinity')
     return query.select('count')
   })
-  return [...folded, within(db('counter_deltas').where(key), 'hour', hours).select('change as count')]
+  return [...folded, within(counted('counter_deltas'), 'hour', hours).select('change as count')]
 }
 
 /**
@@ -98,12 +108,12 @@ export const countsOfRange = (kind: CounterKind, conditions: string) => `
 `
 
 /**
- * SQL of the counters of one kind over all time, folded or not, as kind, destination_id, status, detail and count. Its parameter is
+ * SQL of the counters of one kind over all time, folded or not, as kind, repo_id, destination_id, status, detail and count. Its parameter is
  * `:workspaceId`.
  * @param conditions SQL that further conditions are added with, from `and` on
  */
 export const presentCounts = (kind: CounterKind, conditions: string) => `
-  select '${kind}' as kind, destination_id, status, detail, count
+  select '${kind}' as kind, repo_id, destination_id, status, detail, count
   from counters
   where workspace_id = :workspaceId
     and kind = '${kind}'
@@ -112,7 +122,7 @@ export const presentCounts = (kind: CounterKind, conditions: string) => `
     and since = '-infinity'
     ${conditions}
   union all
-  select '${kind}', destination_id, status, detail, change
+  select '${kind}', repo_id, destination_id, status, detail, change
   from counter_deltas
   where workspace_id = :workspaceId
     and kind = '${kind}'

@@ -160,8 +160,9 @@ interface Acknowledgeable {
 export const createAcknowledge =
   (db: Database) =>
   /**
-   * Acknowledges a failed document: an operator has seen it and will not retry it. A change of its status ends the acknowledgement.
-   * @throws `AppError` 404, or 409 if the document has not failed
+   * Acknowledges a failed or discarded document: an operator has seen it and will not have it delivered. A change of its status ends the
+   * acknowledgement.
+   * @throws `AppError` 404, or 409 if the document has another status
    */
   (workspaceId: string, id: string, actor: AuditActor): Promise<void> =>
     db.transaction(async (trx) => {
@@ -171,8 +172,11 @@ export const createAcknowledge =
         .forNoKeyUpdate()
         .first()
       if (!found) throw notFound()
-      if (found.status !== 'failed') {
-        throw new AppError('conflict', `Only a failed document can be acknowledged. The status of this document is ${found.status}.`)
+      if (found.status !== 'failed' && found.status !== 'discarded') {
+        throw new AppError(
+          'conflict',
+          `Only a failed or discarded document can be acknowledged. The status of this document is ${found.status}.`,
+        )
       }
       if (found.acknowledgedAt) return
       await trx('documents').where({ id }).update({ acknowledged_at: trx.fn.now() })
@@ -180,7 +184,7 @@ export const createAcknowledge =
         workspaceId,
         event: 'document.acknowledged',
         subjectId: id,
-        description: `The failure of document ${found.repoId}/${found.docId}/${found.compId} was acknowledged.`,
+        description: `The ${found.status === 'failed' ? 'failure' : 'discarding'} of document ${found.repoId}/${found.docId}/${found.compId} was acknowledged.`,
         metadata: { repo_id: found.repoId, doc_id: found.docId, comp_id: found.compId },
         actor,
       })

@@ -31,6 +31,8 @@ interface PeriodOfStatistics {
 interface Present {
   /** Documents. Null if documents are not counted. */
   unacknowledgedFailures: number | null
+  /** Documents that were discarded for lack of a connection, and that nobody has acknowledged or replayed. */
+  unacknowledgedDiscards: number | null
   /** Deliveries by status. */
   pending: number
   held: number
@@ -134,12 +136,13 @@ const statement = `
 
 const presentStatement = `
   select
-    coalesce(sum(count) filter (where kind = 'documents'), 0)::bigint as "unacknowledgedFailures",
+    coalesce(sum(count) filter (where kind = 'documents' and status = 'failed'), 0)::bigint as "unacknowledgedFailures",
+    coalesce(sum(count) filter (where kind = 'documents' and status = 'discarded'), 0)::bigint as "unacknowledgedDiscards",
     coalesce(sum(count) filter (where kind = 'deliveries' and status = 'pending'), 0)::bigint as pending,
     coalesce(sum(count) filter (where kind = 'deliveries' and status = 'held'), 0)::bigint as held,
     coalesce(sum(count) filter (where kind = 'deliveries' and status = 'retrying'), 0)::bigint as retrying
   from (
-    ${presentCounts('documents', `${ofRepository} and :countsDocuments and status = 'failed' and detail = ''`)}
+    ${presentCounts('documents', `${ofRepository} and :countsDocuments and (status = 'failed' and detail = '' or status = 'discarded' and detail = 'unconnected')`)}
     union all
     ${presentCounts('deliveries', ofDeliveries)}
   ) as counted
@@ -224,7 +227,7 @@ export const createStatistics = (db: Database) => ({
       oldestDeliveries: oldest?.rows ?? null,
       errors: errors ?? [],
       latency: latencyOf(addHistograms(histograms)),
-      present: countsDocuments ? now : { ...now, unacknowledgedFailures: null },
+      present: countsDocuments ? now : { ...now, unacknowledgedFailures: null, unacknowledgedDiscards: null },
     }
   },
 })

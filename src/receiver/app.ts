@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { Context, Middleware } from 'koa'
 import type { Metric } from 'prom-client'
 import { newId, timeOfId } from '../base/ids.ts'
+import { clientGoneStatus } from '../capture/capture.ts'
 import type { ReplayableRequest } from '../capture/captured-requests.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import { openStoredBody } from '../capture/stored-body.ts'
@@ -24,8 +25,9 @@ export interface Receiver {
   /**
    * Executes a captured request again, as if it arrived now. Only its signature is judged by the time of the original request.
    * Resolves after the new request has been answered and captured.
+   * @returns the status of the answer
    */
-  replay(request: ReplayableRequest, newRequestId: string): Promise<void>
+  replay(request: ReplayableRequest, newRequestId: string): Promise<number>
   /** Executes a create of the relay itself. Resolves after it has been answered and captured. @returns the answer, if there is one */
   createTest(create: TestCreate): Promise<Answer | undefined>
   metrics: Metric[]
@@ -64,10 +66,11 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     return undefined
   }
 
-  const replay = async (replayed: ReplayableRequest, id: string): Promise<void> => {
+  const replay = async (replayed: ReplayableRequest, id: string): Promise<number> => {
     const body = replayed.body ? openStoredBody(deps.contents.stores, replayed.body) : Readable.from([])
-    await executeHere(replayOf(replayed, id, body, captures))
+    const answer = await executeHere(replayOf(replayed, id, body, captures))
     body.destroy()
+    return answer?.status ?? clientGoneStatus
   }
 
   /** Executes a request that arrives at no connection. Resolves after it has been answered and captured. */

@@ -94,8 +94,8 @@ export const createExecute = (deps: ExecuteDeps): Execute => {
     const repository = await receivingRepositories.find(userSlug, workspaceSlug, command.get('contRep'), { forStoring })
     if (!repository) throw repositoryNotFound()
     await checkAccess(repository, command, request, access)
-    // After the check of access, so that no other client can use up the requests of the source system.
-    checkRate(repository.workspace, command.rule.access === null, rateLimit, config)
+    // After the check of access, so that no other client can use up the requests of the source system. Replays are not requests of it.
+    if (request.replayOf === null) checkRate(repository.workspace, command.rule.access === null, rateLimit, config)
     return handlers[name]({ repository, command, exchange }, commandDeps)
   }
 

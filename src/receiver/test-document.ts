@@ -2,9 +2,10 @@ import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
+import { refusals } from '../domain/refusal-codes.ts'
 import type { RepositoryStatus } from '../workspace/repositories.ts'
 import type { Answer } from './answer.ts'
-import { refusalStatus, type Refusal } from './refusal.ts'
+import type { Refusal } from './refusal.ts'
 
 /** A create that the relay makes itself, in place of the source system. */
 export interface TestCreate {
@@ -57,7 +58,7 @@ export const testPdf = (lines: readonly string[]): Buffer => {
 
 const errorOf = ({ code, message, retryAfterSeconds }: Refusal): AppError => {
   const text = `The receiver has refused the test document: ${code}: ${message}.`
-  if (refusalStatus[code] < 500 || code === 'quota_exceeded') return new AppError('conflict', text)
+  if (refusals[code].status < 500 || code === 'quota_exceeded') return new AppError('conflict', text)
   const options = retryAfterSeconds === undefined ? {} : { retryAfterSeconds }
   return new AppError(code === 'rate_limited' ? 'rate_limited' : 'unavailable', text, options)
 }

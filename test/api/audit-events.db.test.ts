@@ -1,14 +1,14 @@
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
 import { createKey, revokeKey } from '../../src/workspace/administration.ts'
 import { createMembers } from '../../src/workspace/members.ts'
+import { bulkPageOf } from '../support/bulk-page.ts'
 import type { Answer } from '../support/client.ts'
-import { testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
+import { createSourceSystem } from '../support/source-system.ts'
 import { insertDocument } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
 import { createResources } from './resources.ts'
@@ -405,7 +405,7 @@ const rows: Row[] = [
       const change = async () => {
         const answer = await call('POST', '/documents/retry', { repo_id: 'AA' })
         // Do the work of the bulk retry workflow.
-        await createBulkRetries(database.db, testConfig()).retryPage(answer.json.data.id, 10, () => {})
+        await bulkPageOf(database.db)(answer.json.data.id, 10, () => {})
         return answer
       }
       return { change }
@@ -414,11 +414,32 @@ const rows: Row[] = [
       {
         event: 'bulk_retry.started',
         description: 'A bulk retry of 1 documents was started.',
-        metadata: { filter: { repo_id: 'AA' }, matched_documents: 1, matched_deliveries: 1 },
+        metadata: { action: 'retry', filter: { repo_id: 'AA' }, matched_documents: 1, matched_deliveries: 1 },
       },
       { event: 'document.retried', description: 'Document AA/DOC1/data was retried to Bucket of AA.' },
     ],
   },
+  ...(['replay', 'acknowledge'] as const).map((action) => ({
+    endpoint: `POST /documents/${action}`,
+    prepare: async () => {
+      const repoId = action === 'replay' ? 'AP' : 'AQ'
+      const repositoryId = await created('/repositories', { repo_id: repoId, name: 'A' })
+      await createSourceSystem(`${api.baseUrl}/receiver/acme/prod`, { repoId }).create('DOC1', 'hello')
+      const { id: destinationId } = await webhook(`Hook of ${repoId}`)
+      await created('/connections', { name: repoId, repository_ids: [repositoryId], destination_ids: [destinationId] })
+      const change = async () => {
+        const answer = await call('POST', `/documents/${action}`, { repo_id: repoId })
+        await api.bulkPage(answer.json.data.id, 10, () => {})
+        return answer
+      }
+      return { change }
+    },
+    recorded: [
+      { event: 'bulk_retry.started' as const, metadata: { action, matched_documents: 1 } },
+      ...(action === 'replay' ? [{ event: 'request.replayed' as const }] : []),
+      { event: 'document.acknowledged' as const },
+    ],
+  })),
   {
     endpoint: 'POST /bulk-retries/:id/cancel',
     prepare: async () => {

@@ -1,8 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import type { Start } from '../../src/db/starts.ts'
-import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
-import { testConfig } from '../support/factories.ts'
+import { bulkPageOf } from '../support/bulk-page.ts'
 import { dueMessages } from '../support/outbox.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
@@ -43,8 +42,7 @@ const dryRun = async (filter: object) => {
   return [json.data.attributes.matched_documents, json.data.attributes.matched_deliveries]
 }
 const attributesOf = async (id: string) => (await acme.call('GET', `/bulk-retries/${id}`)).json.data.attributes
-const bulkRetries = () => createBulkRetries(database.db, testConfig())
-const page = (id: string, limit = 100) => bulkRetries().retryPage(id, limit, () => {})
+const page = (id: string, limit = 100) => bulkPageOf(database.db)(id, limit, () => {})
 const begin = async (filter: object = {}) => (await retryAll(filter)).json.data.id as string
 const retryingOf = async () => {
   const rows = await database
@@ -108,6 +106,8 @@ describe('a bulk retry', () => {
     expect(launched).toEqual([{ kind: 'startBulkRetry', input: { bulkRetryId: id, workspace: 'acme/prod' } }])
     expect(await dueMessages(database.db)).toEqual(launched)
     expect(await attributesOf(id)).toEqual({
+      action: 'retry',
+      skipped_documents: 0,
       status: 'running',
       filter: { repo_id: 'A1', date_from: '2026-01-01T00:00:00.000Z' },
       matched_documents: 1,

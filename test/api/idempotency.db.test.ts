@@ -1,5 +1,6 @@
 import { createIdempotencyKeys } from '../../src/api/idempotency-keys.ts'
 import { newId } from '../../src/base/ids.ts'
+import type { Replayed } from '../../src/capture/replay.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { createRepositories } from '../../src/workspace/repositories.ts'
@@ -16,7 +17,8 @@ import { until } from '../support/until.ts'
 import { findWithoutNetwork, objstore } from './objstore.ts'
 import { createResources } from './resources.ts'
 
-let replay: () => Promise<string> = () => Promise.resolve(newId())
+const replayed = (): Replayed => ({ newRequestId: newId(), statusCode: 201, acknowledged: 0 })
+let replay: () => Promise<Replayed> = () => Promise.resolve(replayed())
 const { database, api, acme, other } = share(await startScene({ replay: () => replay() }))
 
 const { id: adminKeyId } = await database.db('api_keys').where({ workspace_id: acme.id, level: 'admin' }).first('id')
@@ -133,7 +135,7 @@ describe('while a request is being executed', () => {
 
   test('its repetition is 409 with Retry-After, and gets the answer afterwards', async () => {
     const path = await replayPath(acme)
-    const { promise, resolve } = Promise.withResolvers<string>()
+    const { promise, resolve } = Promise.withResolvers<Replayed>()
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
     replay = () => {
       begin()
@@ -147,7 +149,7 @@ describe('while a request is being executed', () => {
       code: 'conflict',
       retryAfter: '1',
     })
-    resolve(newId())
+    resolve(replayed())
     const first = await running
     replay = () => Promise.reject(new Error('must not be executed again'))
     const repeated = await post(path, undefined, 'running')
@@ -158,7 +160,7 @@ describe('while a request is being executed', () => {
     const path = await replayPath(acme)
     replay = () => Promise.reject(new Error('the process is out of luck'))
     expect((await post(path, undefined, 'unlucky')).status).toBe(500)
-    replay = () => Promise.resolve(newId())
+    replay = () => Promise.resolve(replayed())
     expect(await post(path, undefined, 'unlucky')).toMatchObject({ status: 202, isReplayed: false })
   })
 })

@@ -113,7 +113,7 @@ describe('GET /stats', () => {
             { code: 'auth_failed', attempts: 1 },
           ],
           latency: { p50_ms: 32, p95_ms: Math.round(2 ** 21 * 1.9), p99_ms: Math.round(2 ** 21 * 1.98) },
-          present: { unacknowledged_failures: 1, pending: 1, held: 1, retrying: 1 },
+          present: { unacknowledged_failures: 1, unacknowledged_discards: 0, pending: 1, held: 1, retrying: 1 },
         },
       })
     }
@@ -126,7 +126,7 @@ describe('GET /stats', () => {
       deliveries: { delivered: 1 },
       attempts: { delivered: 1, permanent: 1 },
       oldest_deliveries: null,
-      present: { unacknowledged_failures: 1, pending: 1, held: 1, retrying: 1 },
+      present: { unacknowledged_failures: 1, unacknowledged_discards: 0, pending: 1, held: 1, retrying: 1 },
     })
     expect(await attributesOf(`destination_id=${z2.destinationId}`)).toMatchObject({
       documents: null,
@@ -139,7 +139,7 @@ describe('GET /stats', () => {
       ],
       errors: [],
       oldest_deliveries: [],
-      present: { unacknowledged_failures: null, pending: 0, held: 0, retrying: 0 },
+      present: { unacknowledged_failures: null, unacknowledged_discards: null, pending: 0, held: 0, retrying: 0 },
     })
     expect(await attributesOf('connector_type=objstore')).toMatchObject({ documents: null, deliveries: { delivered: 2 } })
     expect(await attributesOf('connector_type=sftp')).toMatchObject({ deliveries: { delivered: 0 }, attempts: { delivered: 0 } })

@@ -27,8 +27,8 @@ test('the totals are the sums of the periods', () => {
 })
 
 test('the most urgent state comes first', () => {
-  const none = { unacknowledged_failures: 0, pending: 0, held: 0, retrying: 0 }
-  expect(stateOf({ unacknowledged_failures: 1, pending: 2, held: 3, retrying: 4 })).toEqual(['attention', 1])
+  const none = { unacknowledged_failures: 0, unacknowledged_discards: 0, pending: 0, held: 0, retrying: 0 }
+  expect(stateOf({ ...none, unacknowledged_failures: 1, pending: 2, held: 3, retrying: 4 })).toEqual(['attention', 1])
   expect(stateOf({ ...none, pending: 2, retrying: 4 })).toEqual(['retrying', 4])
   expect(stateOf({ ...none, pending: 2, held: 3 })).toEqual(['pending', 2])
   expect(stateOf({ ...none, held: 3 })).toEqual(['held', 3])

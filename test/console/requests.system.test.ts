@@ -103,7 +103,7 @@ test(
     await page.locator('.notice.warn', { hasText: 'document_exists' }).getByText('Nothing: the first document is stored.').waitFor()
     expect(await page.locator('.notice.good').count()).toBe(0)
 
-    await page.getByRole('link', { name: 'Requests' }).click()
+    await page.getByRole('link', { name: 'Requests', exact: true }).click()
     await page.getByLabel('Error').selectOption('document_not_found')
     await page.waitForURL(/error_code=document_not_found/)
     await page.locator('td', { hasText: '404' }).locator('code', { hasText: 'document_not_found' }).waitFor()

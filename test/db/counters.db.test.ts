@@ -19,6 +19,7 @@ import { createRetention } from '../../src/maintenance/retention.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
+import { bulkPageOf } from '../support/bulk-page.ts'
 import { findWrongCounters, foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
@@ -128,9 +129,9 @@ const operations: Record<string, (world: World, choice: Choice) => Promise<unkno
   },
   retryAll: async ({ routes }, { which }) => {
     const { workspaceId, workspaceSlug } = pick(routes, which)!
-    const bulkRetries = createBulkRetries(database.db, config)
-    const { bulkRetry } = await bulkRetries.start({ id: workspaceId, userSlug: 'acme', workspaceSlug }, {}, actor)
-    await bulkRetries.retryPage(bulkRetry.id, 10, () => {})
+    const bulkRetries = createBulkRetries(database.db)
+    const { bulkRetry } = await bulkRetries.start({ id: workspaceId, userSlug: 'acme', workspaceSlug }, 'retry', {}, actor)
+    await bulkPageOf(database.db, { config })(bulkRetry.id, 10, () => {})
   },
   toggle: async ({ routes }, { which, other }) => {
     const { workspaceId, connections } = pick(routes, which)!

@@ -52,6 +52,14 @@ const fill = async () => {
     values,
   )
   await db.raw(
+    `insert into certificates (
+      id, workspace_id, repository_id, auth_id, received, der, subject, issuer, serial_number, valid_from, valid_to, key_algorithm,
+      signature_algorithm, fingerprint_sha1, fingerprint_sha256, signer_id
+    )
+    select id, workspace_id, id, 'CN=A', '', '', '', '', '', moment, moment, 'RSA', '', '', '', '' from (${rows}) as rows`,
+    values,
+  )
+  await db.raw(
     `insert into destinations (id, workspace_id, name, connector_type, config, credentials_sealed)
     select id, workspace_id, 'A', (array['sftp', 'webhook'])[1 + n % 2], '{}', '' from (${rows}) as rows`,
     values,
@@ -135,6 +143,7 @@ const fill = async () => {
   const tables = [
     'workspaces',
     'repositories',
+    'certificates',
     'destinations',
     'destination_gates',
     ...links,
@@ -378,7 +387,7 @@ test('overdue deliveries are found, checked and counted through an index', async
     terminateBulkRetry: end,
   }
   const config = testConfig()
-  const reconcile = createReconcile(database.db, workflows, createBulkRetries(database.db, config), end, config)
+  const reconcile = createReconcile(database.db, workflows, createBulkRetries(database.db), end, config)
   let checked = 0
   const run = async () => void (checked = (await reconcile({ dryRun: true })).checked)
   // This index holds the bulk retries that run, and nothing else.

@@ -9,6 +9,7 @@ import { createRetry } from '../../src/delivery/retry.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
+import { bulkPageOf } from '../support/bulk-page.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -48,8 +49,9 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
     const { db, routes, ids, workspaceId, a, b } = await receiveDocuments()
     await createConnections(db).update(workspaceId, routes.connections['b']!, { isActive: true }, actor, 10)
     const [retry, recordAttempt, release] = [createRetry(db, config), createRecordAttempt(db, config), createRelease(db)]
-    const { bulkRetry } = await createBulkRetries(db, config).start(
+    const { bulkRetry } = await createBulkRetries(db).start(
       { id: workspaceId, userSlug: 'acme', workspaceSlug: routes.workspaceSlug },
+      'retry',
       {},
       actor,
     )
@@ -65,7 +67,7 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
     await Promise.all([
       release.releaseBatch(routes.connections['b']!, documents),
       createDestinations(db).delete(workspaceId, a, actor, { limit: documents, keepConnections: false }),
-      createBulkRetries(db, config).retryPage(bulkRetry.id, documents, () => {}),
+      bulkPageOf(db, { config })(bulkRetry.id, documents, () => {}),
       ...ids.toReversed().flatMap(toEach),
     ])
     // `retrying` is allowed: a retry that started before the deletion may end after it. Its first attempt finds the destination deleted.

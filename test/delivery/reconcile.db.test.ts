@@ -33,7 +33,7 @@ const setUp = (answer: Answer, limits: { maxInOrder?: number } = {}) => {
   const sent: OutboxMessage[] = []
   const asked: string[] = []
   const terminated: string[] = []
-  const bulkRetries = createBulkRetries(db, config)
+  const bulkRetries = createBulkRetries(db)
   const workflows = {
     findDeliveryWorkflow: async (document: { documentId: string }, _revision: number, destinationId: string) => {
       asked.push(document.documentId)
@@ -256,8 +256,9 @@ describe('running bulk retries', () => {
   const start = async () => {
     const { workspaceId, workspaceSlug } = await createRoutes(database.db, [])
     const actor = { type: 'system', userId: null } as const
-    const { bulkRetry } = await createBulkRetries(database.db, config).start(
+    const { bulkRetry } = await createBulkRetries(database.db).start(
       { id: workspaceId, userSlug: 'acme', workspaceSlug },
+      'retry',
       {},
       actor,
     )

@@ -18,7 +18,7 @@ const createReconciler = ({ launcher }: Running) =>
   createReconcile(
     relay.db,
     createTemporal(env.client, env.connection, relay.config),
-    createBulkRetries(relay.db, relay.config),
+    createBulkRetries(relay.db),
     launcher.sendAll,
     relay.config,
     { ageMs: 0 },

@@ -20,6 +20,8 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import type { ContentStore, Stores } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
+import type { BulkPage } from '../../src/delivery/bulk-page.ts'
+import { createAcknowledgeReplayed } from '../../src/delivery/discarded.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
 import { dispatch } from '../../src/http/server.ts'
 import { createThreads } from '../../src/http/threads.ts'
@@ -30,6 +32,7 @@ import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, type KeyRing } from '../../src/security/seal.ts'
 import { openAuthenticator } from '../../src/workspace/authenticator.ts'
 import { createPinConfig } from '../../src/workspace/pin-config.ts'
+import { bulkPageOf } from './bulk-page.ts'
 import { callJson, createWorkspaceClient, openClient, type Answer, type WorkspaceClient } from './client.ts'
 import { createContract, readOpenApi } from './contract.ts'
 import { testConfig } from './factories.ts'
@@ -69,6 +72,8 @@ export interface Api extends AsyncDisposable {
   stores: Stores
   /** Its `close` writes the captures that are still in the queue. */
   captures: CaptureQueue
+  /** What the workflow of a bulk retry calls. */
+  bulkPage: BulkPage
   openQuery: ReturnType<typeof createSealedQueries>['open']
   keyRing: KeyRing
   receiverMetrics: Metric[]
@@ -123,6 +128,15 @@ export const startApi = async (
     limits: limits.receiver ?? {},
   })
   const bridge = createBridge({ ...common, ...bridgeUseCases(db), db, limits: limits.bridge ?? {} })
+  const replaying =
+    replay ??
+    createReplay({
+      db,
+      find: useCases.capturedRequests.findForReplay,
+      openQuery: sealedQueries.open,
+      execute: receiver.replay,
+      acknowledge: createAcknowledgeReplayed(db),
+    })
   const deps = {
     wakeNext: async () => {},
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
@@ -132,9 +146,7 @@ export const startApi = async (
     findConnector,
     pinConfig: createPinConfig(db, { keyRing, findConnector }),
     contents: contents ?? stores,
-    replay:
-      replay ??
-      createReplay({ db, find: useCases.capturedRequests.findForReplay, openQuery: sealedQueries.open, execute: receiver.replay }),
+    replay: replaying,
     sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
     ...limits.endpoints,
   }
@@ -186,6 +198,7 @@ export const startApi = async (
     endpoints: apiEndpoints(deps),
     stores,
     captures,
+    bulkPage: bulkPageOf(db, { config, replay: replaying }),
     openQuery: sealedQueries.open,
     keyRing,
     receiverMetrics: receiver.metrics,

@@ -19,7 +19,7 @@ export const findWrongCounters = async (db: Database, attemptsSince = new Date(0
     `
     with counted as (
       select workspace_id, 'documents' as kind, date_trunc('hour', received_at, 'UTC') as hour, repo_id, '' as destination_id, status,
-        case when acknowledged_at is null then '' else 'acknowledged' end as detail, count(*) as rows
+        case when acknowledged_at is not null then 'acknowledged' when is_unconnected then 'unconnected' else '' end as detail, count(*) as rows
       from documents
       group by 1, 2, 3, 4, 5, 6, 7
       union all

@@ -29,7 +29,7 @@ export const createMaintenanceDeps = (
     launcher,
     callLines: createCallLines(db, createWakeNext(db, config, launcher.launch, createLog('silent'))),
     checkIncidents: createCheckIncidents(db, config),
-    reconcile: createReconcile(db, temporal, createBulkRetries(db, config), launcher.sendAll, config),
+    reconcile: createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config),
     config,
   }
 }

@@ -6,6 +6,7 @@ import { createLog } from '../../src/base/log.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
+import type { BulkPage } from '../../src/delivery/bulk-page.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
@@ -56,6 +57,7 @@ export const startRelay = async (
     (credentialsSealed.length === 0 ? {} : keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })))
   const release = createRelease(db)
   let launcher: Launcher
+  let bulkPage: BulkPage
   const sendAll: Launcher['sendAll'] = (messages) => launcher.sendAll(messages)
   const wakeNext = createWakeNext(db, config, (messages) => launcher.launch(messages), createLog('silent'))
   const activities = {
@@ -68,7 +70,7 @@ export const startRelay = async (
       wakeNext,
     }),
     ...createBatchActivities({ db, release, attemptNow: createAttemptNow(db, config), sendAll, ...limits }),
-    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db, config) }),
+    ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db), bulkPage: (...page) => bulkPage(...page) }),
   }
   type Activities = typeof activities
 
@@ -116,6 +118,7 @@ export const startRelay = async (
     return {
       run: async (scenario: (running: Running) => Promise<void>) => {
         launcher = ownLauncher
+        bulkPage = api.bulkPage
         // Only while the scenario runs: another one may have a worker with another task queue.
         const dispatcher = createDispatcher({ db, temporal, config, log })
         dispatcher.start()

@@ -57,7 +57,7 @@ const reconcile = async ({ setStatus }: Received) => {
     terminateDelivery: async () => {},
     terminateBulkRetry: async () => {},
   }
-  await createReconcile(database.db, workflows, createBulkRetries(database.db, config), async () => {}, config)()
+  await createReconcile(database.db, workflows, createBulkRetries(database.db), async () => {}, config)()
   return startsToCome(database.db)
 }
 

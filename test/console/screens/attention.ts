@@ -1,3 +1,4 @@
+import { createSourceSystem } from '../../support/source-system.ts'
 import { until } from '../../support/until.ts'
 import { startConsole, testMs } from '../scene.ts'
 
@@ -93,6 +94,51 @@ test(
       await page.locator('.facts').first().waitFor()
       expect(await page.getByRole('button', { name: /retry|acknowledge/i }).count()).toBe(0)
       expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'an administrator connects the repository whose documents were discarded, replays their requests, and acknowledges the rest',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const { consoleUrl, keys, routes } = scene
+      expect((await routes.call('POST', '/repositories', { repo_id: 'Z7', name: 'Travel' }, { key: keys.admin })).status).toBe(201)
+      const source = createSourceSystem(`${running.api.baseUrl}/receiver/acme/${routes.workspaceSlug}`, { repoId: 'Z7' })
+      for (const docId of ['TRAVEL1', 'TRAVEL2']) await source.create(docId, 'hello', { headers: { 'content-type': 'text/plain' } })
+
+      const { page, errors } = await scene.open('admin')
+      await page.getByText('2 documents were discarded: repository Z7 is not connected.').waitFor()
+      await page.getByRole('link', { name: 'Show what was discarded' }).click()
+      const group = page.getByRole('region', { name: 'Repository Z7' })
+      await group.getByText('2 documents').waitFor()
+      expect(
+        await checkScreens(consoleUrl, keys.admin, [
+          ['overview-discarded', '/overview', '.notice.bad'],
+          ['attention-discarded', '/attention', 'section.card'],
+        ]),
+      ).toEqual([])
+      await group.getByRole('link', { name: 'Create a connection: Z7' }).click()
+      await page.getByLabel('Name', { exact: true }).fill('Travel to the mail room')
+      expect(await page.getByRole('checkbox', { name: 'Z7' }).isChecked()).toBe(true)
+      await page.getByRole('checkbox', { name: 'Mail room' }).check()
+      await page.getByRole('button', { name: 'Create a connection' }).click()
+      await page.getByRole('heading', { name: 'Travel to the mail room' }).waitFor()
+
+      await page.getByRole('link', { name: 'Needs attention', exact: true }).click()
+      await group.getByText('The repository is connected now.').waitFor()
+      await group.getByRole('button', { name: 'Replay their requests: Z7' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText('the requests of 2 discarded documents of Z7').waitFor()
+      await dialog.getByRole('button', { name: 'Replay their requests' }).click()
+      await page.getByText('Bulk replay has ended: 2 of 2 documents').waitFor()
+      await group.waitFor({ state: 'detached' })
+      const delivered = async () => (await routes.call('GET', '/documents?repo_id=Z7&status=delivered')).json.meta.total
+      await until('the documents of the replays are delivered', async () => (await delivered()) === 2)
+      expect(errors).toEqual([])
+      await source.close()
     })
   },
   testMs,

@@ -1,0 +1,39 @@
+import { createCaptureStore } from '../capture/capture-store.ts'
+import { createCapturedRequests } from '../capture/captured-requests.ts'
+import { createCaptureQueue } from '../capture/queue.ts'
+import { createSealedQueries } from '../capture/redact.ts'
+import { createReplay } from '../capture/replay.ts'
+import { createAcknowledgeReplayed } from '../delivery/discarded.ts'
+import { createThreads } from '../http/threads.ts'
+import { createReceiver } from '../receiver/app.ts'
+import type { Runtime } from './runtime.ts'
+import { traceCommits } from './tracing/documents.ts'
+import { receiverUseCases } from './use-cases.ts'
+
+/** Opens the receiver and what it captures with: for the requests of source systems in the API, and for replays in both processes. */
+export const openReceiver = ({ config, log, tracing, db, launcher, stores, writeTo, keyRing, onClose }: Runtime) => {
+  const captures = createCaptureQueue(createCaptureStore(db), config, log)
+  onClose(captures.close)
+  const threads = createThreads(config)
+  onClose(threads.close)
+  const sealedQueries = createSealedQueries(keyRing)
+  const receiving = receiverUseCases(db, config)
+  const receiver = createReceiver({
+    ...(tracing ? traceCommits(tracing, receiving) : receiving),
+    contents: { stores, writeTo },
+    captures,
+    sealedQueries,
+    runOnThread: threads.run,
+    launch: launcher.launch,
+    config,
+    log,
+  })
+  const replay = createReplay({
+    db,
+    find: createCapturedRequests(db).findForReplay,
+    openQuery: sealedQueries.open,
+    execute: receiver.replay,
+    acknowledge: createAcknowledgeReplayed(db),
+  })
+  return { captures, threads, receiver, replay }
+}

@@ -1,0 +1,183 @@
+import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { AppError } from '../base/errors.ts'
+import type { Replay } from '../capture/replay.ts'
+import type { AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { bulkRetryColumns, discardedDocuments, parseFilter, retryableDeliveries, type BulkRetry } from './bulk-retry.ts'
+import type { Acknowledge } from './erase.ts'
+import { ended, lockDocument, requeue } from './retry.ts'
+
+interface StoredBulkRetry extends BulkRetry {
+  workspaceId: string
+  documentCursor: string
+  actorType: AuditActor['type']
+  userId: string | null
+  /** Null if the actor was not an API key. */
+  keyId: string | null
+  keyName: string | null
+}
+
+/** What became of one document. */
+interface Outcome {
+  documents: number
+  deliveries: number
+  skipped: number
+}
+
+const nothing: Outcome = { documents: 0, deliveries: 0, skipped: 0 }
+const skipped: Outcome = { ...nothing, skipped: 1 }
+
+/** Returns the actor who requested a bulk retry. Each document that it takes has an audit entry of this actor. */
+const actorOf = ({ actorType, userId, keyId, keyName }: StoredBulkRetry): AuditActor =>
+  actorType === 'api_key' ? { type: actorType, userId, keyId: keyId ?? '', keyName: keyName ?? '' } : { type: actorType, userId }
+
+/** The relay could not answer a replay, because it lacks the database or the content store. Temporal runs the page again. */
+const unavailable = 503
+
+interface PageDeps {
+  db: Database
+  replay: Replay
+  acknowledgeReplayed(workspaceId: string, requestId: string, newRequestId: string, actor: AuditActor): Promise<number>
+  acknowledge: Acknowledge
+  config: DeliveryTermsConfig
+}
+
+export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, config }: PageDeps) => {
+  const find = async (id: string): Promise<StoredBulkRetry | undefined> => {
+    const stored: StoredBulkRetry | undefined = await db('bulk_retries')
+      .select([
+        ...bulkRetryColumns,
+        'workspace_id as workspaceId',
+        'document_cursor as documentCursor',
+        'actor_type as actorType',
+        'user_id as userId',
+        'key_id as keyId',
+        'key_name as keyName',
+      ])
+      .where({ id })
+      .first()
+    return stored && parseFilter(stored)
+  }
+
+  const nextIds = async ({ id, action, workspaceId, documentCursor, filter }: StoredBulkRetry, limit: number): Promise<string[]> => {
+    const selected = action === 'retry' ? retryableDeliveries(db, workspaceId, filter) : discardedDocuments(db, workspaceId, filter)
+    const page: { id: string }[] = await selected
+      .distinct('documents.id')
+      .where('documents.id', '>', documentCursor)
+      // Documents received after the start of the bulk retry are not taken.
+      .where('documents.id', '<', id)
+      .orderBy('documents.id')
+      .limit(limit)
+    return page.map((document) => document.id)
+  }
+
+  /** Takes the document in a transaction that also records the progress. @returns false if the bulk retry does not run any more */
+  const advance = (id: string, documentId: string, take: (trx: Transaction) => Promise<Outcome>): Promise<boolean> =>
+    db.transaction(async (trx) => {
+      const current: { cursor: string } | undefined = await trx('bulk_retries')
+        .select('document_cursor as cursor')
+        .where({ id, status: 'running' })
+        .forNoKeyUpdate()
+        .first()
+      if (!current) return false
+      // Another run of this page may have taken the document.
+      if (current.cursor >= documentId) return true
+      const { documents, deliveries, skipped: left } = await take(trx)
+      await trx('bulk_retries')
+        .where({ id })
+        .update({
+          document_cursor: documentId,
+          retried_documents: trx.raw('retried_documents + ?', [documents]),
+          retried_deliveries: trx.raw('retried_deliveries + ?', [deliveries]),
+          skipped_documents: trx.raw('skipped_documents + ?', [left]),
+        })
+      return true
+    })
+
+  const retry = async (trx: Transaction, bulkRetry: StoredBulkRetry, documentId: string): Promise<Outcome> => {
+    const { id: bulkRetryId, workspaceId, filter } = bulkRetry
+    if (!(await lockDocument(trx, { workspaceId, documentId }))) return nothing
+    const { destinationId, errorCode } = filter
+    const request = { workspaceId, documentId, destinationId, errorCode, statuses: ended, actor: actorOf(bulkRetry), bulkRetryId }
+    const { length } = await requeue(trx, request, config)
+    return length > 0 ? { ...nothing, documents: 1, deliveries: length } : skipped
+  }
+
+  /** Returns the replay of a request that has created this document, if there is one: the page was broken off, or somebody replayed it. */
+  const findReplay = async (documentId: string): Promise<string | undefined> => {
+    const { rows } = await db.raw<{ rows: { id: string }[] }>(
+      `
+      select captured_requests.id
+      from documents as discarded
+      join documents as replayed
+        on replayed.workspace_id = discarded.workspace_id
+        and replayed.repo_id = discarded.repo_id
+        and replayed.doc_id = discarded.doc_id
+      join captured_requests on captured_requests.id = replayed.request_id
+      where discarded.id = :documentId
+        and replay_of = discarded.request_id
+      limit 1
+      `,
+      { documentId },
+    )
+    return rows[0]?.id
+  }
+
+  /** Replays the request of a discarded document. It may have contained several, which are then all acknowledged. */
+  const replayOne = async (bulkRetry: StoredBulkRetry, documentId: string): Promise<Outcome> => {
+    const { workspaceId } = bulkRetry
+    const actor = actorOf(bulkRetry)
+    const found: { requestId: string; acknowledgedAt: Date | null } | undefined = await db('documents')
+      .select('request_id as requestId', 'acknowledged_at as acknowledgedAt')
+      .where({ id: documentId })
+      .first()
+    if (!found || found.acknowledgedAt) return nothing
+    const earlier = await findReplay(documentId)
+    if (earlier !== undefined) {
+      return { ...nothing, documents: await acknowledgeReplayed(workspaceId, found.requestId, earlier, actor) }
+    }
+    try {
+      const { statusCode, acknowledged } = await replay(workspaceId, found.requestId, actor)
+      if (statusCode === unavailable) throw new AppError('unavailable', 'The replay was answered with 503.')
+      return acknowledged > 0 ? { ...nothing, documents: acknowledged } : skipped
+    } catch (thrown) {
+      // The request or its body is no longer stored.
+      if (thrown instanceof AppError && (thrown.code === 'not_found' || thrown.code === 'conflict')) return skipped
+      throw thrown
+    }
+  }
+
+  const acknowledgeOne = async (bulkRetry: StoredBulkRetry, documentId: string): Promise<Outcome> => {
+    await acknowledge(bulkRetry.workspaceId, documentId, actorOf(bulkRetry))
+    return { ...nothing, documents: 1 }
+  }
+
+  const take = async (bulkRetry: StoredBulkRetry, documentId: string): Promise<boolean> => {
+    if (bulkRetry.action === 'retry') return advance(bulkRetry.id, documentId, (trx) => retry(trx, bulkRetry, documentId))
+    if (!(await db('bulk_retries').where({ id: bulkRetry.id, status: 'running' }).first('id'))) return false
+    // A replay takes its own transactions. A second run of this page finds what the first one has done.
+    const outcome = await (bulkRetry.action === 'replay' ? replayOne : acknowledgeOne)(bulkRetry, documentId)
+    return advance(bulkRetry.id, documentId, async () => outcome)
+  }
+
+  /**
+   * Takes the next documents, and records the progress after each. The dispatcher begins their deliveries.
+   * @param advanced is called after each document
+   * @returns the bulk retry after that, or undefined if it does not exist
+   */
+  return async (id: string, limit: number, advanced: () => void): Promise<BulkRetry | undefined> => {
+    const bulkRetry = await find(id)
+    if (!bulkRetry || bulkRetry.status !== 'running') return bulkRetry
+    const ids = await nextIds(bulkRetry, limit)
+    for (const documentId of ids) {
+      if (!(await take(bulkRetry, documentId))) break
+      advanced()
+    }
+    if (ids.length < limit) {
+      await db('bulk_retries').where({ id, status: 'running' }).update({ status: 'completed', ended_at: db.fn.now() })
+    }
+    return find(id)
+  }
+}
+
+export type BulkPage = ReturnType<typeof createBulkPage>
