@@ -35,7 +35,7 @@ interface TestDocumentDeps {
 }
 
 /** Returns a PDF of one page. @param lines ASCII text */
-export const testPdf = (lines: readonly string[]): Buffer => {
+const testPdf = (lines: readonly string[]): Buffer => {
   const shown = lines.map((line) => `(${line.replaceAll(/[\\()]/g, String.raw`\$&`)}) Tj T*`).join('\n')
   const content = `BT\n/F1 14 Tf\n20 TL\n72 760 Td\n${shown}\nET`
   const objects = [
