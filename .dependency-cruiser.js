@@ -108,7 +108,9 @@ export default {
       comment: 'A browser runs the console. It shares six modules that import nothing, and the types of the API.',
       severity: 'error',
       from: { path: '^console/' },
-      to: { path: '^(src/(?!(connectors/error-codes|domain/(bounds|delivery-states|refusal-codes|retry))\\.ts$)|workflows/(?!ids\\.ts$)|activities/)' },
+      to: {
+        path: '^(src/(?!(connectors/error-codes|domain/(bounds|delivery-states|refusal-codes|retry))\\.ts$)|workflows/(?!ids\\.ts$)|activities/)',
+      },
     },
     { name: 'console-runs-in-a-browser', severity: 'error', from: { path: '^console/' }, to: { reachable: true, path: nodeModules } },
     {

@@ -175,6 +175,7 @@ const specifiedEvents = {
 
 // Not part of the specification.
 const decidedEvents = {
+  'repository.test_document_sent': 'Repository',
   'document.attempted': 'Document',
   'destination.attempted': 'Destination',
   'notification.created': 'Notification',
