@@ -95,7 +95,10 @@ test('every file that the page names exists, may be cached for ever, and all tog
   const addresses = [...new Set([...addressesOf(html), ...Object.values(imports).map((address) => `/console/${address.slice(2)}`)])]
   expect(addresses.length).toBeGreaterThan(15)
   // The texts of single screens, and those of errors, are loaded when they are needed.
-  expect(addresses.filter((address) => address.includes('/texts/')).map((address) => address.split('/texts/')[1])).toEqual(['common.js'])
+  expect(addresses.filter((address) => address.includes('/texts/')).map((address) => address.split('/texts/')[1])).toEqual([
+    'common.js',
+    'plural.js',
+  ])
   let total = gzipSync(html).length
   for (const address of addresses) {
     const response = await fetch(relay.url + address)
