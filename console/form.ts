@@ -31,6 +31,8 @@ export interface Field {
   minimum?: number | undefined
   maximum?: number | undefined
   maxLength?: number | undefined
+  /** Finds the value in a longer text that was entered, such as an id in an address: its first group. */
+  takenFrom?: RegExp | undefined
   /** Returns true if the field is a part of the request, which may depend on the other fields. */
   when?: ((texts: Texts) => boolean) | undefined
 }

@@ -18,6 +18,19 @@ export interface JsonSchema {
   minimum?: number
   maximum?: number
   maxLength?: number
+  /** The ways to sign in, of which credentials have one. */
+  'x-sign-in'?: SignIn[]
+  /** The value may be any random one. */
+  'x-generated'?: boolean
+  /** Finds the value in an address that contains it. */
+  'x-taken-from'?: string
+}
+
+/** A way to sign in, with the keys of the credentials that it has. */
+export interface SignIn {
+  name: string
+  required: string[]
+  optional: string[]
 }
 
 export interface SchemaField extends Field {
@@ -25,7 +38,11 @@ export interface SchemaField extends Field {
   key: string
   title: string | undefined
   description: string | undefined
+  isGenerated: boolean
 }
+
+/** Path of the choice of the way to sign in. It is no part of the request. */
+export const signInPath = 'sign_in'
 
 /** A longer text may have lines of its own: a certificate, a private key. */
 const oneLineMax = 10_000
@@ -42,13 +59,20 @@ const inputOf = (schema: JsonSchema): InputKind => {
   return typeof schema.additionalProperties === 'object' ? 'pairs' : 'json'
 }
 
+/** Returns the field that chooses the way to sign in, or undefined if there is only one. */
+export const signInField = ({ 'x-sign-in': signIns = [] }: JsonSchema): Field | undefined => {
+  const choices = signIns.map(({ name }) => name)
+  return choices.length > 1 ? fieldAt(signInPath, 'choice', { isRequired: true, choices, fallback: choices[0]! }) : undefined
+}
+
 /** Returns the fields of an object schema, in its order. @param place path of the object in the request */
-export const fieldsOf = ({ properties = {}, required = [] }: JsonSchema, place: string): SchemaField[] =>
+export const fieldsOf = ({ properties = {}, required = [], 'x-sign-in': signIns = [] }: JsonSchema, place: string): SchemaField[] =>
   Object.entries(properties).map(([key, schema]) => {
     const input = inputOf(schema)
+    const having = signIns.filter((signIn) => [...signIn.required, ...signIn.optional].includes(key))
     return {
       ...fieldAt(`${place}.${key}`, input, {
-        isRequired: required.includes(key),
+        isRequired: required.includes(key) || (having.length > 0 && having.every((signIn) => signIn.required.includes(key))),
         isSecret: schema.writeOnly === true || schema.format === 'password',
         fallback: input === 'switch' ? String(schema.default === true) : textOf({ input }, schema.default),
         choices: (schema.enum ?? []).map(String),
@@ -56,9 +80,12 @@ export const fieldsOf = ({ properties = {}, required = [] }: JsonSchema, place: 
         minimum: schema.minimum,
         maximum: schema.maximum,
         maxLength: schema.maxLength,
+        takenFrom: schema['x-taken-from'] === undefined ? undefined : new RegExp(schema['x-taken-from']),
+        when: having.length === 0 ? undefined : (texts) => having.some(({ name }) => name === texts[signInPath]),
       }),
       key,
       title: schema.title,
       description: schema.description,
+      isGenerated: schema['x-generated'] === true,
     }
   })

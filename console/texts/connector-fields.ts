@@ -132,8 +132,30 @@ const labels = {
   },
 } satisfies Record<string, Names>
 
-// What the description says for programs only.
+// What the description says for programs only, or with the names of the API instead of those of the form.
 const englishDescriptions: Names = {
+  account_key:
+    'Key of the storage account. The account name must be in the host of the account URL; with a custom domain, choose another sign-in',
+  client_key: 'PEM private key of the client certificate, without a passphrase',
+  header_value: 'Value of this header',
+  host_key_sha256:
+    'Fingerprint of the host key, as the command ssh-keygen -lf prints it (SHA256:...) or in hex. Without it, the relay trusts the key that the server presents at the first success, and stores its fingerprint here',
+  headers:
+    'Up to 50 further headers, sent unchanged. Headers that the relay or the HTTP client sets are refused, and so are names that sound like a secret: put a secret into the credentials, which are never shown',
+  max_concurrent_deliveries:
+    'Deliveries that run at this destination at a time, in the whole installation. Default: 16, unless the operator of the relay has set another number',
+  max_deliveries_per_minute:
+    'Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: unlimited, unless the operator of the relay has set another number',
+  'email.port': 'TCP port. Default: 587; 465 with the encryption implicit; 25 with none',
+  folder_id: 'Folder to store documents in: paste its address, or enter the last part of it. A shared drive is a folder, too',
+  signatures:
+    'Signatures that the signing secret makes. standard_webhooks: over the bytes of the body; http_message: over the digest of the body and over headers (RFC 9421), so that a body of the format raw is read once instead of twice; both',
+  token_auth_method:
+    'How the client ID and the client secret are sent to the token URL: in the header or in the form. Default: client_secret_basic',
+  token_ca_certificate:
+    'PEM certificate of the authority that signed the certificate of the token URL. Trusted instead of the public authorities',
+  'webhook.password': 'Password that goes with the user name',
+  'webhook.username': 'Sent together with the password as Authorization: Basic',
   cc: 'Further recipients',
   from: 'An address without a display name',
   send_traceparent: 'Requests carry the header traceparent while the relay records traces, so that the target can continue the trace',
@@ -171,7 +193,7 @@ const germanDescriptions: Names = {
   endpoint: 'Adresse eines Speichers, der nicht von AWS ist, http oder https',
   folder: 'Ordner der Bibliothek für die Dokumente, zum Beispiel Eingang/SAP. Er wird bei Bedarf angelegt',
   folder_id:
-    'Ordner für die Dokumente: der letzte Teil seiner Adresse https://drive.google.com/drive/folders/FOLDER_ID. Auch die ID einer geteilten Ablage ist ein Ordner',
+    'Ordner für die Dokumente: Fügen Sie seine Adresse ein, oder geben Sie deren letzten Teil ein. Auch eine geteilte Ablage ist ein Ordner',
   format:
     'Form des Anfrageinhalts: raw sind die Bytes des Dokuments, multipart ein Formular mit Metadaten und Datei, json ein Objekt mit dem Inhalt in base64',
   from: 'Eine Adresse ohne Anzeigenamen',
@@ -182,14 +204,14 @@ const germanDescriptions: Names = {
   'email.host': 'Hostname oder Adresse des SMTP-Servers',
   'sftp.host': 'Hostname oder Adresse',
   host_key_sha256:
-    'Fingerabdruck des Hostschlüssels, wie ihn `ssh-keygen -lf` ausgibt (SHA256:...), oder hexadezimal. Ohne ihn vertraut das Relay dem Schlüssel, den der Server beim ersten Erfolg vorweist, und speichert dessen Fingerabdruck hier',
+    'Fingerabdruck des Hostschlüssels, wie ihn der Befehl ssh-keygen -lf ausgibt (SHA256:...), oder hexadezimal. Ohne ihn vertraut das Relay dem Schlüssel, den der Server beim ersten Erfolg vorweist, und speichert dessen Fingerabdruck hier',
   kms_key_id: 'Schlüssel für aws:kms. Standard: der Standardschlüssel des Kontos',
   max_attachment_bytes:
     'Ein größeres Dokument wird nicht angehängt; die Mail enthält dann einen Link darauf. Durch base64 ist ein Anhang in der Mail um ein Drittel größer',
   max_concurrent_deliveries:
-    'Zustellungen an dieses Ziel, die in der ganzen Installation gleichzeitig laufen. Standard: DELIVERY_MAX_CONCURRENT_PER_DESTINATION',
+    'Zustellungen an dieses Ziel, die in der ganzen Installation gleichzeitig laufen. Standard: 16, falls der Betreiber des Relays nichts anderes eingestellt hat',
   max_deliveries_per_minute:
-    'Zustellungen an dieses Ziel, die in der ganzen Installation pro Minute beginnen; 0 heißt unbegrenzt. Standard: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION',
+    'Zustellungen an dieses Ziel, die in der ganzen Installation pro Minute beginnen; 0 heißt unbegrenzt. Standard: unbegrenzt, falls der Betreiber des Relays nichts anderes eingestellt hat',
   method: 'HTTP-Methode',
   passphrase: 'Passphrase des privaten Schlüssels',
   'email.password': 'Passwort des Kontos',
@@ -198,7 +220,7 @@ const germanDescriptions: Names = {
   'webhook.password': 'Passwort zum Benutzernamen',
   path: 'Verzeichnis für die Dokumente als absoluter Pfad auf den Workern. Es muss vorhanden sein, Unterverzeichnisse werden angelegt',
   path_style: 'Der Bucket steht im Pfad und nicht im Hostnamen, wie es die meisten Speicher verlangen, die nicht von AWS sind',
-  'email.port': 'TCP-Port. Standard: 587; 465 mit tls implicit; 25 mit tls none',
+  'email.port': 'TCP-Port. Standard: 587; 465 mit der Verschlüsselung implicit; 25 mit none',
   'sftp.port': 'TCP-Port',
   'blob.prefix': 'Steht unverändert vor jedem Namen; ein Ordner endet mit einem Schrägstrich',
   'objstore.prefix': 'Steht unverändert vor jedem Schlüssel; ein Ordner endet mit einem Schrägstrich',
@@ -237,6 +259,34 @@ const germanDescriptions: Names = {
   'webhook.username': 'Wird zusammen mit dem Passwort als Authorization: Basic gesendet',
 }
 
+// The ways to sign in, by the names that the schemas of the connectors give them.
+const signIns = {
+  en: {
+    none: 'None',
+    account_key: 'Account key',
+    sas_token: 'SAS token',
+    entra: 'Microsoft Entra (client secret)',
+    bearer_token: 'Bearer token',
+    basic: 'User name and password',
+    header: 'Secret header',
+    oauth2: 'OAuth2 (client credentials)',
+    password: 'Password',
+    private_key: 'Private key',
+  },
+  de: {
+    none: 'Keine',
+    account_key: 'Kontoschlüssel',
+    sas_token: 'SAS-Token',
+    entra: 'Microsoft Entra (geheimer Clientschlüssel)',
+    bearer_token: 'Bearer-Token',
+    basic: 'Benutzername und Passwort',
+    header: 'Geheimer Header',
+    oauth2: 'OAuth2 (Client Credentials)',
+    password: 'Passwort',
+    private_key: 'Privater Schlüssel',
+  },
+} satisfies Record<string, Names>
+
 const connectors = {
   en: {
     objstore: {
@@ -272,7 +322,8 @@ const connectors = {
 /** Returns `max_attachment_bytes` as `Max attachment bytes`: the name of a field that has no text. */
 const spelledOut = (key: string): string => key.charAt(0).toUpperCase() + key.slice(1).replaceAll('_', ' ')
 
-const inLanguage = (names: Names, kinds: Connectors, descriptions: Names) => ({
+const inLanguage = (names: Names, kinds: Connectors, ways: Names, descriptions: Names) => ({
+  signIn: (name: string): string => ways[name] ?? spelledOut(name),
   connector: (kind: string): string => kinds[kind]?.name ?? kind,
   purpose: (kind: string): string => kinds[kind]?.purpose ?? '',
   label: (key: string, title?: string): string => names[key] ?? title ?? spelledOut(key),
@@ -280,5 +331,5 @@ const inLanguage = (names: Names, kinds: Connectors, descriptions: Names) => ({
   description: (kind: string, key: string, described = ''): string => descriptions[`${kind}.${key}`] ?? descriptions[key] ?? described,
 })
 
-export const en = inLanguage(labels.en, connectors.en, englishDescriptions)
-export const de: typeof en = inLanguage(labels.de, connectors.de, germanDescriptions)
+export const en = inLanguage(labels.en, connectors.en, signIns.en, englishDescriptions)
+export const de: typeof en = inLanguage(labels.de, connectors.de, signIns.de, germanDescriptions)

@@ -5,7 +5,7 @@ import { fieldAt, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
 import { navigate } from '../router.ts'
-import { fieldsOf, type SchemaField } from '../schema-form.ts'
+import { fieldsOf, signInField, signInPath, type SchemaField } from '../schema-form.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
 import { FormField, Problems } from './fields.ts'
@@ -37,17 +37,18 @@ interface FormProps {
 /** The form of a new destination, or of a stored one. Its fields are those of the connector. */
 export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) => {
   const words = destinationsWords()
-  const { label, description } = connectorWords()
+  const { label, description, signIn: signInName } = connectorWords()
   // The credentials of a new destination are always sent, those of a stored one only if they are replaced.
   const [hasCredentials, setHasCredentials] = useState(stored === undefined)
   const [result, setResult] = useState<Schemas['TestResult']>()
   const config = fieldsOf(schemas.config, 'config')
   const credentials = fieldsOf(schemas.credentials, 'credentials')
+  const signIn = signInField(schemas.credentials)
   const form = useForm({
-    fields: [nameField, ...config, ...(hasCredentials ? credentials : [])],
+    fields: [nameField, ...config, ...(hasCredentials ? [...(signIn ? [signIn] : []), ...credentials] : [])],
     groups: ['credentials'],
     stored: stored && { name: stored.name, config: stored.config },
-    toBody: (values) => ({
+    toBody: ({ [signInPath]: _, ...values }) => ({
       ...(!stored && { config: {} }),
       ...(hasCredentials && { credentials: {} }),
       ...values,
@@ -91,10 +92,21 @@ export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) =>
     setHasCredentials(!hasCredentials)
   }
   const shown = (fields: readonly SchemaField[]) =>
-    fields.map(
-      ({ path, key, title, description: described }) =>
-        html`<${FormField} key=${path} form=${form} path=${path} label=${label(key, title)} hint=${description(kind, key, described)} />`,
-    )
+    fields
+      .filter(({ when }) => when?.(form.texts) !== false)
+      .map(
+        ({ path, key, title, description: described, isGenerated }) =>
+          html`<${FormField}
+            key=${path}
+            form=${form}
+            path=${path}
+            label=${label(key, title)}
+            hint=${description(kind, key, described)}
+            isGenerated=${isGenerated}
+          />`,
+      )
+  const ofSignIn = credentials.filter(({ when }) => when)
+  const others = credentials.filter(({ when }) => !when)
   const further = config.filter(({ isRequired }) => !isRequired)
   const isSet = ({ path, fallback }: SchemaField) => form.texts[path] !== fallback || form.messagesOf(path).length > 0
   const credentialsNote = () => {
@@ -111,7 +123,7 @@ export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) =>
     result=${
       result &&
       html`<${Notice} tone=${result.status === 'success' ? 'good' : 'bad'}>
-        <strong>${result.status === 'success' ? words.testOk : words.testFailed}</strong> <span lang="en">${result.message}</span>
+        <strong>${result.status === 'success' ? words.testOk : words.testFailedOf}</strong> <span lang="en">${result.message}</span>
       </${Notice}>`
     }
     buttons=${html`<button
@@ -137,7 +149,17 @@ export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) =>
             ${hasCredentials ? words.keepCredentials : words.replaceCredentials}
           </button>`
         }
-        ${hasCredentials && shown(credentials)}
+        ${
+          hasCredentials &&
+          signIn &&
+          html`<${FormField}
+            form=${form}
+            path=${signInPath}
+            label=${words.signIn}
+            options=${signIn.choices.map((value) => ({ value, label: signInName(value) }))}
+          />`
+        }
+        ${hasCredentials && [...shown(ofSignIn), ...shown(others)]}
       </fieldset>`
     }
     <details open=${stored !== undefined && further.some(isSet)}>

@@ -1,4 +1,5 @@
 // The fields of forms: a label, an input, what helps to fill it in and, if something is wrong, what it is.
+import { useState } from 'preact/hooks'
 import { partsOf, type Field } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
@@ -29,6 +30,8 @@ interface FieldProps {
   isMono?: boolean
   isDisabled?: boolean
   placeholder?: string
+  /** The value may be made by the browser. */
+  isGenerated?: boolean
   /** What can be chosen, if the choices of the field do not speak for themselves. */
   options?: readonly Option[]
 }
@@ -71,8 +74,12 @@ const isChecked = (event: Event) => (event.target as HTMLInputElement).checked
 /** The rows of an input of several lines. */
 const rowsOf: Partial<Record<Field['input'], number>> = { lines: 6, json: 8, pairs: 3, list: 3 }
 
-const Input = ({ form, path, unit, rows, isMono, placeholder, options }: FieldProps) => {
+/** Returns a signing secret in the form of Standard Webhooks. */
+const randomSecret = (): string => `whsec_${btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))}`
+
+const Input = ({ form, path, label, unit, rows, isMono, isGenerated, placeholder, options }: FieldProps) => {
   const words = formWords()
+  const [isShown, setShown] = useState(false)
   const field = form.fieldOf(path)
   const { input, isSecret, maxLength, separator, fallback, choices } = field
   const id = idOf(path)
@@ -104,10 +111,22 @@ const Input = ({ form, path, unit, rows, isMono, placeholder, options }: FieldPr
   // Not type=number: browsers give no text for what is not a number, and change a number when the page is scrolled.
   const text = html`<input
     ...${typed}
-    type=${isSecret ? 'password' : input === 'date' ? 'date' : 'text'}
+    type=${isSecret && !isShown ? 'password' : input === 'date' ? 'date' : 'text'}
     inputmode=${input === 'number' ? 'numeric' : undefined}
     class=${input === 'number' ? 'number' : isMono ? 'mono' : ''}
   />`
+  const generate = () => {
+    form.enter(path, randomSecret())
+    setShown(true)
+  }
+  if (isGenerated) {
+    return html`<span class="with-unit"
+        >${text}<button type="button" class="button" aria-label=${words.generateOf(label)} onClick=${generate}>
+          ${words.generate}
+        </button></span
+      >
+      ${isShown && html`<p class="small" role="status">${words.generated}</p>`}`
+  }
   return unit === undefined ? text : html`<span class="with-unit">${text}<span class="quiet">${unit}</span></span>`
 }
 

@@ -148,7 +148,7 @@ export const useForm = ({ fields, groups = [], check, toBody, isLive = false, ..
     isRequired: (path) => fieldOf(path).isRequired && fieldOf(path).when?.(texts) !== false,
     isEmptyAtFirst: (path) => first[path] === '',
     texts,
-    enter: (path, text) => setEntered((before) => ({ ...before, [path]: text })),
+    enter: (path, text) => setEntered((before) => ({ ...before, [path]: fieldOf(path).takenFrom?.exec(text)?.[1] ?? text })),
     reset: (path) => setEntered((before) => Object.fromEntries(Object.entries(before).filter(([each]) => !each.startsWith(`${path}.`)))),
     body,
     wrong: Object.keys(found),

@@ -1,9 +1,10 @@
 import { connectorSchemas } from '../../console/connector-schemas.ts'
 import { changedValues, newValues, placeDetails, textOf, textsOf } from '../../console/form.ts'
-import { fieldsOf, type SchemaField } from '../../console/schema-form.ts'
+import { fieldsOf, signInField, signInPath, type SchemaField } from '../../console/schema-form.ts'
 import * as fieldTexts from '../../console/texts/connector-fields.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { readOpenApi } from '../support/contract.ts'
+import { testConfig } from '../support/factories.ts'
 
 const description = (await readOpenApi()) as unknown as Parameters<typeof connectorSchemas>[0]
 const schemas = connectorSchemas(description)
@@ -28,7 +29,12 @@ describe.each(connectors.map((connector) => [connector.kind, connector] as const
     const config = newValues(form.config, textsOfExample(form.config, connector.example.config))
     expect(config.problems).toEqual({})
     expect(connector.config.parse(config.values['config'])).toEqual(connector.config.parse(connector.example.config))
-    const credentials = newValues(form.credentials, textsOfExample(form.credentials, connector.example.credentials))
+    const keys = Object.keys(connector.example.credentials)
+    const signIn = schemas.get(kind)!.credentials['x-sign-in']?.find(({ required }) => required.some((key) => keys.includes(key)))
+    const credentials = newValues(form.credentials, {
+      ...textsOfExample(form.credentials, connector.example.credentials),
+      [signInPath]: signIn?.name ?? 'none',
+    })
     expect(credentials.problems).toEqual({})
     expect(credentials.values['credentials'] ?? {}).toEqual(connector.example.credentials)
   })
@@ -48,6 +54,36 @@ describe.each(connectors.map((connector) => [connector.kind, connector] as const
     const texts = textsOf(form.credentials, { credentials: connector.example.credentials })
     for (const { path } of form.credentials.filter(({ isSecret }) => isSecret)) expect(texts[path]).toBe('')
   })
+})
+
+test('only the fields of the chosen sign-in are a part of the request', () => {
+  const schema = schemas.get('webhook')!.credentials
+  expect(signInField(schema)).toMatchObject({ choices: ['none', 'bearer_token', 'basic', 'header', 'oauth2'], fallback: 'none' })
+  const fields = fieldsOf(schema, 'credentials')
+  const texts = { ...textsOf(fields), 'credentials.bearer_token': 'b', 'credentials.header_name': 'X-Key', 'credentials.secret': 's' }
+  expect(newValues(fields, { ...texts, [signInPath]: 'bearer_token' }).values).toEqual({ credentials: { bearer_token: 'b', secret: 's' } })
+  expect(newValues(fields, { ...texts, [signInPath]: 'header' })).toEqual({
+    values: { credentials: { header_name: 'X-Key', secret: 's' } },
+    problems: { 'credentials.header_value': 'required' },
+  })
+  expect(newValues(fields, { ...texts, [signInPath]: 'none' }).values).toEqual({ credentials: { secret: 's' } })
+  expect(signInField(schemas.get('objstore')!.credentials)).toBeUndefined()
+})
+
+test('every sign-in can be filled in, and has a name in both languages', () => {
+  for (const { credentials } of schemas.values()) {
+    for (const { name, required, optional } of credentials['x-sign-in'] ?? []) {
+      expect(Object.keys(credentials.properties!)).toEqual(expect.arrayContaining([...required, ...optional]))
+      for (const words of [fieldTexts.en, fieldTexts.de]) expect(words.signIn(name)).not.toBe('')
+    }
+  }
+})
+
+test('the hints of the limits say the defaults of the installation', () => {
+  const { DELIVERY_MAX_CONCURRENT_PER_DESTINATION: slots, DELIVERY_MAX_PER_MINUTE_PER_DESTINATION: rate } = testConfig({})
+  expect(rate).toBe(0)
+  for (const words of [fieldTexts.en, fieldTexts.de])
+    expect(words.description('sftp', 'max_concurrent_deliveries')).toContain(`: ${slots},`)
 })
 
 test('each connector and each of its fields has texts in both languages', () => {

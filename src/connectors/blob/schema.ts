@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { entraCredentials } from '../shared/entra-tokens.ts'
 import { caCertificate, keyPrefix, plainUrl } from '../shared/schema-fields.ts'
+import { withSignIns } from '../shared/sign-in.ts'
 
 export const blobConfig = z.strictObject({
   account_url: plainUrl
@@ -21,7 +22,13 @@ export const blobConfig = z.strictObject({
   ca_certificate: caCertificate,
 })
 
-export const blobCredentials = z
+const signIns = [
+  { name: 'account_key', required: ['account_key'] },
+  { name: 'sas_token', required: ['sas_token'] },
+  { name: 'entra', required: ['tenant_id', 'client_id', 'client_secret'] },
+] as const
+
+const credentials = z
   .strictObject({
     account_key: z
       .string()
@@ -46,9 +53,8 @@ export const blobCredentials = z
     client_id: entraCredentials.client_id.optional(),
     client_secret: entraCredentials.client_secret.optional(),
   })
-  .superRefine((credentials, context) => {
-    const methods = [['account_key'], ['sas_token'], ['tenant_id', 'client_id', 'client_secret']] as const
-    const used = methods.filter((keys) => keys.some((key) => credentials[key] !== undefined))
+  .superRefine((values, context) => {
+    const used = signIns.map(({ required }) => required).filter((keys) => keys.some((key) => values[key] !== undefined))
     if (used.length !== 1) {
       context.addIssue({
         code: 'custom',
@@ -56,11 +62,13 @@ export const blobCredentials = z
       })
     }
     for (const keys of used) {
-      for (const key of keys.filter((each) => credentials[each] === undefined)) {
+      for (const key of keys.filter((each) => values[each] === undefined)) {
         context.addIssue({ code: 'custom', path: [key], message: `is missing; ${keys.join(', ')} must be set together` })
       }
     }
   })
+
+export const blobCredentials = withSignIns(credentials, signIns)
 
 /** A plausible destination, for documentation. */
 export const blobExample = {

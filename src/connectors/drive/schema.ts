@@ -7,6 +7,7 @@ export const driveConfig = z.strictObject({
     .string()
     .max(256)
     .regex(/^[A-Za-z0-9_-]+$/, "must be the last part of the folder's address, not the whole address")
+    .meta({ 'x-taken-from': '/folders/([A-Za-z0-9_-]+)' })
     .describe(
       "Folder to store documents in: the last part of its address, https://drive.google.com/drive/folders/FOLDER_ID. A shared drive's own id is a folder too",
     ),

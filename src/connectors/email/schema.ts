@@ -3,6 +3,7 @@ import { placeholdersIn, placeholders, unknownPlaceholder } from '../../domain/t
 import { clientCredentials, optionalForToken, requiredForToken } from '../shared/client-credentials.ts'
 import { entraCredentials } from '../shared/entra-tokens.ts'
 import { caCertificate, hostName, listOf, plainText, tcpPort } from '../shared/schema-fields.ts'
+import { noSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 
 const MiB = 1024 * 1024
 // The number that every server must accept (RFC 5321, 4.5.3.1.8).
@@ -59,13 +60,18 @@ const credential = plainText(512)
 type LoginKey = 'username' | 'password' | 'tenant_id' | keyof typeof clientCredentials
 
 /** The ways to log in, each with the key that no other way has. */
-const logins: { by: LoginKey; needs: readonly LoginKey[]; more: readonly LoginKey[] }[] = [
-  { by: 'password', needs: ['username', 'password'], more: [] },
-  { by: 'tenant_id', needs: ['username', 'tenant_id', 'client_id', 'client_secret'], more: ['token_ca_certificate'] },
-  { by: 'token_url', needs: ['username', ...requiredForToken], more: optionalForToken },
+const logins: (SignIn<LoginKey> & { by: LoginKey })[] = [
+  { name: 'password', by: 'password', required: ['username', 'password'] },
+  {
+    name: 'entra',
+    by: 'tenant_id',
+    required: ['username', 'tenant_id', 'client_id', 'client_secret'],
+    optional: ['token_ca_certificate'],
+  },
+  { name: 'oauth2', by: 'token_url', required: ['username', ...requiredForToken], optional: optionalForToken },
 ]
 
-export const emailCredentials = z
+const loginCredentials = z
   .strictObject({
     username: credential
       .optional()
@@ -88,7 +94,7 @@ export const emailCredentials = z
       })
       return
     }
-    const { by, needs, more } = login
+    const { by, required: needs, optional: more = [] } = login
     for (const key of needs.filter((each) => !present.includes(each))) {
       context.addIssue({ code: 'custom', path: [key], message: `is missing; ${listOf(needs)} must be set together` })
     }
@@ -96,6 +102,8 @@ export const emailCredentials = z
       context.addIssue({ code: 'custom', path: [key], message: `must not be set together with ${by}` })
     }
   })
+
+export const emailCredentials = withSignIns(loginCredentials, [...logins, noSignIn])
 
 /** A plausible destination, for documentation. */
 export const emailExample = {

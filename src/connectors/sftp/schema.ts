@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { z } from 'zod'
 import { hostName, plainText, tcpPort } from '../shared/schema-fields.ts'
+import { withSignIns } from '../shared/sign-in.ts'
 
 // Required at the first key, not imported: a schema does not wait, and ssh2 costs a process 18 MiB and 0.08 CPU-s.
 const require = createRequire(import.meta.url)
@@ -23,7 +24,7 @@ export const sftpConfig = z.strictObject({
     ),
 })
 
-export const sftpCredentials = z
+const accountCredentials = z
   .strictObject({
     username: z.string().min(1).max(255).describe('Account'),
     password: z
@@ -48,6 +49,11 @@ export const sftpCredentials = z
       context.addIssue({ code: 'custom', path: ['private_key'], message: 'is no private key, or the passphrase does not open it' })
     }
   })
+
+export const sftpCredentials = withSignIns(accountCredentials, [
+  { name: 'password', required: ['password'] },
+  { name: 'private_key', required: ['private_key'], optional: ['passphrase'] },
+])
 
 /** A plausible destination, for documentation. */
 export const sftpExample = {

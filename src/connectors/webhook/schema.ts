@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { checkClientCertificate, clientCertificate } from '../shared/client-certificate.ts'
 import { clientCredentials, clientSecretsOf, optionalForToken, requiredForToken } from '../shared/client-credentials.ts'
 import { caCertificate, listOf } from '../shared/schema-fields.ts'
+import { noSignIn, withSignIns } from '../shared/sign-in.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 const printable = /^[\x20-\x7e]*$/
@@ -71,9 +72,19 @@ const secret = z
   .refine((text) => !text.startsWith('whsec_') || /^whsec_[A-Za-z0-9+/]+={0,2}$/.test(text), 'must be base64 after whsec_')
   .meta({ secret: true })
 
-export const webhookCredentials = z
+const signIns = [
+  { name: 'bearer_token', required: ['bearer_token'] },
+  { name: 'basic', required: ['username', 'password'] },
+  { name: 'header', required: ['header_name', 'header_value'] },
+  { name: 'oauth2', required: requiredForToken, optional: optionalForToken },
+] as const
+
+const requestCredentials = z
   .strictObject({
-    secret: secret.optional().describe('Signs every request: whsec_ and base64, or any text, whose UTF-8 bytes are the key'),
+    secret: secret
+      .meta({ secret: true, 'x-generated': true })
+      .optional()
+      .describe('Signs every request: whsec_ and base64, or any text, whose UTF-8 bytes are the key'),
     previous_secret: secret.optional().describe('Adds a second signature while receivers change to the new secret'),
     bearer_token: value.min(1).meta({ secret: true }).optional().describe('Sent as Authorization: Bearer'),
     username: z
@@ -90,14 +101,10 @@ export const webhookCredentials = z
     ...clientCertificate,
   })
   .superRefine((credentials, context) => {
-    const methods: { keys: readonly (keyof typeof credentials)[]; more?: readonly (keyof typeof credentials)[] }[] = [
-      { keys: ['bearer_token'] },
-      { keys: ['username', 'password'] },
-      { keys: ['header_name', 'header_value'] },
-      { keys: requiredForToken, more: optionalForToken },
-    ]
-    const used = methods.filter(({ keys, more = [] }) => [...keys, ...more].some((key) => credentials[key] !== undefined))
-    for (const { keys } of used) {
+    const used = signIns.filter((signIn) =>
+      [...signIn.required, ...('optional' in signIn ? signIn.optional : [])].some((key) => credentials[key] !== undefined),
+    )
+    for (const { required: keys } of used) {
       for (const key of keys.filter((each) => credentials[each] === undefined)) {
         context.addIssue({ code: 'custom', path: [key], message: `is missing; ${listOf(keys)} must be set together` })
       }
@@ -114,6 +121,8 @@ export const webhookCredentials = z
     }
     checkClientCertificate(credentials, context)
   })
+
+export const webhookCredentials = withSignIns(requestCredentials, [noSignIn, ...signIns])
 
 /** A plausible destination, for documentation. */
 export const webhookExample = {
