@@ -6,6 +6,7 @@ import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
 import { navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
+import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import { FormField, type Option } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
 import { Loaded, Notice } from '../ui/parts.ts'
@@ -13,6 +14,7 @@ import { useForm, withRefusal } from '../ui/use-form.ts'
 import { PreviewOf, usePreview } from './connection-preview.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)
+const connectorWords = inLanguage(connectorFieldsCatalogue)
 
 type Connection = Schemas['Connection']
 
@@ -126,6 +128,7 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
 
 /** Creates or changes a connection, beside a preview of what the settings mean. */
 export const ConnectionForm = (props: FormProps) => {
+  const { connector } = connectorWords()
   const live = useLive(
     'ends of connections',
     async (signal) => {
@@ -135,7 +138,11 @@ export const ConnectionForm = (props: FormProps) => {
       ])
       return {
         repositories: repositories.map(({ id, attributes }) => ({ value: id, label: attributes.repo_id, note: attributes.name })),
-        destinations: destinations.map(({ id, attributes }) => ({ value: id, label: attributes.name, note: attributes.connector_type })),
+        destinations: destinations.map(({ id, attributes }) => ({
+          value: id,
+          label: attributes.name,
+          note: connector(attributes.connector_type),
+        })),
       }
     },
     0,

@@ -89,7 +89,7 @@ export const ConnectionsScreen = () => {
   const filter = (change: { q?: string; state?: string }) =>
     navigate(addressOf('connections', { q: text, state, ...change }), { replace: true })
   return html`<${Heading} title=${screens.connections}>
-      ${may('member') && html`<a class="button" href="connections/new">${words.create}</a>`}
+      ${may('member') && html`<a class="button primary" href="connections/new">${words.create}</a>`}
     </${Heading}>
     <p class="quiet">${words.intro}</p>
     <div class="filters">

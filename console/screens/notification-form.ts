@@ -68,7 +68,13 @@ export const NotificationForm = ({
   }
 
   const quiet = Number(form.texts['quiet_seconds'])
-  return html`<${FormCard} form=${form} action=${stored ? saveLabel : words.create} onSave=${save} reload=${reload}>
+  return html`<${FormCard}
+    form=${form}
+    action=${stored ? saveLabel : words.create}
+    onSave=${save}
+    reload=${reload}
+    cancelTo=${stored ? undefined : 'notifications'}
+  >
     <${FormField} form=${form} path="name" label=${words.name} />
     <${FormField}
       form=${form}

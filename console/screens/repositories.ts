@@ -66,7 +66,7 @@ export const RepositoriesScreen = () => {
   )
   const filter = (event: Event) => navigate(addressOf(path, { status: (event.target as HTMLSelectElement).value }))
   return html`<${Heading} title=${screens.repositories}>
-      ${may('member') && html`<a class="button" href="repositories/new">${words.create}</a>`}
+      ${may('member') && html`<a class="button primary" href="repositories/new">${words.create}</a>`}
     </${Heading}>
     <p class="quiet">${words.intro}</p>
     <div class="filters">

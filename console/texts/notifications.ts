@@ -2,7 +2,7 @@ export const en = {
   intro:
     'A notification announces incidents of this workspace to a mailbox or a webhook: one notice when an incident begins, and one when it has ended.',
   create: 'Create a notification',
-  createTitle: 'New notification',
+  createTitle: 'Create a notification',
   back: 'All notifications',
   empty: 'No notification has been created yet. Nobody is told when a delivery fails.',
   name: 'Name',
@@ -55,7 +55,7 @@ export const de: typeof en = {
   intro:
     'Eine Benachrichtigung meldet Vorfälle dieses Arbeitsbereichs an ein Postfach oder einen Webhook: eine Meldung bei Beginn, eine am Ende.',
   create: 'Benachrichtigung anlegen',
-  createTitle: 'Neue Benachrichtigung',
+  createTitle: 'Benachrichtigung anlegen',
   back: 'Alle Benachrichtigungen',
   empty: 'Noch keine Benachrichtigung angelegt. Niemand erfährt, wenn eine Zustellung fehlschlägt.',
   name: 'Name',
