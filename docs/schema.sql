@@ -215,6 +215,44 @@ create index connections_of_destination on connection_destinations (destination_
 comment on index connections_of_destination is
   'Serves the connections of one destination, and the deletion of a destination.';
 
+create table enrichments (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  name text not null,
+  is_active boolean not null default true,
+  wait_seconds integer not null,
+  late_days integer not null,
+  http jsonb,
+  credentials_sealed bytea,
+  steps jsonb not null,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now()
+);
+comment on table enrichments is
+  'The calls that fetch the business data of documents. A deleted one leaves no row.';
+comment on column enrichments.http is
+  'The system that steps of the kind http call. Null if there is none.';
+comment on column enrichments.credentials_sealed is
+  'Of the system in http. AES-256-GCM, see src/security/seal.ts. Null if it needs none.';
+
+create index enrichments_of_workspace on enrichments (workspace_id, id);
+comment on index enrichments_of_workspace is
+  'Serves the list of enrichments.';
+
+create table enrichment_repositories (
+  repository_id text collate "C" primary key references repositories (id) on delete cascade,
+  enrichment_id text collate "C" not null references enrichments (id) on delete cascade,
+  position smallint not null
+);
+comment on table enrichment_repositories is
+  'The repositories whose documents an enrichment serves. A repository has at most one.';
+comment on column enrichment_repositories.position is
+  'The order in which the API lists them.';
+
+create index repositories_of_enrichment on enrichment_repositories (enrichment_id);
+comment on index repositories_of_enrichment is
+  'Serves the repositories of one enrichment.';
+
 create table certificates (
   id text collate "C" primary key,
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,
@@ -472,6 +510,30 @@ create table workspace_storage (
 comment on table workspace_storage is
   'The bytes of the contents of a workspace, split over sixteen rows: documents that arrive at the same time do not wait for one row '
   'lock. A reader adds the rows up. One of them may be negative.';
+
+create table document_enrichments (
+  document_id text collate "C" primary key references documents (id) on delete cascade,
+  enrichment_id text collate "C" not null,
+  status text not null default 'pending' check (status in ('pending', 'complete', 'partial', 'failed')),
+  fields jsonb not null default '{}',
+  steps jsonb not null default '[]',
+  attempts integer not null default 0,
+  waits_until timestamptz not null,
+  ends_at timestamptz not null,
+  updated_at timestamptz not null default now()
+);
+comment on table document_enrichments is
+  'The business data of a document, if its repository has an enrichment: what was found, and how far the calls are.';
+comment on column document_enrichments.enrichment_id is
+  'Without a foreign key: documents keep the fields of an enrichment that was deleted.';
+comment on column document_enrichments.fields is
+  'The values that were found, by the names of the fields.';
+comment on column document_enrichments.steps is
+  'The outcome of each call at the last try, without its answer.';
+comment on column document_enrichments.waits_until is
+  'The deliveries of the document start at this time, or earlier if the enrichment is complete.';
+comment on column document_enrichments.ends_at is
+  'No call is repeated after this time.';
 
 create table document_keys (
   workspace_id text collate "C" not null,
@@ -1098,6 +1160,16 @@ comment on function document_keys_of is
   '(the first four characters), in an accounting document also without the fiscal year (the last four digits of 18), its parts between '
   'other characters than letters and digits, and each of them without leading zeros.';
 
+create function document_field_keys(fields jsonb) returns setof text language sql immutable parallel safe as $$
+select distinct upper(left(key, 255))
+from jsonb_each_text(fields) as field (name, value)
+cross join lateral (values (value), (ltrim(value, '0')), (name || ':' || value)) as keys (key)
+where key <> ''
+$$;
+comment on function document_field_keys is
+  'Returns what a document can be found by, of its fields, in upper case: each value, also without leading zeros, and each value behind '
+  'the name of its field and a colon.';
+
 create function add_document_keys() returns trigger language plpgsql as $$
 begin
   insert into document_keys (workspace_id, key, document_id)
@@ -1126,16 +1198,25 @@ comment on function count_stored_bytes is
   'cannot deadlock: it runs at the commit, and the shard follows from the transaction.';
 
 create function replace_document_keys() returns trigger language plpgsql as $$
+declare
+  row jsonb := case when tg_op = 'DELETE' then to_jsonb(old) else to_jsonb(new) end;
+  changed text := coalesce(row ->> 'document_id', row ->> 'id');
 begin
-  delete from document_keys where document_id = new.id;
+  delete from document_keys where document_id = changed;
   insert into document_keys (workspace_id, key, document_id)
-  select new.workspace_id, key, new.id
-  from document_keys_of(new.doc_id, new.erp_object_id) as key;
+  select workspace_id, key, id
+  from documents
+  cross join lateral (
+    select key from document_keys_of(doc_id, erp_object_id) as key
+    union
+    select key from document_enrichments, document_field_keys(fields) as key where document_id = documents.id
+  ) as keys
+  where id = changed;
   return null;
 end
 $$;
 comment on function replace_document_keys is
-  'Writes the keys of a document whose business object has changed.';
+  'Writes the keys of a document whose business object or fields have changed.';
 
 create function derive_document_status(of_document text) returns text language sql stable as $$
 select case
@@ -1423,6 +1504,18 @@ create trigger replace_document_keys
   after update of erp_object_id on documents
   for each row
   when (old.erp_object_id is distinct from new.erp_object_id)
+  execute function replace_document_keys();
+
+create trigger replace_document_keys
+  after update of fields on document_enrichments
+  for each row
+  when (old.fields is distinct from new.fields)
+  execute function replace_document_keys();
+
+create trigger remove_field_keys
+  after delete on document_enrichments
+  for each row
+  when (old.fields <> '{}')
   execute function replace_document_keys();
 
 create trigger failures_added

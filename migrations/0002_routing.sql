@@ -113,6 +113,44 @@ create index connections_of_destination on connection_destinations (destination_
 comment on index connections_of_destination is
   'Serves the connections of one destination, and the deletion of a destination.';
 
+create table enrichments (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  name text not null,
+  is_active boolean not null default true,
+  wait_seconds integer not null,
+  late_days integer not null,
+  http jsonb,
+  credentials_sealed bytea,
+  steps jsonb not null,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now()
+);
+comment on table enrichments is
+  'The calls that fetch the business data of documents. A deleted one leaves no row.';
+comment on column enrichments.http is
+  'The system that steps of the kind http call. Null if there is none.';
+comment on column enrichments.credentials_sealed is
+  'Of the system in http. AES-256-GCM, see src/security/seal.ts. Null if it needs none.';
+
+create index enrichments_of_workspace on enrichments (workspace_id, id);
+comment on index enrichments_of_workspace is
+  'Serves the list of enrichments.';
+
+create table enrichment_repositories (
+  repository_id text collate "C" primary key references repositories (id) on delete cascade,
+  enrichment_id text collate "C" not null references enrichments (id) on delete cascade,
+  position smallint not null
+);
+comment on table enrichment_repositories is
+  'The repositories whose documents an enrichment serves. A repository has at most one.';
+comment on column enrichment_repositories.position is
+  'The order in which the API lists them.';
+
+create index repositories_of_enrichment on enrichment_repositories (enrichment_id);
+comment on index repositories_of_enrichment is
+  'Serves the repositories of one enrichment.';
+
 create table certificates (
   id text collate "C" primary key,
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,

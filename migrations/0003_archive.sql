@@ -217,6 +217,30 @@ comment on table workspace_storage is
   'The bytes of the contents of a workspace, split over sixteen rows: documents that arrive at the same time do not wait for one row '
   'lock. A reader adds the rows up. One of them may be negative.';
 
+create table document_enrichments (
+  document_id text collate "C" primary key references documents (id) on delete cascade,
+  enrichment_id text collate "C" not null,
+  status text not null default 'pending' check (status in ('pending', 'complete', 'partial', 'failed')),
+  fields jsonb not null default '{}',
+  steps jsonb not null default '[]',
+  attempts integer not null default 0,
+  waits_until timestamptz not null,
+  ends_at timestamptz not null,
+  updated_at timestamptz not null default now()
+);
+comment on table document_enrichments is
+  'The business data of a document, if its repository has an enrichment: what was found, and how far the calls are.';
+comment on column document_enrichments.enrichment_id is
+  'Without a foreign key: documents keep the fields of an enrichment that was deleted.';
+comment on column document_enrichments.fields is
+  'The values that were found, by the names of the fields.';
+comment on column document_enrichments.steps is
+  'The outcome of each call at the last try, without its answer.';
+comment on column document_enrichments.waits_until is
+  'The deliveries of the document start at this time, or earlier if the enrichment is complete.';
+comment on column document_enrichments.ends_at is
+  'No call is repeated after this time.';
+
 create table document_keys (
   workspace_id text collate "C" not null,
   key text collate "C" not null,
@@ -253,6 +277,16 @@ $$;
 comment on function document_keys_of is
   'Returns what a document can be found by, in upper case: the docId, the id of the business object, the same without its company code '
   '(the first four characters), in an accounting document also without the fiscal year (the last four digits of 18), its parts between other characters than letters and digits, and each of them without leading zeros.';
+
+create function document_field_keys(fields jsonb) returns setof text language sql immutable parallel safe as $$
+select distinct upper(left(key, 255))
+from jsonb_each_text(fields) as field (name, value)
+cross join lateral (values (value), (ltrim(value, '0')), (name || ':' || value)) as keys (key)
+where key <> ''
+$$;
+comment on function document_field_keys is
+  'Returns what a document can be found by, of its fields, in upper case: each value, also without leading zeros, and each value behind the '
+  'name of its field and a colon.';
 
 create function add_document_keys() returns trigger language plpgsql as $$
 begin
@@ -312,19 +346,40 @@ comment on trigger content_removed on contents is
   'The orphan sweep has removed a content.';
 
 create function replace_document_keys() returns trigger language plpgsql as $$
+declare
+  row jsonb := case when tg_op = 'DELETE' then to_jsonb(old) else to_jsonb(new) end;
+  changed text := coalesce(row ->> 'document_id', row ->> 'id');
 begin
-  delete from document_keys where document_id = new.id;
+  delete from document_keys where document_id = changed;
   insert into document_keys (workspace_id, key, document_id)
-  select new.workspace_id, key, new.id
-  from document_keys_of(new.doc_id, new.erp_object_id) as key;
+  select workspace_id, key, id
+  from documents
+  cross join lateral (
+    select key from document_keys_of(doc_id, erp_object_id) as key
+    union
+    select key from document_enrichments, document_field_keys(fields) as key where document_id = documents.id
+  ) as keys
+  where id = changed;
   return null;
 end
 $$;
 comment on function replace_document_keys is
-  'Writes the keys of a document whose business object has changed.';
+  'Writes the keys of a document whose business object or fields have changed.';
 
 create trigger replace_document_keys
   after update of erp_object_id on documents
   for each row
   when (old.erp_object_id is distinct from new.erp_object_id)
+  execute function replace_document_keys();
+
+create trigger replace_document_keys
+  after update of fields on document_enrichments
+  for each row
+  when (old.fields is distinct from new.fields)
+  execute function replace_document_keys();
+
+create trigger remove_field_keys
+  after delete on document_enrichments
+  for each row
+  when (old.fields <> '{}')
   execute function replace_document_keys();

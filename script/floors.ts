@@ -8,6 +8,7 @@ export const floors: readonly (readonly string[])[] = [
   ['dev'],
   ['app'],
   ['api', 'maintenance'],
+  ['enrichment'],
   ['receiver', 'bridge', 'observe'],
   ['workspace', 'temporal'],
   ['delivery'],

@@ -27,9 +27,19 @@ interface DeliveryTerms extends DocumentKey {
   heartbeatTimeoutMs: number
 }
 
+/** How long a document is enriched. */
+export interface EnrichmentTerms {
+  /** The deliveries start after this time, or once the enrichment has ended. */
+  waitMs: number
+  /** Time after that for which the calls are repeated. */
+  lateMs: number
+}
+
 /** Input of the workflow `document`. */
 export interface DocumentInput extends DeliveryTerms {
   destinations: DestinationRef[]
+  /** Absent if the repository of the document has no enrichment. */
+  enrichment?: EnrichmentTerms
 }
 
 /** Input of the workflow `delivery`. */
@@ -104,6 +114,22 @@ export interface DeliveryActivities {
   recordCancellation(delivery: DeliveryRef): Promise<DeliveryStatus>
   /** Records that an operator terminated the workflow of a delivery. */
   recordTermination(delivery: DeliveryRef): Promise<void>
+}
+
+/** How the enrichment of a document has ended. `gone`: the document or its enrichment was deleted. */
+export interface EnrichmentOutcome {
+  status: 'complete' | 'partial' | 'failed' | 'gone'
+  /** `{type}/{id}` of the business object, if it is known. */
+  businessObject?: string
+}
+
+/** Activity of `document`. It may run twice. */
+export interface EnrichmentActivities {
+  /**
+   * Makes the calls of the enrichment of a document, and stores what they find. What is not found yet is thrown with the time after which
+   * Temporal runs the activity again.
+   */
+  enrich(enrichment: { documentId: string } & EnrichmentTerms): Promise<EnrichmentOutcome>
 }
 
 /** Deliveries that are released, cancelled or attempted in batches. */

@@ -21,7 +21,7 @@ export const searchAttributes = {
   errorCode: keyword('RelayErrorCode'),
 }
 
-type Terms = Omit<DocumentInput, 'destinations'>
+type Terms = Omit<DocumentInput, 'destinations' | 'enrichment'>
 
 /** Returns `{repoId}/{docId}/{compId}`. */
 export const documentName = ({ repoId, docId, compId }: DocumentKey): string => `${repoId}/${docId}/${compId}`

@@ -20,6 +20,7 @@ import {
   type ErasureDeps,
 } from './documents.ts'
 import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
+import { enrichmentEndpoints, type EnrichmentDeps } from './enrichments.ts'
 import { failureEndpoints, type FailureDeps } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
 import { notificationEndpoints, type NotificationDeps } from './notifications.ts'
@@ -33,6 +34,7 @@ export type EndpointDeps = DestinationDeps &
   RepositoryDeps &
   CertificateDeps &
   ConnectionDeps &
+  EnrichmentDeps &
   NotificationDeps &
   DocumentDeps &
   AcknowledgeDeps &
@@ -58,6 +60,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...repositoryEndpoints(deps),
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
+  ...enrichmentEndpoints(deps),
   ...notificationEndpoints(deps),
   ...documentEndpoints(deps),
   ...failureEndpoints(deps),

@@ -91,10 +91,41 @@ const document = resource(
   'document',
   documentAttributes.extend({ metadata: metadata.optional().describe('The business object, if `include` asks for it.') }),
 ).meta({ id: 'Document' })
+const enrichment = z
+  .object({
+    status: z
+      .enum(['pending', 'complete', 'partial', 'failed'])
+      .meta({ id: 'EnrichmentStatus' })
+      .describe(
+        '`pending`: the calls are repeated until `ends_at`. `complete`: every field was found. `partial`: some were. `failed`: none was. ' +
+          'Deliveries do not depend on it.',
+      ),
+    enrichment_id: z.string().describe('The enrichment. It may have been deleted since.'),
+    steps: z.array(
+      z.object({
+        name: z.string(),
+        status: z
+          .enum(['done', 'waiting', 'incomplete', 'failed'])
+          .meta({ id: 'EnrichmentStepStatus' })
+          .describe(
+            'Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there ' +
+              'was no answer.',
+          ),
+        error: z.string().nullable(),
+      }),
+    ),
+    attempts: z.int().describe('The number of tries.'),
+    waits_until: timestamp.describe('When the deliveries start, if the enrichment is not complete earlier.'),
+    ends_at: timestamp.describe('When the calls are not repeated any more.'),
+    updated_at: timestamp,
+  })
+  .meta({ id: 'DocumentEnrichment' })
 const singleDocument = resource(
   'document',
   documentAttributes.extend({
     metadata,
+    fields: z.record(z.string(), z.string()).describe('The business data that was found, by the names of the fields.'),
+    enrichment: enrichment.nullable().describe('How far the enrichment is. Null if the document has none.'),
     deliveries: z.array(delivery.extend({ path: z.string().describe('The location of the document at the destination.') })),
   }),
 ).meta({ id: 'SingleDocument' })
@@ -118,12 +149,17 @@ export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...r
   attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
 })
 
+const presentSingle = ({ enriched, ...row }: Awaited<ReturnType<Documents['find']>>) => {
+  const { attributes, ...rest } = presentDocument(row)
+  return { ...rest, attributes: { ...attributes, fields: enriched?.fields ?? {}, enrichment: enriched ?? null } }
+}
+
 const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()
 const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional()
 
 const searchQuery = {
   q: searchText.describe(
-    'Only documents whose `doc_id` or business key begins with this text, in upper or lower case. A business key is also found without its ' +
+    'Only documents whose `doc_id`, business key or value of a field begins with this text, in upper or lower case. A business key is also found without its ' +
       'company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.',
   ),
   doc_id: searchText.describe('Only documents with this `doc_id`.'),
@@ -131,6 +167,14 @@ const searchQuery = {
   erp_object_type: searchText.describe('Only documents of business objects of this type, for example `BKPF`.'),
   erp_object_id: searchText.describe('Only documents of the business object with this key.'),
   ar_object: searchText.describe('Only documents of this document type of the source system.'),
+  field: z
+    .string()
+    .max(metadataMaxCharacters)
+    .refine(isStorable)
+    .regex(/^[a-z][a-z0-9_]*:./, 'must be the name of a field, a colon, and a value')
+    .transform((text) => ({ name: text.slice(0, text.indexOf(':')), value: text.slice(text.indexOf(':') + 1) }))
+    .optional()
+    .describe('Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.'),
   content_type: searchText.describe('Only documents with this content type, as the source system sent it.'),
   size_min: bytes.describe('Only documents of at least this number of bytes.'),
   size_max: bytes.describe('Only documents of at most this number of bytes.'),
@@ -215,7 +259,7 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
       response: one(singleDocument),
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
-        return { data: presentDocument(await documents.find(workspaceId, params.id)) }
+        return { data: presentSingle(await documents.find(workspaceId, params.id)) }
       },
     }),
 

@@ -19,6 +19,7 @@ import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createAcknowledge, createErase } from '../delivery/erase.ts'
 import { createRedeliverAppended, type AppendConfig } from '../delivery/redeliver.ts'
 import { createRetry } from '../delivery/retry.ts'
+import { createEnrichments } from '../enrichment/enrichments.ts'
 import { createDestinationStatistics } from '../observe/destination-statistics.ts'
 import { createDiscarded } from '../observe/discarded.ts'
 import { createFailures } from '../observe/failures.ts'
@@ -67,6 +68,7 @@ export const apiUseCases = (db: Database, config: DeliveryConfig) =>
     certificates: createCertificates(db),
     destinations: createDestinations(db),
     connections: createConnections(db),
+    enrichments: createEnrichments(db),
     notifications: createNotifications(db),
 
     // documents and their deliveries

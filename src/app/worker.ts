@@ -2,6 +2,7 @@ import { activityInfo } from '@temporalio/activity'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createDeliveryActivities, repeatAttempts } from '../../activities/delivery.ts'
+import { createEnrichmentActivities } from '../../activities/enrichment.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { messageOf, UserError } from '../base/errors.ts'
@@ -23,6 +24,8 @@ import { createRelease } from '../delivery/release.ts'
 import { createAttemptReports } from '../delivery/report-attempts.ts'
 import { createSlots } from '../delivery/slots.ts'
 import { createCallLines, createWakeNext } from '../delivery/wake.ts'
+import { createEnrich } from '../enrichment/enrich.ts'
+import { createThreads } from '../http/threads.ts'
 import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../maintenance/jobs.ts'
 import { createCheckIncidents } from '../observe/notices/check-incidents.ts'
 import { createSendNotice } from '../observe/notices/send-notice.ts'
@@ -33,6 +36,7 @@ import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
+import { createWorkspaces } from '../workspace/workspaces.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running, type Runtime } from './runtime.ts'
@@ -109,6 +113,9 @@ export const startWorker = async (
       traceparent: tracing?.traceparent,
       config,
     })
+    const threads = createThreads(config)
+    onClose(threads.close)
+    const enrich = createEnrich({ db, workspaces: createWorkspaces(db), keyRing, outbound, installation, runOnThread: threads.run, config })
     // The SDK's runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)
     const { attemptDelivery, ...deliveryRecords } = repeatAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery)
@@ -116,7 +123,7 @@ export const startWorker = async (
       createSendNotice({ db, findConnector, keyRing, outbound, installation, config }),
     )
     worker = await startTemporalWorker(config, {
-      targets: { attemptDelivery, sendNotice },
+      targets: { attemptDelivery, sendNotice, ...createEnrichmentActivities(enrich) },
       control: {
         ...deliveryRecords,
         ...noticeRecords,

@@ -42,6 +42,18 @@ export interface Document extends BusinessMetadata {
   deliveries: DocumentDelivery[]
 }
 
+/** Business data of a document, and how far its enrichment is. */
+export interface DocumentEnrichment {
+  status: 'pending' | 'complete' | 'partial' | 'failed'
+  enrichmentId: string
+  fields: Record<string, string>
+  steps: { name: string; status: 'done' | 'waiting' | 'incomplete' | 'failed'; error: string | null }[]
+  attempts: number
+  waitsUntil: Date
+  endsAt: Date
+  updatedAt: Date
+}
+
 export interface DocumentFilter {
   repoId?: string | undefined
   status?: DocumentStatus | undefined
@@ -164,6 +176,24 @@ export const createDocuments = (db: Database) => {
     return documents.map((document) => ({ ...document, deliveries: byDocument.get(document.id) ?? [] }))
   }
 
+  /** A try that could not be made in time leaves the row as it is. */
+  const findEnrichment = (id: string): Promise<DocumentEnrichment | undefined> =>
+    db('document_enrichments')
+      .where({ document_id: id })
+      .first<DocumentEnrichment | undefined>(
+        db.raw(`case
+          when status <> 'pending' or ends_at > now() - interval '1 hour' then status
+          when fields = '{}' then 'failed'
+          else 'partial' end as status`),
+        'enrichment_id as enrichmentId',
+        'fields',
+        'steps',
+        'attempts',
+        'waits_until as waitsUntil',
+        'ends_at as endsAt',
+        'updated_at as updatedAt',
+      )
+
   return {
     /** Lists documents, newest first. */
     list: async (workspaceId: string, filter: DocumentFilter & PageRequest): Promise<Page<Document>> => {
@@ -203,11 +233,11 @@ export const createDocuments = (db: Database) => {
     },
 
     /** @throws `AppError` 404 */
-    find: async (workspaceId: string, id: string): Promise<Document> => {
+    find: async (workspaceId: string, id: string): Promise<Document & { enriched: DocumentEnrichment | undefined }> => {
       const rows = await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).where({ workspace_id: workspaceId, id })
       const [found] = await withDeliveries(rows)
       if (!found) throw notFound()
-      return found
+      return { ...found, enriched: await findEnrichment(id) }
     },
 
     /** Returns the id of the workspace that a document belongs to. */

@@ -5,7 +5,7 @@ import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus
 
 /** Conditions of a search. Every one that is given must hold. */
 export interface DocumentSearch {
-  /** The beginning of a docId or of a business key, in any case; or the end of a number. */
+  /** The beginning of a docId, of a business key or of the value of a field, in any case; or the end of a number. */
   q?: string | undefined
   docId?: string | undefined
   docIdPrefix?: string | undefined
@@ -13,6 +13,8 @@ export interface DocumentSearch {
   erpObjectId?: string | undefined
   arObject?: string | undefined
   contentType?: string | undefined
+  /** A field and its value, in any case. */
+  field?: { name: string; value: string } | undefined
   /** Bytes; both ends are inclusive. */
   sizeMin?: number | undefined
   sizeMax?: number | undefined
@@ -38,6 +40,7 @@ export const searchOnly = [
   'erpObjectId',
   'arObject',
   'contentType',
+  'field',
   'sizeMin',
   'sizeMax',
   'destinationId',
@@ -70,11 +73,14 @@ interface Source {
 
 /** Returns the values that the SQL of a search names. */
 const valuesOf = ({ workspaceId, search, destinations }: Lookup) => {
-  const { q, docId, docIdPrefix, erpObjectId, deliveryStatus, errorCode } = search
-  const exact = docId ?? erpObjectId
+  const { q, docId, docIdPrefix, erpObjectId, field, deliveryStatus, errorCode } = search
+  const exact = docId ?? erpObjectId ?? (field && `${field.name}:${field.value}`)
   const prefix = docIdPrefix ?? q
   return {
     ...search,
+    field: undefined,
+    fieldName: field?.name,
+    fieldValue: field?.value,
     workspaceId,
     destinations: destinations ?? [],
     statuses: deliveryStatus !== undefined ? [deliveryStatus] : errorCode !== undefined ? unsuccessful : deliveryStatuses,
@@ -120,7 +126,28 @@ const matchesKey = ({ q }: DocumentSearch) =>
 /** Returns the conditions, in SQL that names a document by the columns of `documents`. */
 const conditionsOf = ({ search, destinations }: Lookup): string[] => {
   const conditions: [keyof DocumentSearch, string][] = [
-    ['q', `exists (select from document_keys_of(doc_id, erp_object_id) as found (key) where ${matchesKey(search)})`],
+    [
+      'q',
+      `(
+        exists (select from document_keys_of(doc_id, erp_object_id) as found (key) where ${matchesKey(search)})
+        or exists (
+          select
+          from document_enrichments
+          cross join document_field_keys(fields) as found (key)
+          where document_id = documents.id
+            and (${matchesKey(search)})
+        )
+      )`,
+    ],
+    [
+      'field',
+      `exists (
+        select
+        from document_enrichments
+        where document_id = documents.id
+          and upper(fields ->> :fieldName) = upper(:fieldValue)
+      )`,
+    ],
     ['docId', 'doc_id = :docId'],
     ['docIdPrefix', 'doc_id like :docIdPattern'],
     ['erpObjectType', 'erp_object_type = :erpObjectType'],
@@ -155,9 +182,9 @@ const listed = ['repoId', 'status', 'acknowledged', 'dateFrom', 'dateTo'] as con
  */
 const sourceOf = (lookup: Lookup, isFirst: boolean, isCommon: boolean): Source => {
   const { search, destinations } = lookup
-  const { docId, erpObjectId, docIdPrefix, q, connectionId, deliveryStatus, errorCode } = search
+  const { docId, erpObjectId, field, docIdPrefix, q, connectionId, deliveryStatus, errorCode } = search
   const older = isFirst ? '' : 'and document_id < :before'
-  if (docId !== undefined || erpObjectId !== undefined) {
+  if (docId !== undefined || erpObjectId !== undefined || field !== undefined) {
     const sql = `select document_id as id from document_keys where workspace_id = :workspaceId and key = upper(:key) ${older} order by document_id desc`
     return { sql, order: 'id desc' }
   }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import type { EnrichmentTerms } from '../../workflows/messages.ts'
 import { newId, newIdAfter } from '../base/ids.ts'
 import { bindCapture, capturedOnOf } from '../capture/capture-store.ts'
 import { insertCaptures, type Capture } from '../capture/capture.ts'
@@ -85,11 +86,12 @@ const planDocument = (
   after: string | undefined,
 ) => {
   const { repository, docId, metadata, receivedAt, traceparent = null } = received
-  const { repoId, routes, workspace } = repository
+  const { repoId, routes, workspace, enrichment } = repository
   const { compId, sizeBytes } = component
   const contentType = component.contentType ?? carriedOver.contentType ?? defaultContentType
-  const deliveries = planDeliveries(routes, { repoId, docId, compId, contentType, sizeBytes, arObject: metadata.arObject, receivedAt })
+  const deliveries = planDeliveries(routes, { repoId, docId, compId, contentType, sizeBytes, ...metadata, fields: {}, receivedAt })
   const documentId = after === undefined ? newId() : newIdAfter(after)
+  const destinations = deliveries.filter(({ status }) => status === 'pending').map(({ destination }) => destination)
   const message: StartDocument = {
     kind: 'startDocument',
     input: {
@@ -99,7 +101,8 @@ const planDocument = (
       compId,
       ...businessObjectOf(metadata),
       ...traceOf({ traceparent }),
-      destinations: deliveries.filter(({ status }) => status === 'pending').map(({ destination }) => destination),
+      destinations,
+      ...(enrichment && destinations.length > 0 && { enrichment: enrichmentTerms(enrichment) }),
       ...deliveryTerms(workspace, config),
     },
   }
@@ -152,6 +155,7 @@ export const insertDocuments = async (
     status: documentStatus(plan.deliveries.map(({ status }) => status)),
     is_unconnected: repository.routes.length === 0,
     component_created_at: plan.carriedOver.createdAt ?? null,
+    is_enriched: plan.message.input.enrichment !== undefined,
   }))
   const deliveries = plans.flatMap((plan) =>
     plan.deliveries.map(({ destination, connectionId, status, path }) => ({
@@ -183,6 +187,9 @@ export const insertDocuments = async (
     contentSha256: buffered?.sha256 ?? null,
     contentData: buffered?.buffer.data ?? null,
     documents: JSON.stringify(documents),
+    enrichmentId: repository.enrichment?.id ?? null,
+    waitSeconds: repository.enrichment?.waitSeconds ?? null,
+    lateDays: repository.enrichment?.lateDays ?? null,
     firstId: documents.map(({ id }) => id).toSorted()[0] ?? newId(),
     deliveries: JSON.stringify(deliveries),
     startGraceMs,
@@ -196,6 +203,12 @@ export const insertDocuments = async (
   buffered?.buffer.release()
   return { inserted, documents: plans.map(describe), messages, atOnce }
 }
+
+/** Returns the times of an enrichment as its workflow has them. */
+const enrichmentTerms = ({ waitSeconds, lateDays }: NonNullable<ReceivingRepository['enrichment']>): EnrichmentTerms => ({
+  waitMs: waitSeconds * 1_000,
+  lateMs: lateDays * 86_400_000,
+})
 
 const describe = ({ documentId, component, contentType, deliveries, message }: ReturnType<typeof planDocument>): InsertedDocument => ({
   documentId,
@@ -276,6 +289,13 @@ const writeDocuments = createStatement<{ inserted: boolean; atOnce: boolean; lat
     from archive_document, jsonb_to_recordset(:documents::jsonb) as planned (
       id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text, is_unconnected boolean,
       component_created_at timestamptz)
+  ), enrichment as (
+    insert into document_enrichments (document_id, enrichment_id, waits_until, ends_at)
+    select
+      planned.id, :enrichmentId, now() + :waitSeconds::integer * interval '1 second',
+      now() + :waitSeconds::integer * interval '1 second' + :lateDays::integer * interval '1 day'
+    from archive_document, jsonb_to_recordset(:documents::jsonb) as planned (id text, is_enriched boolean)
+    where is_enriched
   ), turn as (
     select ${beginsAtOnce(':workspaceId')} as at_once
   ), delivery as (

@@ -20,6 +20,8 @@ export interface ReceivingRepository extends RepositorySummary {
   workspace: { id: string; userSlug: string; workspaceSlug: string; settings: WorkspaceSettings; storedBytes: number }
   /** Links to destinations, through active and inactive connections. */
   routes: Route[]
+  /** The enrichment of its documents. Null if there is none, or none that is active. */
+  enrichment: { id: string; waitSeconds: number; lateDays: number } | null
 }
 
 type Row = Omit<ReceivingRepository, 'workspace' | 'routes'> & {
@@ -72,7 +74,14 @@ const findRepository = createStatement<Row>(
       where connection_repositories.repository_id = repositories.id
         and destinations.deleted_at is null
       order by connections.id, connection_destinations.position
-    ) end as routes
+    ) end as routes,
+    case when :forStoring::boolean then (
+      select jsonb_build_object('id', enrichments.id, 'waitSeconds', wait_seconds, 'lateDays', late_days)
+      from enrichment_repositories
+      join enrichments on enrichments.id = enrichment_id
+      where repository_id = repositories.id
+        and is_active
+    ) end as enrichment
   from workspaces
   join repositories on repositories.workspace_id = workspaces.id
   where user_slug = :userSlug

@@ -8,29 +8,24 @@ import { record } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { Installation } from '../db/installation.ts'
 import { hasPassed, hopsHeader } from '../domain/headers.ts'
-import { functionName, rfcCredentials } from '../domain/rfc-settings.ts'
-import { rfcBoundValues, workspaceSettings } from '../domain/settings.ts'
+import { functionName } from '../domain/rfc-settings.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { checkIsJson, checkValues, maxJsonBytes, readBytes } from '../http/input.ts'
 import type { RunOnThread } from '../http/threads.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
-import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 import { actorOf } from '../workspace/authenticator.ts'
-import { openOrUndefined } from '../workspace/stored-credentials.ts'
-import type { Workspaces } from '../workspace/workspaces.ts'
 import { prepareCallTask, readAnswerTask } from './call.ts'
 import { createExchange } from './exchange.ts'
 import { applyObjectLink } from './object-link.ts'
-import { callFunction, type RfcClientDeps, type RfcTarget } from './rfc-client.ts'
+import { callFunction, type RfcClientDeps } from './rfc-client.ts'
+import { findRfcTarget, type RfcTargetDeps } from './rfc-target.ts'
 
-export interface BridgeDeps extends ErrorDeps {
+export interface BridgeDeps extends ErrorDeps, RfcTargetDeps {
   db: Database
   documents: Pick<Documents, 'setMetadata'>
-  workspaces: Pick<Workspaces, 'findSettings' | 'findRfcCredentials'>
   installation: Installation
   authenticator: Authenticator
-  keyRing: KeyRing
   captures: Pick<CaptureQueue, 'streamingBody' | 'add'>
   outbound: RfcClientDeps['outbound']
   runOnThread: RunOnThread
@@ -116,7 +111,7 @@ const executeCall = async (
 
   const call = await runOnThread(prepareCallTask, workspaceId, { functionName: calledFunction, bytes: new Uint8Array(bytes) })
   if (call.kind === 'refused') throw new AppError(call.code, call.message, call.details && { details: call.details })
-  const target = await findTarget(workspaceId, calledFunction, deps)
+  const target = await findRfcTarget(workspaceId, calledFunction, deps)
   // Record the call before it is sent, because an aborted call may still have had an effect.
   await recordCall(db, actor, calledFunction, context.response.get('x-relay-request-id'))
 
@@ -160,29 +155,4 @@ const readFunctionName = (encodedName: string): string => {
   } catch (thrown) {
     throw new AppError('not_found', 'The path does not end with a valid function name.', { cause: thrown })
   }
-}
-
-/**
- * Loads the system to call.
- * @throws `AppError` if the workspace has no system configured or does not allow the function
- */
-const findTarget = async (workspaceId: string, calledFunction: string, { workspaces, keyRing }: BridgeDeps): Promise<RfcTarget> => {
-  const { settings } = await workspaces.findSettings(workspaceId)
-  const { rfc } = workspaceSettings(settings)
-  if (!rfc) throw new AppError('conflict', 'This workspace has no system to call. Set rfc in the workspace settings.')
-  if (!rfc.allowedFunctions.includes(calledFunction)) {
-    throw new AppError(
-      'forbidden',
-      `The function ${calledFunction} is not allowed. Add it to rfc.allowed_functions in the workspace settings.`,
-    )
-  }
-  const sealed = await workspaces.findRfcCredentials(workspaceId)
-  if (!sealed) throw new AppError('conflict', 'The credentials for the system are missing. Set rfc.credentials in the workspace settings.')
-  const opened = openOrUndefined(keyRing, sealed, rfcCredentialsOf(workspaceId, rfcBoundValues(settings)))
-  if (opened === undefined) {
-    const message =
-      'The credentials for the system were sealed for another one or with a lost key. Set rfc.credentials in the workspace settings again.'
-    throw new AppError('conflict', message)
-  }
-  return { ...rfc, credentials: rfcCredentials.parse(opened) }
 }

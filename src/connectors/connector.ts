@@ -27,6 +27,8 @@ export interface Payload {
   erpObjectId: string | null
   /** The object type (`AR_OBJECT`) that the source system has assigned, if it is known by now. */
   arObject: string | null
+  /** The business data of the document that is known by now, by the names of the fields. */
+  fields: Readonly<Record<string, string>>
   /** Relative, slash-separated, without `..` or control characters. Identical in every attempt. */
   path: string
   /** Where an earlier attempt of this delivery has stored the document, as it reported it. Null before the first one that did. */

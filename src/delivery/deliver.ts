@@ -223,7 +223,7 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
 
 const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: Attempt, signal: AbortSignal): Promise<Payload> => {
   const { content, workspaceId, workspace, connectionId, repoId, docId, compId, path, location, contentType, receivedAt } = job
-  const { erpObjectType, erpObjectId, arObject } = job
+  const { erpObjectType, erpObjectId, arObject, fields } = job
   const store = deps.contents[content.store]
   if (!store) {
     throw new DeliveryError(
@@ -246,6 +246,7 @@ const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: At
     erpObjectType,
     erpObjectId,
     arObject,
+    fields,
     path,
     location,
     contentType,

@@ -12,7 +12,7 @@ import type { DeliveryRef } from './transition.ts'
 /** A delivery, loaded for one attempt: the document, its content and the destination as they are now. */
 export interface DeliveryJob {
   status: DeliveryStatus
-  /** Planned when the document was received; the same for every attempt. */
+  /** Planned when the document was received or enriched; the same for every attempt. */
   path: string
   /** The connection that planned the delivery. It may have been deleted since. */
   connectionId: string
@@ -37,6 +37,8 @@ export interface DeliveryJob {
   erpObjectType: string | null
   erpObjectId: string | null
   arObject: string | null
+  /** The business data that is known by now, by the names of the fields. */
+  fields: Record<string, string>
   contentType: string
   receivedAt: Date
   content: { id: string; store: ContentStoreKind; sizeBytes: number; appends: number }
@@ -154,6 +156,7 @@ const load = `
       deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace,
       request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
       erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
+      coalesce((select fields from document_enrichments where document_id = documents.id), '{}') as fields,
       content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
       case when appends = 0 then sha256 else appended_sha256 end as sha256,
       jsonb_build_object(
@@ -305,7 +308,7 @@ const startAttempt = `
       and destination_id = :destinationId
       and attempt_id is null
       and status = any (:startable)
-    returning attempt_id
+    returning attempt_id, path
   ), refused as (${refusedAttempt}
   ), in_line as (
     update deliveries
@@ -326,6 +329,8 @@ const loadAndStart = createStatement<LoadedJob>(
   select
     job.*,
     jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
+    -- An enrichment may have planned the path anew until this moment.
+    coalesce(started.path, job.path) as path,
     coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
     case when is_behind_circuit is not null then jsonb_build_object(
       'waitingFor', case when is_behind_circuit then 'circuit' else 'slot' end,

@@ -26,7 +26,7 @@ type Found = DocumentKey & { contentId: string | null; sizeBytes: number }
 export const createErase =
   (db: Database) =>
   /**
-   * Erases the content of a document: the document gives up its bytes, deliveries that were still to be made are cancelled, and the
+   * Erases the content of a document: the document gives up its bytes and its fields, deliveries that were still to be made are cancelled, and the
    * captured bodies of every request about its docId are deleted, also those that contain other documents. The caller removes the bytes from the stores.
    * @throws `AppError` 404
    */
@@ -37,6 +37,7 @@ export const createErase =
       const { contentId, sizeBytes, ...document } = found
       const messages = await cancelOpen(trx, document)
       if (contentId !== null) await trx('documents').where({ id }).update({ content_id: null })
+      const enrichments = await trx('document_enrichments').where({ document_id: id }).delete()
       const { repoId, docId, compId } = document
       const { rows: bodies } = await trx.raw<{ rows: { pieces: Piece[] | null }[] }>(
         `
@@ -62,7 +63,7 @@ export const createErase =
         { workspaceId, repoId, docId },
       )
       const contents = await releaseContents(trx, contentId, contentIdsOf(bodies.flatMap(({ pieces }) => pieces ?? [])))
-      if (contentId === null && messages.length === 0 && bodies.length === 0) return { messages, contents }
+      if (contentId === null && messages.length === 0 && bodies.length === 0 && enrichments === 0) return { messages, contents }
       await record(trx, {
         workspaceId,
         event: 'document.erased',

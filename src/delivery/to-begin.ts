@@ -1,4 +1,4 @@
-import type { DestinationRef } from '../../workflows/messages.ts'
+import type { DestinationRef, EnrichmentTerms } from '../../workflows/messages.ts'
 import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { retryRequestId, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
@@ -19,6 +19,8 @@ export interface Queue {
 export interface WaitingDocument extends Queue {
   documentId: string
   deliveries: (StartableDelivery & { requestId: string })[]
+  /** Null unless the document is still to be enriched. */
+  enrichment: EnrichmentTerms | null
 }
 
 const queues = createStatement<Queue>(
@@ -56,7 +58,11 @@ const queues = createStatement<Queue>(
   `,
 )
 
-type Row = Queue & Omit<StartableDelivery, 'destination'> & { destination: DestinationRef; requestId: string }
+type Row = Queue &
+  Omit<StartableDelivery, 'destination'> & { destination: DestinationRef; requestId: string; enrichment: EnrichmentTerms | null }
+
+/** SQL: the time that is left, in whole milliseconds. */
+const remainingMs = (end: string, from: string) => `greatest(0, floor(extract(epoch from ${end} - ${from}) * 1000))::bigint`
 
 const oldest = createStatement<Row>(
   'find-documents-to-begin',
@@ -76,7 +82,15 @@ const oldest = createStatement<Row>(
       limit turn.documents
     ) as waiting
   )
-  select picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns}
+  select picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns},
+    (
+      select jsonb_build_object(
+        'waitMs', ${remainingMs('waits_until', 'now()')}, 'lateMs', ${remainingMs('ends_at', 'greatest(waits_until, now())')})
+      from document_enrichments
+      where document_id = documents.id
+        and documents.revision = 1
+        and document_enrichments.status = 'pending'
+    ) as enrichment
   from (select distinct * from picked) as picked
   join deliveries
     on deliveries.document_id = picked.document_id
@@ -106,10 +120,10 @@ export const createToBegin = (db: Database | Transaction) => ({
   /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
   findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
     const found = new Map<string, WaitingDocument>()
-    for (const { workspaceId, beginAs, ...delivery } of await oldest(db, { turns: JSON.stringify(turns), except })) {
+    for (const { workspaceId, beginAs, enrichment, ...delivery } of await oldest(db, { turns: JSON.stringify(turns), except })) {
       const { documentId } = delivery
       // If a document waits in two queues, the second is another one's turn.
-      const document = found.get(documentId) ?? { documentId, workspaceId, beginAs, deliveries: [] }
+      const document = found.get(documentId) ?? { documentId, workspaceId, beginAs, enrichment, deliveries: [] }
       if (document.beginAs === beginAs) document.deliveries.push(delivery)
       found.set(documentId, document)
     }
@@ -135,12 +149,13 @@ export const createToBegin = (db: Database | Transaction) => ({
 })
 
 /** Returns the messages that begin the deliveries of a document, under the current settings of the workspace. */
-export const startsOf = ({ beginAs, deliveries }: WaitingDocument, urgency: Urgency, config: DeliveryTermsConfig): Start[] => {
+export const startsOf = ({ beginAs, deliveries, enrichment }: WaitingDocument, urgency: Urgency, config: DeliveryTermsConfig): Start[] => {
   const inputs = deliveries.map(({ requestId, ...delivery }) => ({ requestId, input: startInputOf(delivery, config) }))
   if (beginAs === 'delivery') return inputs.map(({ input }) => ({ kind: 'startDelivery', input, urgency }))
   if (beginAs === 'retry') return inputs.map((each) => ({ kind: 'retryDelivery', ...each, urgency }))
   const { destination: _, ...input } = inputs[0]!.input
-  return [{ kind: 'startDocument', input: { ...input, destinations: deliveries.map(({ destination }) => destination) }, urgency }]
+  const destinations = deliveries.map(({ destination }) => destination)
+  return [{ kind: 'startDocument', input: { ...input, destinations, ...(enrichment && { enrichment }) }, urgency }]
 }
 
 /** Has deliveries begun that no workflow works on. Their documents must be locked. @param delayMs time until they are due */

@@ -33,3 +33,9 @@ export const silenceHoursBounds = { min: 1, max: 30 * 24 }
 
 /** Bounds of the quiet time of a notification, in seconds. */
 export const quietSecondsBounds = { min: 0, max: 7 * daySeconds }
+
+/** Bounds of the time for which deliveries wait for an enrichment, in seconds. */
+export const waitSecondsBounds = { min: 0, max: 3_600 }
+
+/** Bounds of the time for which an enrichment is repeated after that, in days. */
+export const lateDaysBounds = { min: 0, max: 30 }

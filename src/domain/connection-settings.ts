@@ -64,7 +64,7 @@ export const connectionSettingsFields = z.strictObject({
   path_template: pathTemplate
     .default('{repo_id}/{doc_id}/{comp_id}')
     .describe(
-      `Path of a document below the prefix of the destination. Placeholders: ${placeholders.map((name) => `{${name}}`).join(', ')}`,
+      `Path of a document below the prefix of the destination. Placeholders: ${placeholders.map((name) => `{${name}}`).join(', ')}, and {meta.NAME} for a field of an enrichment`,
     ),
   filter: filter.default({}).describe('Forward only documents that meet these conditions'),
 })

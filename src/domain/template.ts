@@ -3,14 +3,31 @@ import { extensionOf } from './headers.ts'
 // A placeholder is the name of a document's property in braces, `{doc_id}`, in a path template or a mail template.
 
 /** Placeholders that every template may contain. */
-export const placeholders = ['repo_id', 'doc_id', 'comp_id', 'yyyy', 'mm', 'dd', 'ar_object', 'ext'] as const
+export const placeholders = [
+  'repo_id',
+  'doc_id',
+  'comp_id',
+  'yyyy',
+  'mm',
+  'dd',
+  'erp_object_type',
+  'erp_object_id',
+  'ar_object',
+  'ext',
+] as const
+
+/** A field of an enrichment: `meta.vendor_name`. */
+const fieldPlaceholder = /^meta\.[a-z][a-z0-9_]{0,39}$/
+
+/** What a placeholder becomes whose value is not known. */
+const unknownValue = 'unknown'
 
 /** Returns a message about the first unknown placeholder, or undefined if all are known. */
 export const unknownPlaceholder = (names: string[], known: readonly string[]): string | undefined => {
-  const unknown = names.find((name) => !known.includes(name))
+  const unknown = names.find((name) => !known.includes(name) && !fieldPlaceholder.test(name))
   return unknown === undefined
     ? undefined
-    : `unknown placeholder {${unknown}}; the known placeholders are ${known.map((name) => `{${name}}`).join(', ')}`
+    : `unknown placeholder {${unknown}}; the known placeholders are ${[...known, 'meta.NAME'].map((name) => `{${name}}`).join(', ')}`
 }
 
 interface TemplateDocument {
@@ -18,26 +35,33 @@ interface TemplateDocument {
   docId: string
   compId: string
   contentType: string
+  erpObjectType: string | null
+  erpObjectId: string | null
   arObject: string | null
+  /** Business data, by the names of the fields. */
+  fields: Readonly<Record<string, string>>
   receivedAt: Date
 }
 
 /** Returns the value of each placeholder for a document. Dates are those of the receipt, in UTC. */
-export const placeholderValues = (document: TemplateDocument): Record<(typeof placeholders)[number], string> => {
+export const placeholderValues = (document: TemplateDocument): Record<string, string> => {
   const [yyyy, mm, dd] = document.receivedAt.toISOString().slice(0, 10).split('-') as [string, string, string]
-  return {
+  const values: Record<(typeof placeholders)[number], string> = {
     repo_id: document.repoId,
     doc_id: document.docId,
     comp_id: document.compId,
     yyyy,
     mm,
     dd,
-    ar_object: document.arObject ?? 'unknown',
+    erp_object_type: document.erpObjectType ?? unknownValue,
+    erp_object_id: document.erpObjectId ?? unknownValue,
+    ar_object: document.arObject ?? unknownValue,
     ext: extensionOf(document),
   }
+  return { ...values, ...Object.fromEntries(Object.entries(document.fields).map(([name, value]) => [`meta.${name}`, value])) }
 }
 
-const inBraces = /\{(\w+)\}/g
+const inBraces = /\{([\w.]+)\}/g
 
 /** Returns the names of the placeholders in a template. */
 export const placeholdersIn = (template: string): string[] => [...template.matchAll(inBraces)].map((match) => match[1]!)
@@ -47,4 +71,4 @@ export const placeholdersIn = (template: string): string[] => [...template.match
  * @param encode encodes a value for its place in the text
  */
 export const fillTemplate = (template: string, values: Record<string, string>, encode = (value: string) => value): string =>
-  template.replaceAll(inBraces, (_, name: string) => encode(values[name] ?? ''))
+  template.replaceAll(inBraces, (_, name: string) => encode(values[name] ?? (fieldPlaceholder.test(name) ? unknownValue : '')))

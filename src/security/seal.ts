@@ -26,6 +26,13 @@ export const rfcCredentialsOf = (workspaceId: string, boundValues: [key: string,
   boundValues,
 ]
 
+/** Returns the owner of the credentials of an enrichment. @param http says where they are sent */
+export const enrichmentCredentialsOf = (
+  workspaceId: string,
+  enrichmentId: string,
+  http: { url?: unknown; ca_certificate?: unknown } | null,
+): SealedFor => ['enrichment', workspaceId, enrichmentId, [http?.url ?? null, http?.ca_certificate ?? null]]
+
 /** Returns the owner of a request with an idempotency key, and of its answer. */
 export const idempotencyOf = (apiKeyId: string, key: string): SealedFor => ['idempotency', apiKeyId, key]
 

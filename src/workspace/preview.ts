@@ -3,7 +3,7 @@ import type { ConnectionSettings } from '../domain/connection-settings.ts'
 import { pathOf, unmetCondition, type FilterCondition, type RoutedDocument } from '../domain/fan-out.ts'
 
 /** The effect that a connection would have on a document. */
-export interface PreviewedDocument extends Omit<RoutedDocument, 'arObject'> {
+export interface PreviewedDocument extends Omit<RoutedDocument, 'erpObjectType' | 'erpObjectId' | 'arObject' | 'fields'> {
   documentId: string
   /** The path at the destinations; null if the filter passes the document over. */
   path: string | null
@@ -26,11 +26,12 @@ export const previewDocuments = async (
     `
       select
         newest.id as "documentId", newest.doc_id as "docId", repository.repo_id as "repoId", newest.comp_id as "compId",
-        newest.content_type as "contentType", newest.size_bytes as "sizeBytes", newest.ar_object as "arObject",
-        newest.received_at as "receivedAt"
+        newest.content_type as "contentType", newest.size_bytes as "sizeBytes", newest.erp_object_type as "erpObjectType",
+        newest.erp_object_id as "erpObjectId", newest.ar_object as "arObject", newest.received_at as "receivedAt",
+        coalesce((select fields from document_enrichments where document_id = newest.id), '{}') as fields
       from repositories as repository
       cross join lateral (
-        select id, doc_id, comp_id, content_type, size_bytes, ar_object, received_at
+        select id, doc_id, comp_id, content_type, size_bytes, erp_object_type, erp_object_id, ar_object, received_at
         from documents
         where workspace_id = :workspaceId
           and documents.repo_id = repository.repo_id
@@ -44,8 +45,9 @@ export const previewDocuments = async (
       `,
     { workspaceId, repositoryIds, limit: previewMaxDocuments },
   )
-  return rows.map(({ arObject, ...document }) => {
+  return rows.map(({ erpObjectType, erpObjectId, arObject, fields, ...document }) => {
     const unmet = unmetCondition(settings, document) ?? null
-    return { ...document, unmetCondition: unmet, path: unmet === null ? pathOf(settings, { ...document, arObject }) : null }
+    const planned = { ...document, erpObjectType, erpObjectId, arObject, fields }
+    return { ...document, unmetCondition: unmet, path: unmet === null ? pathOf(settings, planned) : null }
   })
 }

@@ -259,6 +259,7 @@ export const createRepositories = (db: Database) => {
         const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
         await unlinkConnections(trx, workspaceId, 'repository', id, removal.unlinkedConnections, actor)
         await trx('connection_repositories').where({ repository_id: id }).delete()
+        await trx('enrichment_repositories').where({ repository_id: id }).delete()
         await trx('repositories').where({ id }).update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
         return { ...removal, messages }
       }),

@@ -2,15 +2,15 @@ import { createConnectors } from '../connectors/index.ts'
 import { credentialsOwner } from '../connectors/target.ts'
 import type { Database } from '../db/database.ts'
 import { rfcBoundValues } from '../domain/settings.ts'
-import { rfcCredentialsOf, SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
+import { enrichmentCredentialsOf, rfcCredentialsOf, SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
 
 const batchRows = 100
 
 /**
  * `relay keys rotate`: opens all credentials that another key has sealed, and seals them with the first key. Safe to
  * repeat and to run while the relay runs.
- * @returns the number of re-sealed credentials, and the ids of the destinations (for the bridge: workspaces) whose
- *   credentials no key opens
+ * @returns the number of re-sealed credentials, and the ids of the destinations and enrichments (for the bridge:
+ *   workspaces) whose credentials no key opens
  */
 export const rotateKeys = async (db: Database, keyRing: KeyRing): Promise<{ resealed: number; unreadable: string[] }> => {
   const credentials = createSealedCredentials(db)
@@ -35,7 +35,7 @@ export const rotateKeys = async (db: Database, keyRing: KeyRing): Promise<{ rese
   }
 }
 
-/** Returns the ids of the destinations (for the bridge: workspaces) whose credentials no key opens. Changes nothing. */
+/** Returns the ids of the destinations and enrichments (for the bridge: workspaces) whose credentials no key opens. Changes nothing. */
 export const findUnreadableCredentials = async (db: Database, keyRing: KeyRing): Promise<string[]> => {
   const credentials = createSealedCredentials(db)
   const unreadable: string[] = []
@@ -59,14 +59,14 @@ const opens = (keyRing: KeyRing, row: SealedCredentials): boolean => {
   }
 }
 
-/** Credentials as they are stored: of a destination, or of the bridge of a workspace. */
+/** Credentials as they are stored: of a destination, of an enrichment, or of the bridge of a workspace. */
 export interface SealedCredentials {
-  kind: 'destination' | 'rfc'
+  kind: 'destination' | 'enrichment' | 'rfc'
   id: string
   workspaceId: string
   /** Of a destination. */
   connectorType: string | null
-  /** Of a destination, or the settings of a workspace. */
+  /** Of a destination, the system of an enrichment, or the settings of a workspace. */
   config: Record<string, unknown> | null
   sealed: Buffer
 }
@@ -76,6 +76,7 @@ const { find: findConnector } = createConnectors()
 /** @throws `SealError` if this version does not have the connector, and so does not know what the credentials are bound to */
 const ownerOf = ({ kind, id, workspaceId, connectorType, config }: SealedCredentials): SealedFor => {
   if (kind === 'rfc') return rfcCredentialsOf(workspaceId, rfcBoundValues(config ?? {}))
+  if (kind === 'enrichment') return enrichmentCredentialsOf(workspaceId, id, config)
   const connector = findConnector(connectorType ?? '')
   if (!connector) throw new SealError(`this version has no connector of type ${connectorType}`)
   return credentialsOwner(connector, { workspaceId, id, config: config ?? {} })
@@ -89,6 +90,8 @@ export const createSealedCredentials = (db: Database) => ({
       select kind, id, workspace_id as "workspaceId", connector_type as "connectorType", config, sealed
       from (
         select 'destination' as kind, id, workspace_id, connector_type, config, credentials_sealed as sealed from destinations
+        union all
+        select 'enrichment', id, workspace_id, null, http, credentials_sealed from enrichments
         union all
         select 'rfc', id, id, null, settings, rfc_credentials_sealed from workspaces
       ) as credentials
@@ -106,7 +109,7 @@ export const createSealedCredentials = (db: Database) => ({
 
   /** Replaces sealed credentials. @returns false if they have been changed meanwhile */
   replace: async ({ kind, id, sealed }: SealedCredentials, resealed: Buffer): Promise<boolean> => {
-    const [table, column] = kind === 'destination' ? ['destinations', 'credentials_sealed'] : ['workspaces', 'rfc_credentials_sealed']
+    const [table, column] = kind === 'rfc' ? ['workspaces', 'rfc_credentials_sealed'] : [`${kind}s`, 'credentials_sealed']
     return (
       (await db(table)
         .where({ id, [column]: sealed })

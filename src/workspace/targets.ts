@@ -57,8 +57,15 @@ export const requireEncryption = async (
 /** Refuses a system that would get the credentials of the bridge unencrypted outside of these networks. @throws AppError 422 */
 export const requireEncryptedBridge = async (deps: Pick<ProbeDeps, 'outbound' | 'config'>, url: string | undefined): Promise<void> => {
   if (url === undefined || new URL(url).protocol !== 'http:') return
-  await requirePrivate(deps, new URL(url).hostname.replace(/^\[|\]$/g, ''), 'rfc.url')
+  await requirePrivate(deps, hostOf(url), 'rfc.url')
 }
+
+/** Refuses a system of an enrichment that would get credentials unencrypted outside of these networks. @throws AppError 422 */
+export const requireEncryptedHttp = async (deps: Pick<ProbeDeps, 'outbound' | 'config'>, url: string): Promise<void> => {
+  if (new URL(url).protocol === 'http:') await requirePrivate(deps, hostOf(url), 'http.url')
+}
+
+const hostOf = (url: string) => new URL(url).hostname.replace(/^\[|\]$/g, '')
 
 const requirePrivate = async ({ outbound, config }: Pick<ProbeDeps, 'outbound' | 'config'>, host: string, path: string): Promise<void> => {
   if (await outbound.isAllowedPrivate(host, config.DELIVERY_CONNECT_TIMEOUT_MS)) return

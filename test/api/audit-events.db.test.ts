@@ -114,6 +114,46 @@ const rows: Row[] = [
     recorded: [{ event: 'destination.links_revoked', metadata: { name: 'Mails', connector_type: 'objstore', version: 2 } }],
   },
   {
+    endpoint: 'POST /enrichments',
+    prepare: async () => ({
+      change: () => call('POST', '/enrichments', { name: 'Invoices', repository_ids: [], steps: [{ kind: 'link' }] }),
+    }),
+    recorded: [
+      {
+        event: 'enrichment.created',
+        description: 'Enrichment Invoices was created.',
+        metadata: { name: 'Invoices', repository_ids: [], is_active: true, wait_seconds: 60, late_days: 7, http: null },
+      },
+    ],
+  },
+  {
+    endpoint: 'PATCH /enrichments/:id',
+    prepare: async () => {
+      const http = { url: 'https://erp.example.com' }
+      const body = { name: 'Invoices', repository_ids: [], http, steps: [{ kind: 'link' }] }
+      const subjectId = await created('/enrichments', body)
+      return {
+        subjectId,
+        change: () => call('PATCH', `/enrichments/${subjectId}`, { late_days: 0, credentials: { bearer_token: 'canary-token' } }),
+      }
+    },
+    recorded: [
+      {
+        event: 'enrichment.updated',
+        description: 'Enrichment Invoices was changed: late_days, credentials.',
+        metadata: { name: 'Invoices', before: { late_days: 7 }, after: { late_days: 0 } },
+      },
+    ],
+  },
+  {
+    endpoint: 'DELETE /enrichments/:id',
+    prepare: async () => {
+      const subjectId = await created('/enrichments', { name: 'Invoices', repository_ids: [], steps: [{ kind: 'link' }] })
+      return { subjectId, change: () => call('DELETE', `/enrichments/${subjectId}`) }
+    },
+    recorded: [{ event: 'enrichment.deleted', description: 'Enrichment Invoices was deleted.', metadata: { name: 'Invoices' } }],
+  },
+  {
     endpoint: 'POST /notifications',
     prepare: async () => {
       const { id: destination_id } = await webhook('Operators')

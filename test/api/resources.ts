@@ -117,6 +117,9 @@ export const createResources = ({ db, store, certificate }: World) => {
     '/notifications/{id}': async (tenant) => ({
       id: await create(tenant, '/notifications', { name: 'A', events: ['delivery.failed'], destination_id: await webhook(tenant) }),
     }),
+    '/enrichments/{id}': async (tenant) => ({
+      id: await create(tenant, '/enrichments', { name: 'A', repository_ids: [], steps: [{ kind: 'link' }] }),
+    }),
     '/requests/{id}': async (tenant) => ({ id: await request(tenant) }),
     '/api-keys/{id}': async (tenant) => ({ id: await create(tenant, '/api-keys', { name: 'A', level: 'viewer' }) }),
   }

@@ -108,6 +108,7 @@ const payloadLike = (sizeBytes: number): Omit<Payload, 'sha256' | 'open'> => ({
   erpObjectType: null,
   erpObjectId: null,
   arObject: null,
+  fields: {},
   path: `R1/${newId()}/data`,
   location: null,
   contentType: 'application/pdf',

@@ -30,6 +30,7 @@ const started: DeliveryJob = {
   erpObjectType: null,
   erpObjectId: null,
   arObject: null,
+  fields: {},
   contentType: 'application/pdf',
   receivedAt: new Date(0),
   content: { id: 'c', store: 'postgres', sizeBytes: 5, appends: 0 },

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { connectorTypes } from '../../src/connectors/index.ts'
 import { connectionSettings } from '../../src/domain/connection-settings.ts'
-import { planDeliveries } from '../../src/domain/fan-out.ts'
+import { pathSegment, planDeliveries } from '../../src/domain/fan-out.ts'
 import { placeholders, placeholderValues } from '../../src/domain/template.ts'
 
 const page = await readFile(new URL('../../docs/path-templates.md', import.meta.url), 'utf8')
@@ -12,7 +12,10 @@ const document = {
   compId: 'data',
   contentType: 'application/pdf',
   sizeBytes: 1,
+  erpObjectType: 'BKPF',
+  erpObjectId: '100019000000012026',
   arObject: 'FIIINVOICE',
+  fields: { vendor_name: 'Acme/Co' },
   receivedAt: new Date('2026-11-22T09:00:00Z'),
 }
 
@@ -22,6 +25,7 @@ test('the page explains every placeholder with a true example, and every kind', 
     const row = page.split('\n').find((line) => line.startsWith('|') && line.includes(`\`{${name}}\``))
     expect(row).toContain(`\`${values[name]}\``)
   }
+  expect(page).toContain(`\`${pathSegment(values['meta.vendor_name']!)}\` for \`{meta.vendor_name}\``)
   for (const kind of connectorTypes) expect(page).toMatch(new RegExp(`^\\|[^|]*\\b${kind}\\b`, 'm'))
 })
 

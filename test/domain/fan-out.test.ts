@@ -7,7 +7,10 @@ const document: RoutedDocument = {
   compId: 'data',
   contentType: 'application/pdf; version=1.7',
   sizeBytes: 100,
+  erpObjectType: null,
+  erpObjectId: null,
   arObject: null,
+  fields: {},
   receivedAt: new Date('2026-03-02T10:15:30Z'),
 }
 

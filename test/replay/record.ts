@@ -16,6 +16,7 @@ import type {
   BatchActivities,
   BulkRetryActivities,
   DeliveryActivities,
+  EnrichmentActivities,
   DeliveryState,
   DocumentInput,
   MaintenanceActivities,
@@ -45,10 +46,11 @@ const inputOf = ({ name, destinations = ['archive'], input }: Story): DocumentIn
   ...input,
 })
 
-const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted: Promise<void> } => {
+const activitiesOf = (story: Story): { activities: DeliveryActivities & EnrichmentActivities; attempted: Promise<void> } => {
   const attempts = new Map<string, number>()
   const first = Promise.withResolvers<void>()
-  const activities: DeliveryActivities = {
+  const activities: DeliveryActivities & EnrichmentActivities = {
+    enrich: async () => (story.enrich ? story.enrich() : { status: 'complete' }),
     attemptDelivery: async ({ destinationId }) => {
       const attempt = (attempts.get(destinationId) ?? 0) + 1
       attempts.set(destinationId, attempt)

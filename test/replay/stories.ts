@@ -8,6 +8,7 @@ import {
   type BatchSubject,
   checkAgainSignal,
   type DocumentInput,
+  type EnrichmentOutcome,
   type NoticeOutcome,
   releaseSignal,
   retrySignal,
@@ -37,6 +38,8 @@ export interface Story {
   registered?: boolean
   /** Returns the outcome of the nth attempt at a destination. */
   answer(attempt: number, destinationId: string): AttemptOutcome | Promise<AttemptOutcome>
+  /** Returns how the enrichment ends, if the input has one. */
+  enrich?(): Promise<EnrichmentOutcome>
   /** Signals, cancels or starts workflows while the story runs. */
   act?(context: StoryContext): Promise<void>
 }
@@ -179,6 +182,21 @@ const shortWindow = { retryWindowMs: 300 }
 
 /** All paths. replay.system.test.ts replays the recorded history of each, because a change of the workflows must not break running workflows. */
 export const stories: Story[] = [
+  {
+    name: 'delivered-after-its-enrichment',
+    input: { enrichment: { waitMs: 60_000, lateMs: 0 } },
+    enrich: async () => ({ status: 'complete', businessObject: 'RMRP/51056001012026' }),
+    answer: () => delivered,
+  },
+  {
+    name: 'delivered-before-its-enrichment-has-ended',
+    input: { enrichment: { waitMs: 200, lateMs: 60_000 } },
+    enrich: async () => {
+      await delay(1_500)
+      return { status: 'partial' }
+    },
+    answer: () => delivered,
+  },
   { name: 'delivered-to-one-destination', answer: () => delivered },
   { name: 'delivered-to-three-destinations', destinations: ['archive', 'mail', 'portal'], answer: () => delivered },
   { name: 'delivered-without-search-attributes', registered: false, answer: () => delivered },

@@ -1,9 +1,11 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
+import { createEnrichmentActivities } from '../../activities/enrichment.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
+import { createInstallation } from '../../src/db/installation.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
 import type { BulkPage } from '../../src/delivery/bulk-page.ts'
@@ -12,11 +14,14 @@ import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createWakeNext } from '../../src/delivery/wake.ts'
+import { createEnrich } from '../../src/enrichment/enrich.ts'
+import { createThreads } from '../../src/http/threads.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTemporal, type Temporal } from '../../src/temporal/client.ts'
 import { createDispatcher } from '../../src/temporal/dispatcher.ts'
 import { createLauncher, type Launcher } from '../../src/temporal/launcher.ts'
+import { createWorkspaces } from '../../src/workspace/workspaces.ts'
 import { deliveryWorkflowId, documentWorkflowId, type DocumentKey } from '../../workflows/ids.ts'
 import { deliveryStatusQuery } from '../../workflows/messages.ts'
 import { startApi, type Api } from './api.ts'
@@ -60,7 +65,11 @@ export const startRelay = async (
   let bulkPage: BulkPage
   const sendAll: Launcher['sendAll'] = (messages) => launcher.sendAll(messages)
   const wakeNext = createWakeNext(db, config, (messages) => launcher.launch(messages), createLog('silent'))
+  const threads = createThreads(config)
+  const installation = createInstallation(db)
+  const enrich = createEnrich({ db, workspaces: createWorkspaces(db), keyRing, outbound, installation, runOnThread: threads.run, config })
   const activities = {
+    ...createEnrichmentActivities(enrich),
     ...deliveryActivities({
       db,
       config,
@@ -175,6 +184,7 @@ export const startRelay = async (
 
   const stop = async () => {
     await (await shared)?.[Symbol.asyncDispose]()
+    await threads.close()
     await outbound.close()
     await database.drop()
   }

@@ -5,7 +5,7 @@ import type { WorkflowHandle } from '@temporalio/client'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { deliveryWorkflowId, documentWorkflowId } from '../../workflows/ids.ts'
-import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
+import type { AttemptInput, DeliveryActivities, DocumentInput, EnrichmentActivities, EnrichmentTerms } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
 import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
@@ -31,9 +31,10 @@ const actionsOf = (events: Event[]): number =>
 const env = share(await startTemporalServer())
 
 /** Delivers a document, and returns what it cost. The first destination fails so many times before it accepts the document. */
-const costOf = async (destinations: number, failures: number) => {
+const costOf = async (destinations: number, failures: number, enrichment?: EnrichmentTerms) => {
   const attempts = new Map<string, number>()
-  const activities: DeliveryActivities = {
+  const activities: DeliveryActivities & EnrichmentActivities = {
+    enrich: async () => ({ status: 'complete' }),
     attemptDelivery: async ({ destinationId }: AttemptInput): Promise<AttemptOutcome> => {
       const attempt = (attempts.get(destinationId) ?? 0) + 1
       attempts.set(destinationId, attempt)
@@ -43,7 +44,8 @@ const costOf = async (destinations: number, failures: number) => {
     recordCancellation: async () => 'failed',
     recordTermination: async () => {},
   }
-  const input: DocumentInput = documentTo(...Array.from({ length: destinations }, (_, index) => `D${index}`))
+  const names = Array.from({ length: destinations }, (_, index) => `D${index}`)
+  const input: DocumentInput = { ...documentTo(...names), ...(enrichment && { enrichment }) }
   const histories: Event[][] = []
   await withWorker(env, repeatAttempts(activities), async (taskQueue) => {
     await env.client.workflow.execute('document', { ...documentOptions(input, { registered: true }), taskQueue })
@@ -74,3 +76,10 @@ test.each([
     expect(documented).toContain(`| ${destinations} | ${failures} | ${cost.events} | ${cost.actions} |`)
   },
 )
+
+test('an enrichment costs 8 events and 2 actions', async () => {
+  const cost = await costOf(1, 0, { waitMs: 60_000, lateMs: 0 })
+  expect(cost.actions).toBe(5)
+  expect(cost.events).toBeLessThanOrEqual(33)
+  expect(cost.events).toBeGreaterThan(25)
+})

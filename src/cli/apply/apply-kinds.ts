@@ -5,6 +5,7 @@ import { systemActor } from '../../db/audit.ts'
 import { deliveriesPerBatch } from '../../delivery/release.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
+import { createEnrichments } from '../../enrichment/enrichments.ts'
 import { addApiKey, createApiKey, createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConfigureDestinations } from '../../workspace/configure-destinations.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
@@ -17,17 +18,21 @@ import type { FieldChange } from './change.ts'
 import { listDifferences, type Kind, type Target } from './kind.ts'
 import {
   connectionInFile,
+  enrichmentInFile,
   keyInFile,
   memberInFile,
   notificationInFile,
   repositoryInFile,
   type OpenedDestination,
+  type OpenedEnrichment,
 } from './workspace-state.ts'
 import {
+  enrichment,
   notification,
   repository,
   type WantedConnection,
   type WantedDestination,
+  type WantedEnrichment,
   type WantedKey,
   type WantedMember,
   type WantedNotification,
@@ -201,6 +206,37 @@ export const connectionKind = ({ trx, workspaceId, wanted, state }: Target): Kin
       return connections.update(workspaceId, id, change, systemActor, deliveriesPerBatch)
     },
     delete: ({ id }) => connections.delete(workspaceId, id, systemActor, deliveriesPerBatch),
+  }
+}
+
+export const enrichmentKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedEnrichment, OpenedEnrichment> => {
+  const enrichments = createEnrichments(trx)
+  const valuesOf = ({ repositories, ...item }: WantedEnrichment) => ({
+    ...toCamelCase(enrichment.omit({ repositories: true, credentials: true }), item),
+    repositoryIds: repositories.flatMap((repoId) => state.repositories.find((each) => each.repoId === repoId)?.id ?? []),
+  })
+  const comparable = (item: ReturnType<typeof enrichmentInFile> | Omit<WantedEnrichment, 'credentials'>, credentials: unknown) => ({
+    ...item,
+    repositories: [...new Set(item.repositories)].toSorted(),
+    credentials,
+  })
+  return {
+    kind: 'enrichment',
+    list: 'enrichments',
+    wanted: wanted.enrichments,
+    current: state.enrichments,
+    ...byName,
+    create: (item) => made(enrichments.insert(workspaceId, { ...valuesOf(item), credentials: item.credentials }, systemActor, run)),
+    compare: (current, item) =>
+      listDifferences(comparable(enrichmentInFile(current, state.repositories), current.credentials), comparable(item, item.credentials)),
+    update: ({ id }, item, fields) => {
+      const change = {
+        ...valuesOf(item),
+        ...((fields.includes('credentials') || fields.includes('http')) && { credentials: item.credentials }),
+      }
+      return enrichments.update(workspaceId, id, change, systemActor, run)
+    },
+    delete: ({ id }) => enrichments.delete(workspaceId, id, systemActor),
   }
 }
 

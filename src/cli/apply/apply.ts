@@ -11,7 +11,7 @@ import { createOutboundGuard } from '../../security/outbound.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { readWorkspaceName } from '../../workspace/administration.ts'
 import { createWorkspaces, lockRouting, settingsChange } from '../../workspace/workspaces.ts'
-import { connectionKind, destinationKind, keyKind, memberKind, notificationKind, repositoryKind } from './apply-kinds.ts'
+import { connectionKind, destinationKind, enrichmentKind, keyKind, memberKind, notificationKind, repositoryKind } from './apply-kinds.ts'
 import type { ApplyOptions, Change } from './change.ts'
 import { applyKind, listDifferences, type ApplyDeps, type Run, type Target } from './kind.ts'
 import { issuesOf, readWorkspacesFile } from './read-workspaces-file.ts'
@@ -75,9 +75,10 @@ const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Ru
   // Their ids are known now, of new ones too.
   const linked: Target = { ...target, state: await readState(trx, found.id, run) }
   const pruneConnections = await applyKind(linked, connectionKind(linked))
+  const pruneEnrichments = await applyKind(linked, enrichmentKind(linked))
   const pruneNotifications = await applyKind(linked, notificationKind(linked))
   // A deletion also deletes what refers to the object. Deleted first, those objects are part of the result.
-  const prunes = [pruneNotifications, pruneConnections, pruneDestinations, pruneRepositories, pruneKeys, pruneMembers]
+  const prunes = [pruneNotifications, pruneEnrichments, pruneConnections, pruneDestinations, pruneRepositories, pruneKeys, pruneMembers]
   for (const prune of prunes) await prune()
 }
 

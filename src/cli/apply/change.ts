@@ -1,7 +1,17 @@
 /** An object of the file or of the database, and what `relay apply` does with it. */
 export interface Change {
   workspace: string
-  kind: 'workspace' | 'tier' | 'settings' | 'member' | 'api_key' | 'repository' | 'destination' | 'connection' | 'notification'
+  kind:
+    | 'workspace'
+    | 'tier'
+    | 'settings'
+    | 'member'
+    | 'api_key'
+    | 'repository'
+    | 'destination'
+    | 'connection'
+    | 'enrichment'
+    | 'notification'
   name: string
   /** `not_created`: an API key that only `--print-new-keys` creates. `not_in_file`: only `--prune` deletes it. */
   action: 'create' | 'update' | 'delete' | 'unchanged' | 'not_created' | 'not_in_file'

@@ -9,6 +9,7 @@ import { findWorkspace } from '../../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../../workspace/workspaces.ts'
 import {
   connectionInFile,
+  enrichmentInFile,
   keyInFile,
   memberInFile,
   notificationInFile,
@@ -59,7 +60,7 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
     async (trx) => {
       const slug = `${workspace.userSlug}/${workspace.workspaceSlug}`
       const state = await readState(trx, workspace.id, deps)
-      for (const list of ['destinations', 'connections', 'notifications'] as const) refuseRepeated(slug, list, state[list])
+      for (const list of ['destinations', 'connections', 'enrichments', 'notifications'] as const) refuseRepeated(slug, list, state[list])
       const referencesTo = (name: string, credentials: unknown) => {
         if (typeof credentials === 'object' && credentials !== null) {
           const keys = Object.keys(credentials)
@@ -87,6 +88,10 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
         })),
         // A connection whose last repository was deleted forwards nothing, and the file cannot describe it.
         connections: state.connections.map(connectionInFile).filter(({ repositories }) => repositories.length > 0),
+        enrichments: state.enrichments.map((each) => ({
+          ...enrichmentInFile(each, state.repositories),
+          ...(each.hasCredentials && { credentials: referencesTo(each.name, each.credentials) }),
+        })),
         notifications: state.notifications.map((each) => notificationInFile(each, state.destinations)),
       }
     },

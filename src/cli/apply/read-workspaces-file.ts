@@ -8,6 +8,7 @@ import { detailsOf } from '../../base/refusals.ts'
 import type { Connector } from '../../connectors/connector.ts'
 import type { FindConnector } from '../../connectors/connector.ts'
 import { rfcCredentials, rfcFields } from '../../domain/rfc-settings.ts'
+import { enrichmentCredentials } from '../../enrichment/settings.ts'
 import { isStorable } from '../../http/input.ts'
 import { readGivenKey, type KeyDigest } from '../../security/api-keys.ts'
 import { checkTarget, connectorOf, requireEncryptedBridge, requireEncryption, type ProbeDeps } from '../../workspace/targets.ts'
@@ -119,6 +120,11 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
       const path = `${at}.destinations.${position}`
       credentials.set(path, await readTarget(item, path, { ...deps, values, issues }))
     }
+    for (const [position, item] of listOf(each, 'enrichments').entries()) {
+      const path = `${at}.enrichments.${position}`
+      const given = z.object({ credentials: references }).safeParse(item)
+      credentials.set(path, (given.success && (await values(given.data.credentials, `${path}.credentials`, enrichmentCredentials))) || {})
+    }
     for (const [position, item] of listOf(each, 'api_keys').entries()) {
       const path = `${at}.api_keys.${position}`
       const key = await readKeyValue(item, path, values)
@@ -152,6 +158,10 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
       destinations: rest.destinations.map((each, position) => ({
         ...each,
         credentials: credentials.get(`${at}.destinations.${position}`)!,
+      })),
+      enrichments: rest.enrichments.map((each, position) => ({
+        ...each,
+        credentials: credentials.get(`${at}.enrichments.${position}`)!,
       })),
     }
   })
@@ -234,7 +244,7 @@ const namesIn = (item: unknown, at: string): ErrorDetail[] => {
     ...findRepeated(listOf(item, 'members'), `${at}.members`, ['email']),
     ...findRepeated(listOf(item, 'api_keys'), `${at}.api_keys`, ['name', 'level', 'member']),
     ...findRepeated(listOf(item, 'repositories'), `${at}.repositories`, ['repo_id']),
-    ...(['destinations', 'connections', 'notifications'] as const).flatMap((list) =>
+    ...(['destinations', 'connections', 'enrichments', 'notifications'] as const).flatMap((list) =>
       findRepeated(listOf(item, list), `${at}.${list}`, ['name']),
     ),
     ...listOf(item, 'api_keys').flatMap((each, index) =>
@@ -248,6 +258,11 @@ const namesIn = (item: unknown, at: string): ErrorDetail[] => {
         unknown(found, destinations, 'destination', `${at}.connections.${index}.destinations.${position}`),
       ),
     ]),
+    ...listOf(item, 'enrichments').flatMap((each, index) =>
+      listOf(each, 'repositories').flatMap((found, position) =>
+        unknown(found, repositories, 'repository', `${at}.enrichments.${index}.repositories.${position}`),
+      ),
+    ),
     ...listOf(item, 'notifications').flatMap((each, index) =>
       unknown(fieldOf(each, 'destination'), destinations, 'destination', `${at}.notifications.${index}.destination`),
     ),

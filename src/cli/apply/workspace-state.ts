@@ -1,6 +1,8 @@
 import type { FindConnector } from '../../connectors/connector.ts'
 import type { Transaction } from '../../db/database.ts'
 import { rfcBoundValues } from '../../domain/settings.ts'
+import { createEnrichments, openEnrichmentCredentials, type Enrichment, type SealedEnrichment } from '../../enrichment/enrichments.ts'
+import { storedHttp } from '../../enrichment/settings.ts'
 import { rfcCredentialsOf, type KeyRing } from '../../security/seal.ts'
 import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
@@ -18,6 +20,9 @@ export interface StateDeps {
 
 /** A destination with its credentials, which are undefined if no key opens them. */
 export type OpenedDestination = SealedDestination & { credentials: unknown }
+
+/** An enrichment with its credentials, which are undefined if no key opens them. */
+export type OpenedEnrichment = SealedEnrichment & { credentials: unknown }
 
 const everything = { page: 1, perPage: Number.MAX_SAFE_INTEGER }
 
@@ -44,6 +49,10 @@ export const readState = async (trx: Transaction, workspaceId: string, { keyRing
     repositories: (await createRepositories(trx).list(workspaceId, everything)).items,
     destinations: found,
     connections: (await createConnections(trx).list(workspaceId, null, undefined)).items,
+    enrichments: (await createEnrichments(trx).list(workspaceId, everything)).items.map((each): OpenedEnrichment => ({
+      ...each,
+      credentials: openEnrichmentCredentials(keyRing, workspaceId, each),
+    })),
     notifications: (await createNotifications(trx).list(workspaceId, everything)).items,
   }
 }
@@ -74,6 +83,16 @@ export const connectionInFile = ({ name, isActive, repositories, destinations, s
   repositories: repositories.map(({ repoId }) => repoId),
   destinations: destinations.map((each) => each.name),
   settings,
+})
+
+export const enrichmentInFile = (found: Enrichment, repositories: readonly { id: string; repoId: string }[]) => ({
+  name: found.name,
+  repositories: found.repositoryIds.map((repositoryId) => repositories.find(({ id }) => id === repositoryId)!.repoId),
+  is_active: found.isActive,
+  wait_seconds: found.waitSeconds,
+  late_days: found.lateDays,
+  http: storedHttp(found.http),
+  steps: found.steps,
 })
 
 export const notificationInFile = (found: Notification, destinations: readonly { id: string; name: string }[]) => ({

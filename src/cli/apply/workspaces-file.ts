@@ -3,6 +3,7 @@ import { tiers } from '../../domain/bounds.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { rfcPatchFields } from '../../domain/rfc-settings.ts'
 import { settingsPatchFields } from '../../domain/settings.ts'
+import { newEnrichment } from '../../enrichment/settings.ts'
 import type { KeyDigest } from '../../security/api-keys.ts'
 import { workspaceNamePattern } from '../../workspace/administration.ts'
 import {
@@ -62,6 +63,12 @@ const connection = newConnection.omit({ repository_ids: true, destination_ids: t
 export const notification = newNotification.omit({ destination_id: true }).extend({
   destination: z.string().describe('The name of the destination that the notices are sent to, of the type `email` or `webhook`.'),
 })
+export const enrichment = newEnrichment.omit({ repository_ids: true, credentials: true }).extend({
+  repositories: z
+    .array(z.string())
+    .describe('The `repo_id` of each repository whose documents are enriched. Each has at most one enrichment.'),
+  credentials: references.default({}).describe('A reference for each value of the credentials of `http`.'),
+})
 const rfc = rfcPatchFields.extend({ credentials: z.strictObject({ user: reference, password: reference }).optional() })
 
 const workspace = z.strictObject({
@@ -79,6 +86,7 @@ const workspace = z.strictObject({
   repositories: z.array(repository).default([]),
   destinations: z.array(destinationInFile).default([]),
   connections: z.array(connection).default([]),
+  enrichments: z.array(enrichment).default([]),
   notifications: z.array(notification).default([]),
 })
 
@@ -91,11 +99,13 @@ export type WantedKey = Omit<z.output<typeof apiKey>, 'value'> & { value?: KeyDi
 export type WantedRepository = z.output<typeof repository>
 export type WantedDestination = Omit<z.output<typeof destinationInFile>, 'credentials'> & { credentials: Record<string, unknown> }
 export type WantedConnection = z.output<typeof connection>
+export type WantedEnrichment = Omit<z.output<typeof enrichment>, 'credentials'> & { credentials: Record<string, unknown> }
 export type WantedNotification = z.output<typeof notification>
 
 /** A workspace of the file, with the values of its references. */
-export interface WantedWorkspace extends Omit<Parsed, 'destinations' | 'settings' | 'api_keys'> {
+export interface WantedWorkspace extends Omit<Parsed, 'destinations' | 'enrichments' | 'settings' | 'api_keys'> {
   settings: z.output<typeof settingsPatchFields>
   api_keys: WantedKey[]
   destinations: WantedDestination[]
+  enrichments: WantedEnrichment[]
 }

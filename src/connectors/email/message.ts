@@ -106,6 +106,7 @@ const textOf = (payload: Payload, fileName: string, enclosure: Enclosure): strin
     `Bytes:      ${payload.sizeBytes}`,
     `SHA-256:    ${payload.sha256}`,
     `Received:   ${payload.receivedAt.toISOString()}`,
+    ...Object.entries(payload.fields).map(([name, value]) => `${`${name}:`.padEnd(11)} ${safe(value)}`),
     '',
   ].join('\n')
 }

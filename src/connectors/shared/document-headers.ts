@@ -28,6 +28,7 @@ export const documentHeaders = (payload: Payload, fileName: string): Record<stri
     ['x-relay-ar-object', payload.arObject],
     ['x-relay-file-name', fileName],
     ['x-relay-content-type', payload.contentType],
+    ...Object.entries(payload.fields).map(([name, value]): [string, string] => [`x-relay-field-${name.replaceAll('_', '-')}`, value]),
   ]
   const headers: Record<string, string> = {}
   let characters = 0

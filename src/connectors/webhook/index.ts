@@ -6,20 +6,12 @@ import { createTokenCache } from '../shared/access-tokens.ts'
 import { certificateExpiresAt } from '../shared/client-certificate.ts'
 import { clientPrincipalOf, createClientTokens, type ClientTokens } from '../shared/client-credentials.ts'
 import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
+import { clientCertificateOf, signsIn, withSignIn } from '../shared/http-sign-in.ts'
 import { readResponse } from '../shared/http.ts'
 import { trackConsumption } from '../shared/payload-stream.ts'
 import { webhookError } from './errors.ts'
 import { documentMessage, jsonMessage, type Message } from './message.ts'
-import {
-  authorization,
-  clientCertificateOf,
-  secretsOf,
-  webhookConfig,
-  webhookCredentials,
-  webhookExample,
-  type WebhookConfig,
-  type WebhookCredentials,
-} from './schema.ts'
+import { secretsOf, webhookConfig, webhookCredentials, webhookExample, type WebhookConfig, type WebhookCredentials } from './schema.ts'
 import { signedHeaders } from './signature.ts'
 
 type WebhookTarget = Target<WebhookConfig, WebhookCredentials>
@@ -37,10 +29,7 @@ export const createWebhook = (tokenCache = createTokenCache()): Connector<Webhoo
     credentials: webhookCredentials,
     boundKeys: ['url', 'ca_certificate'],
     // The secrets of the signature stay here.
-    sendsCredentials: (credentials) =>
-      Object.keys(authorization(credentials)).length > 0 ||
-      credentials.token_url !== undefined ||
-      credentials.client_certificate !== undefined,
+    sendsCredentials: signsIn,
     credentialsExpireAt: certificateExpiresAt,
     example: webhookExample,
 
@@ -65,27 +54,8 @@ export const createWebhook = (tokenCache = createTokenCache()): Connector<Webhoo
 const send = (message: Message, target: WebhookTarget, context: AttemptContext, tokens: ClientTokens): Promise<TargetAnswer> => {
   const { credentials } = target
   const secrets = secretsOf(target)
-  const attempt = async () => {
-    const principal = clientPrincipalOf(credentials)
-    if (!principal) return sendOnce(message, target, context, { authorized: authorization(credentials), secrets })
-
-    const getToken = async () => {
-      const { token } = await tokens.get(principal, { ...context, caCertificate: credentials.token_ca_certificate })
-      if (!secrets.includes(token)) secrets.push(token)
-      return token
-    }
-    const sendWith = (token: string) => sendOnce(message, target, context, { authorized: { authorization: `Bearer ${token}` }, secrets })
-
-    const token = await getToken()
-    try {
-      return await sendWith(token)
-    } catch (thrown) {
-      if (!(thrown instanceof DeliveryError) || thrown.answer?.status !== 401) throw thrown
-      // The server may have revoked the token: a new one is tried once.
-      tokens.invalidate(principal, token)
-    }
-    return sendWith(await getToken())
-  }
+  const attempt = () =>
+    withSignIn(tokens, credentials, { context, secrets }, (authorized) => sendOnce(message, target, context, { authorized, secrets }))
   return withDeliveryErrors(context, secrets, attempt, (thrown) => networkError(thrown, credentials))
 }
 

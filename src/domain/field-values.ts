@@ -1,0 +1,38 @@
+/** Types of fields. Every value is stored as text in one form, so that it can be compared and searched. */
+export const fieldTypes = ['string', 'number', 'date'] as const
+export type FieldType = (typeof fieldTypes)[number]
+
+/** Maximum length of a value. With its name, it has to fit into a key that documents are found by, of 255 characters. */
+export const fieldValueMaxCharacters = 200
+
+const number = /^([+-]?)(\d+(?:\.\d+)?)(-?)$/
+
+/** A number as the source system writes it, which may have its sign at the end: `100.50-`. */
+const toNumber = (text: string): string | undefined => {
+  const [, leading, digits, trailing] = number.exec(text.trim()) ?? []
+  if (digits === undefined || (leading !== '' && trailing !== '')) return undefined
+  return `${leading === '-' || trailing === '-' ? '-' : ''}${digits}`
+}
+
+/** A date of ABAP, ISO 8601 or OData version 2: `20260302`, `2026-03-02T00:00:00Z`, `/Date(1772409600000)/`. */
+const toDate = (text: string): string | undefined => {
+  const [, milliseconds] = /^\/Date\((-?\d{1,15})(?:[+-]\d{1,4})?\)\/$/.exec(text) ?? []
+  const [, year, month, day] = /^(\d{4})-?(\d{2})-?(\d{2})(?:T.*)?$/.exec(text.trim()) ?? []
+  const date = new Date(milliseconds === undefined ? `${year}-${month}-${day}T00:00:00Z` : Number(milliseconds))
+  if (Number.isNaN(date.getTime())) return undefined
+  const iso = date.toISOString().slice(0, 10)
+  // The 30th of February is another date.
+  return milliseconds !== undefined || iso === `${year}-${month}-${day}` ? iso : undefined
+}
+
+/** Returns a value of an answer as a field has it, or why it is none. */
+export const toFieldValue = (type: FieldType, found: unknown): { value: string } | { problem: string } => {
+  if (found === null || typeof found === 'object' || found === undefined) return { problem: 'is not a text, a number or a truth value' }
+  const text = String(found)
+  if (text.includes('\uFFFD') || !text.isWellFormed()) return { problem: 'is not in UTF-8' }
+  const plain = text.replaceAll(/\p{Cc}+/gu, ' ').trim()
+  if (plain === '') return { problem: 'is empty' }
+  if (plain.length > fieldValueMaxCharacters) return { problem: `has more than ${fieldValueMaxCharacters} characters` }
+  const value = type === 'number' ? toNumber(plain) : type === 'date' ? toDate(plain) : plain
+  return value === undefined ? { problem: `is no ${type}` } : { value }
+}

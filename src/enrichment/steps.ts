@@ -1,0 +1,100 @@
+import { AppError } from '../base/errors.ts'
+import { DeliveryError } from '../connectors/connector.ts'
+import { fieldsIn, fillFields } from '../domain/field-template.ts'
+import type { FoundFields } from './answer.ts'
+import type { HttpCall } from './http-call.ts'
+import { callOf, textsOf, type CallStep, type FieldSettings, type StepSettings } from './settings.ts'
+
+/**
+ * How a step has ended at the last try. `waiting`: a value that its call needs is not known yet. `incomplete`: the answer lacks a field.
+ * `failed`: there was no answer.
+ */
+export const stepStatuses = ['done', 'waiting', 'incomplete', 'failed'] as const
+
+export interface StepOutcome {
+  name: string
+  status: (typeof stepStatuses)[number]
+  /** Why the step is not done. */
+  error: string | null
+}
+
+/** A call with the values of a document. */
+export type FilledCall = { kind: 'rfc'; function: string; imports: unknown; tables: unknown } | ({ kind: 'http' } & HttpCall)
+
+/** Makes a call and reads fields in its answer. @throws `AppError`, `DeliveryError` or the reason of a signal if there is no answer */
+export type MakeCall = (call: FilledCall, fields: FieldSettings[]) => Promise<FoundFields>
+
+const fillDeeply = (value: unknown, values: Record<string, string>): unknown => {
+  if (typeof value === 'string') return fillFields(value, values)
+  if (Array.isArray(value)) return value.map((each) => fillDeeply(each, values))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, fillDeeply(inner, values)]))
+}
+
+const percentEncoded = (text: string) =>
+  encodeURIComponent(text).replaceAll(/['()*!]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+
+/** Encodes a value for a URL. In a text of OData, which stands between single quotes, a quote is doubled. */
+const inUrl = (value: string, before: string): string => {
+  const isQuoted = before.split("'").length % 2 === 0
+  return percentEncoded((isQuoted ? value.replaceAll("'", "''") : value).toWellFormed())
+}
+
+/** Returns a call with the values of a document, escaped for where they stand. XML is escaped when the call is sent. */
+export const fillCall = (call: CallStep, baseUrl: string, values: Record<string, string>): FilledCall => {
+  if (call.kind === 'rfc') {
+    return { kind: 'rfc', function: call.function, imports: fillDeeply(call.imports, values), tables: fillDeeply(call.tables, values) }
+  }
+  const { kind, method, path, body } = call
+  const url = baseUrl.replace(/\/$/, '') + fillFields(path, values, inUrl)
+  return { kind, method, url, body: body === undefined ? undefined : JSON.stringify(fillDeeply(body, values)) }
+}
+
+const problemsOf = ({ problems }: FoundFields): string | undefined => {
+  const missing = problems.filter(({ optional }) => !optional)
+  return missing.length === 0 ? undefined : missing.map(({ name, problem }) => `${name} ${problem}`).join('; ')
+}
+
+/**
+ * Runs the steps of an enrichment in their order. A step whose fields are known is not run again.
+ * @param known the values of the placeholders, which the fields of each step are added to
+ */
+export const runSteps = async (
+  steps: readonly StepSettings[],
+  baseUrl: string,
+  known: Readonly<Record<string, string>>,
+  makeCall: MakeCall,
+): Promise<{ found: Record<string, string>; outcomes: StepOutcome[] }> => {
+  const found: Record<string, string> = {}
+  const outcomes: StepOutcome[] = []
+  for (const step of steps) {
+    const call = callOf(step)
+    const values = { ...known, ...found }
+    const end = (status: StepOutcome['status'], error: string | null = null) => outcomes.push({ name: step.name, status, error })
+    if (
+      call.fields.every(({ name, optional }) => optional || values[name] !== undefined) &&
+      call.fields.some(({ name }) => name in values)
+    ) {
+      end('done')
+      continue
+    }
+    const missing = textsOf(call)
+      .flatMap(({ text }) => fieldsIn(text))
+      .find((name) => values[name] === undefined)
+    if (missing !== undefined) {
+      end('waiting', `${missing} is not known yet`)
+      continue
+    }
+    try {
+      const answer = await makeCall(fillCall(call, baseUrl, values), call.fields)
+      Object.assign(found, answer.values)
+      const problem = problemsOf(answer)
+      if (problem === undefined) end('done')
+      else end('incomplete', problem)
+    } catch (thrown) {
+      if (!(thrown instanceof AppError) && !(thrown instanceof DeliveryError)) throw thrown
+      end('failed', thrown.message)
+    }
+  }
+  return { found, outcomes }
+}
