@@ -369,26 +369,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/discarded": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List discarded documents by repository
-         * @description Counts the documents that were discarded because no connection led from their repository to a destination, and that nobody has acknowledged or replayed. `POST /documents/replay` replays their requests, and `POST /documents/acknowledge` acknowledges them. Required level: `viewer`.
-         */
-        get: operations["listDiscarded"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/documents": {
         parameters: {
             query?: never;
@@ -398,7 +378,7 @@ export interface paths {
         };
         /**
          * List documents
-         * @description Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search parameter (`q`, `doc_id`, `doc_id_prefix`, `erp_object_type`, `erp_object_id`, `ar_object`, `content_type`, `size_min`, `size_max`, `destination_id`, `connection_id`, `connector_type`, `delivery_status`, `error_code`) or `before`: such a list has no total, and is continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. Required level: `viewer`.
+         * @description Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search parameter (`q`, `doc_id`, `doc_id_prefix`, `erp_object_type`, `erp_object_id`, `ar_object`, `field`, `content_type`, `size_min`, `size_max`, `destination_id`, `connection_id`, `connector_type`, `delivery_status`, `error_code`) or `before`: such a list has no total, and is continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. Required level: `viewer`.
          */
         get: operations["listDocuments"];
         put?: never;
@@ -439,8 +419,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Acknowledge a failed or discarded document
-         * @description Marks a failed document that will not be retried, or a discarded one that will not be replayed, so that `GET /documents?status=failed&acknowledged=false` lists only documents that need attention. Bulk retries leave it out. Each change of its status, for example by a retry, ends the acknowledgement. Required level: `member`. Audit event: `document.acknowledged`.
+         * Acknowledge a failed document
+         * @description Marks a failed document that will not be retried, so that `GET /documents?status=failed&acknowledged=false` lists only documents that need attention. A bulk retry leaves it out. Each change of its status, for example by a retry, ends the acknowledgement. Required level: `member`. Audit event: `document.acknowledged`.
          */
         post: operations["acknowledgeDocument"];
         delete?: never;
@@ -573,26 +553,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/documents/acknowledge": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Acknowledge discarded documents
-         * @description Acknowledges, in the background, every document of a repository that was discarded for lack of a connection: it is not needed anywhere. Required level: `member`. Audit events: `bulk_retry.started`, `document.acknowledged`.
-         */
-        post: operations["acknowledgeDocuments"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/documents/by-doc-id/{repo_id}/{doc_id}/metadata": {
         parameters: {
             query?: never;
@@ -607,26 +567,6 @@ export interface paths {
          */
         put: operations["putDocumentsByDocIdMetadata"];
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/documents/replay": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Replay the requests of discarded documents
-         * @description Replays, in the background, the request of every document of a repository that was discarded for lack of a connection and was not acknowledged or replayed. A document counts as acknowledged when its replay has succeeded, so this is safe to repeat. Required level: `admin`. Audit events: `bulk_retry.started`, `request.replayed`, `document.acknowledged`.
-         */
-        post: operations["replayDocuments"];
         delete?: never;
         options?: never;
         head?: never;
@@ -651,6 +591,58 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/enrichments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List enrichments
+         * @description Returns the enrichments of the workspace in the order in which they were created. Required level: `viewer`.
+         */
+        get: operations["listEnrichments"];
+        put?: never;
+        /**
+         * Create an enrichment
+         * @description From then on, the documents that these repositories receive wait for their business data, for `wait_seconds` at most. docs/enrichments.md has an enrichment for each common kind of document. Required level: `member`. Audit event: `enrichment.created`.
+         */
+        post: operations["createEnrichment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/enrichments/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieve an enrichment
+         * @description Required level: `viewer`.
+         */
+        get: operations["getEnrichment"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an enrichment
+         * @description Documents keep their fields. Deliveries that wait for the enrichment start when it would be tried next. Required level: `admin`. Audit event: `enrichment.deleted`.
+         */
+        delete: operations["deleteEnrichment"];
+        options?: never;
+        head?: never;
+        /**
+         * Update an enrichment
+         * @description `repository_ids`, `http`, `steps` and `credentials` replace the current values. A call under way uses the previous ones. Required level: `member`. Audit event: `enrichment.updated`.
+         */
+        patch: operations["updateEnrichment"];
         trace?: never;
     };
     "/failures": {
@@ -940,7 +932,7 @@ export interface paths {
         put?: never;
         /**
          * Replay a captured request
-         * @description Processes the request again as if it had just arrived, except that its signature is verified as of the time of the original request. The replay is captured as a new request. If it succeeds, discarded documents of the original request count as acknowledged. Required level: `admin`. Audit events: `request.replayed`, `document.acknowledged`.
+         * @description Processes the request again as if it had just arrived, except that its signature is verified as of the time of the original request. The replay is captured as a new request. Required level: `admin`. Audit event: `request.replayed`.
          */
         post: operations["replayRequest"];
         delete?: never;
@@ -1298,7 +1290,7 @@ export interface components {
         /** @enum {string} */
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
         /** @enum {string} */
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: {
                 actor_type: components["schemas"]["ActorType"];
@@ -1322,13 +1314,9 @@ export interface components {
             meta: components["schemas"]["CursorMeta"];
         };
         /** @enum {string} */
-        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
-        /** @enum {string} */
-        BulkAction: "retry" | "replay" | "acknowledge";
+        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         BulkRetry: {
             attributes: {
-                /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
-                action: components["schemas"]["BulkAction"];
                 /** Format: date-time */
                 created_at: string;
                 /** Format: date-time */
@@ -1345,10 +1333,7 @@ export interface components {
                 matched_deliveries: number;
                 matched_documents: number;
                 retried_deliveries: number;
-                /** @description Documents to which the action was applied. */
                 retried_documents: number;
-                /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
-                skipped_documents: number;
                 status: components["schemas"]["BulkRetryStatus"];
             };
             id: string;
@@ -1372,8 +1357,6 @@ export interface components {
                 /** @description The documents that the request created. */
                 document_ids: string[];
                 duration_ms: number;
-                /** @description The code of the error that the request was answered with. Null if it has none. */
-                error_code: string | null;
                 http_method: string;
                 query_string: string;
                 /** Format: date-time */
@@ -1566,19 +1549,9 @@ export interface components {
                  * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
                  */
                 credentials_expire_at: string | null;
-                /** @description Attempts that have failed since the last success. */
-                failed_attempts: number;
                 /** Format: date-time */
                 last_delivered_at: string | null;
-                /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
                 last_error: string | null;
-                /**
-                 * Format: date-time
-                 * @description When `last_error` occurred.
-                 */
-                last_error_at: string | null;
-                /** @description The code of `last_error`. */
-                last_error_code: string | null;
                 name: string;
                 /**
                  * Format: date-time
@@ -1687,7 +1660,7 @@ export interface components {
             /** @description TCP port. Default: 587; 465 with tls implicit; 25 with tls none */
             port?: number;
             /**
-             * @description Subject. Placeholders: repo_id, doc_id, comp_id, yyyy, mm, dd, ar_object, ext, file_name
+             * @description Subject. Placeholders: repo_id, doc_id, comp_id, yyyy, mm, dd, erp_object_type, erp_object_id, ar_object, ext, file_name
              * @default Document {doc_id} ({comp_id}) from {repo_id}
              */
             subject_template?: string;
@@ -2290,33 +2263,11 @@ export interface components {
         };
         /** @enum {string} */
         DestinationWarningCode: "leads_back";
-        DiscardedGroup: {
-            attributes: {
-                documents: number;
-                /** @description Whether a connection, active or not, leads from the repository to a destination now. */
-                is_connected: boolean;
-                /**
-                 * Format: date-time
-                 * @description When the last of these documents was received.
-                 */
-                newest_at: string;
-                repo_id: string;
-                /** @description Null if the repository was deleted. */
-                repository_id: string | null;
-            };
-            id: string;
-            /** @constant */
-            type: "discarded_group";
-        };
-        DiscardedGroupList: {
-            data: components["schemas"]["DiscardedGroup"][];
-            meta: components["schemas"]["PageMeta"];
-        };
         Document: {
             attributes: {
                 /**
                  * Format: date-time
-                 * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
+                 * @description When an operator acknowledged the failed document.
                  */
                 acknowledged_at: string | null;
                 comp_id: string;
@@ -2369,6 +2320,32 @@ export interface components {
             pending: number;
             retrying: number;
         };
+        DocumentEnrichment: {
+            /** @description The number of tries. */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When the calls are not repeated any more.
+             */
+            ends_at: string;
+            /** @description The enrichment. It may have been deleted since. */
+            enrichment_id: string;
+            /** @description `pending`: the calls are repeated until `ends_at`. `complete`: every field was found. `partial`: some were. `failed`: none was. Deliveries do not depend on it. */
+            status: components["schemas"]["EnrichmentStatus"];
+            steps: {
+                error: string | null;
+                name: string;
+                /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
+                status: components["schemas"]["EnrichmentStepStatus"];
+            }[];
+            /** Format: date-time */
+            updated_at: string;
+            /**
+             * Format: date-time
+             * @description When the deliveries start, if the enrichment is not complete earlier.
+             */
+            waits_until: string;
+        };
         DocumentList: {
             data: components["schemas"]["Document"][];
             meta: components["schemas"]["AnyPageMeta"];
@@ -2383,6 +2360,179 @@ export interface components {
         };
         /** @enum {string} */
         DocumentStatus: "pending" | "delivered" | "failed" | "retrying" | "discarded";
+        Enrichment: {
+            attributes: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description Whether credentials are stored. */
+                has_credentials: boolean;
+                /**
+                 * @description The system of the steps of the kind `http`. Null: there is none.
+                 * @example {
+                 *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+                 *       "headers": {}
+                 *     }
+                 */
+                http: {
+                    /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
+                    ca_certificate?: string;
+                    /**
+                     * @description Further headers of every request. A secret belongs into the credentials.
+                     * @default {}
+                     */
+                    headers: {
+                        [key: string]: string;
+                    };
+                    /**
+                     * Format: uri
+                     * @description Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.
+                     */
+                    url: string;
+                } | null;
+                /** @description An inactive enrichment makes no calls, and documents do not wait for it. */
+                is_active: boolean;
+                /** @description Days for which the calls are repeated after that, until the enrichment is complete. */
+                late_days: number;
+                /** @description The display name. */
+                name: string;
+                /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
+                repository_ids: string[];
+                /**
+                 * @description The calls, in order. A call may use the fields of those before it.
+                 * @example [
+                 *       {
+                 *         "kind": "link",
+                 *         "name": "link"
+                 *       },
+                 *       {
+                 *         "kind": "rfc",
+                 *         "name": "invoice",
+                 *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                 *         "imports": {
+                 *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                 *           "FISCALYEAR": "{erp_object_id[10:14]}"
+                 *         },
+                 *         "tables": {},
+                 *         "fields": [
+                 *           {
+                 *             "name": "vendor",
+                 *             "path": "$.exports.HEADERDATA.DIFF_INV",
+                 *             "type": "string",
+                 *             "optional": false
+                 *           }
+                 *         ]
+                 *       }
+                 *     ]
+                 */
+                steps: ({
+                    /**
+                     * @description Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.
+                     * @constant
+                     */
+                    kind: "link";
+                    /**
+                     * @description The name of the step, for operators.
+                     * @default link
+                     */
+                    name: string;
+                } | {
+                    /** @description What is kept of the answer. Nothing else is. */
+                    fields: {
+                        /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
+                        name: string;
+                        /**
+                         * @description If true, the enrichment is complete without this field.
+                         * @default false
+                         */
+                        optional: boolean;
+                        /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
+                        path: string;
+                        /**
+                         * @description A number or a date is stored in one form.
+                         * @default string
+                         */
+                        type: components["schemas"]["FieldType"];
+                    }[];
+                    /** @description The function module. */
+                    function: string;
+                    /**
+                     * @description Importing parameters. Texts may contain placeholders.
+                     * @default {}
+                     */
+                    imports: {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @description Calls a function of the system in the workspace settings, which must allow it.
+                     * @constant
+                     */
+                    kind: "rfc";
+                    /** @description The name of the step, for operators. */
+                    name: string;
+                    /**
+                     * @description Tables. Name each table that the answer has to contain.
+                     * @default {}
+                     */
+                    tables: {
+                        [key: string]: unknown[];
+                    };
+                } | {
+                    /** @description The JSON body of a `POST`. Texts may contain placeholders. */
+                    body?: {
+                        [key: string]: unknown;
+                    };
+                    /** @description What is kept of the answer. Nothing else is. */
+                    fields: {
+                        /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
+                        name: string;
+                        /**
+                         * @description If true, the enrichment is complete without this field.
+                         * @default false
+                         */
+                        optional: boolean;
+                        /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
+                        path: string;
+                        /**
+                         * @description A number or a date is stored in one form.
+                         * @default string
+                         */
+                        type: components["schemas"]["FieldType"];
+                    }[];
+                    /**
+                     * @description Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.
+                     * @constant
+                     */
+                    kind: "http";
+                    /**
+                     * @default GET
+                     * @enum {string}
+                     */
+                    method: "GET" | "POST";
+                    /** @description The name of the step, for operators. */
+                    name: string;
+                    /** @description Path and query below `http.url`. May contain placeholders. */
+                    path: string;
+                })[];
+                /** Format: date-time */
+                updated_at: string;
+                /** @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known. */
+                wait_seconds: number;
+            };
+            id: string;
+            /** @constant */
+            type: "enrichment";
+        };
+        EnrichmentList: {
+            data: components["schemas"]["Enrichment"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        EnrichmentResponse: {
+            data: components["schemas"]["Enrichment"];
+        };
+        /** @enum {string} */
+        EnrichmentStatus: "pending" | "complete" | "partial" | "failed";
+        /** @enum {string} */
+        EnrichmentStepStatus: "done" | "waiting" | "incomplete" | "failed";
         Error: {
             error: {
                 /**
@@ -2443,6 +2593,8 @@ export interface components {
         };
         /** @enum {string} */
         FailureStatus: "failed" | "cancelled" | "retrying";
+        /** @enum {string} */
+        FieldType: "string" | "number" | "date";
         /** @enum {string} */
         FilterCondition: "content_types" | "comp_ids" | "min_bytes" | "max_bytes";
         /** @enum {string} */
@@ -2603,8 +2755,6 @@ export interface components {
             held: number;
             pending: number;
             retrying: number;
-            /** @description Documents that were discarded for lack of a connection, and that nobody has acknowledged or replayed. Null if `documents` is null. */
-            unacknowledged_discards: number | null;
             /** @description Failed documents that nobody has acknowledged. Null if `documents` is null. */
             unacknowledged_failures: number | null;
         };
@@ -2696,13 +2846,13 @@ export interface components {
             data: components["schemas"]["Repository"];
         };
         RepositoryWarning: {
-            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. */
+            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. */
             code: components["schemas"]["RepositoryWarningCode"];
             /** @description What the condition means, and how to end it. */
             message: string;
         };
         /** @enum {string} */
-        RepositoryWarningCode: "open_to_all" | "not_connected" | "no_active_certificate" | "similar_name";
+        RepositoryWarningCode: "open_to_all" | "not_connected" | "similar_name";
         RetriedDocument: {
             attributes: {
                 deliveries: {
@@ -2821,8 +2971,6 @@ export interface components {
                 /** @description The documents that the request created. */
                 document_ids: string[];
                 duration_ms: number;
-                /** @description The code of the error that the request was answered with. Null if it has none. */
-                error_code: string | null;
                 http_method: string;
                 query_string: string;
                 replay_of: string | null;
@@ -2889,19 +3037,9 @@ export interface components {
                  * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
                  */
                 credentials_expire_at: string | null;
-                /** @description Attempts that have failed since the last success. */
-                failed_attempts: number;
                 /** Format: date-time */
                 last_delivered_at: string | null;
-                /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
                 last_error: string | null;
-                /**
-                 * Format: date-time
-                 * @description When `last_error` occurred.
-                 */
-                last_error_at: string | null;
-                /** @description The code of `last_error`. */
-                last_error_code: string | null;
                 name: string;
                 /**
                  * Format: date-time
@@ -2929,7 +3067,7 @@ export interface components {
             attributes: {
                 /**
                  * Format: date-time
-                 * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
+                 * @description When an operator acknowledged the failed document.
                  */
                 acknowledged_at: string | null;
                 comp_id: string;
@@ -2963,6 +3101,12 @@ export interface components {
                     waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
+                /** @description How far the enrichment is. Null if the document has none. */
+                enrichment: components["schemas"]["DocumentEnrichment"] | null;
+                /** @description The business data that was found, by the names of the fields. */
+                fields: {
+                    [key: string]: string;
+                };
                 metadata: components["schemas"]["DocumentMetadata"];
                 /** Format: date-time */
                 received_at: string;
@@ -3025,8 +3169,6 @@ export interface components {
         };
         StartedBulkRetry: {
             attributes: {
-                /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
-                action: components["schemas"]["BulkAction"];
                 /** Format: date-time */
                 created_at: string | null;
                 /** Format: date-time */
@@ -3043,10 +3185,7 @@ export interface components {
                 matched_deliveries: number;
                 matched_documents: number;
                 retried_deliveries: number;
-                /** @description Documents to which the action was applied. */
                 retried_documents: number;
-                /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
-                skipped_documents: number;
                 status: components["schemas"]["StartedBulkRetryStatus"];
             };
             id: string | null;
@@ -3801,7 +3940,6 @@ export interface operations {
                      *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *           "type": "bulk_retry",
                      *           "attributes": {
-                     *             "action": "retry",
                      *             "status": "running",
                      *             "filter": {
                      *               "repo_id": "Z1",
@@ -3814,7 +3952,6 @@ export interface operations {
                      *             "matched_deliveries": 1,
                      *             "retried_documents": 1,
                      *             "retried_deliveries": 1,
-                     *             "skipped_documents": 1,
                      *             "created_at": "2026-11-21T09:00:00.000Z",
                      *             "ended_at": "2026-11-21T09:00:00.000Z"
                      *           }
@@ -3865,7 +4002,6 @@ export interface operations {
                      *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *         "type": "bulk_retry",
                      *         "attributes": {
-                     *           "action": "retry",
                      *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
@@ -3878,7 +4014,6 @@ export interface operations {
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "ended_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -3932,7 +4067,6 @@ export interface operations {
                      *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *         "type": "bulk_retry",
                      *         "attributes": {
-                     *           "action": "retry",
                      *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
@@ -3945,7 +4079,6 @@ export interface operations {
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "ended_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -4500,9 +4633,6 @@ export interface operations {
                      *             ],
                      *             "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *             "last_error": "The target answered 401 Unauthorized",
-                     *             "last_error_code": "credentials_refused",
-                     *             "last_error_at": "2026-11-21T09:00:03.000Z",
-                     *             "failed_attempts": 3,
                      *             "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *             "circuit": "closed",
                      *             "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4579,9 +4709,6 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
-                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4652,9 +4779,6 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
-                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4869,9 +4993,6 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
-                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -5186,65 +5307,6 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    listDiscarded: {
-        parameters: {
-            query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
-                page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
-                per_page?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The request succeeded. */
-            200: {
-                headers: {
-                    "x-relay-request-id": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": [
-                     *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *           "type": "discarded_group",
-                     *           "attributes": {
-                     *             "repo_id": "Z1",
-                     *             "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
-                     *             "is_connected": true,
-                     *             "documents": 1,
-                     *             "newest_at": "2026-11-21T09:00:00.000Z"
-                     *           }
-                     *         }
-                     *       ],
-                     *       "meta": {
-                     *         "current_page": 1,
-                     *         "per_page": 25,
-                     *         "total": 1
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["DiscardedGroupList"];
-                };
-            };
-            400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthorized"];
-            429: components["responses"]["RateLimited"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
     listDocuments: {
         parameters: {
             query?: {
@@ -5324,6 +5386,11 @@ export interface operations {
                  */
                 error_code?: string;
                 /**
+                 * @description Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.
+                 * @example no example for field
+                 */
+                field?: string;
+                /**
                  * @description `metadata`: each document with its business object, as in the single document.
                  * @example metadata
                  */
@@ -5339,7 +5406,7 @@ export interface operations {
                  */
                 per_page?: number;
                 /**
-                 * @description Only documents whose `doc_id` or business key begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.
+                 * @description Only documents whose `doc_id`, business key or value of a field begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.
                  * @example 5105600123
                  */
                 q?: string;
@@ -5505,6 +5572,22 @@ export interface operations {
                      *             "erp_object_type": "BUS2081",
                      *             "erp_object_id": "510560012320261000",
                      *             "ar_object": "ZFIINVOICE"
+                     *           },
+                     *           "fields": {},
+                     *           "enrichment": {
+                     *             "status": "pending",
+                     *             "enrichment_id": "no example for enrichment_id",
+                     *             "steps": [
+                     *               {
+                     *                 "name": "Invoice archive",
+                     *                 "status": "done",
+                     *                 "error": "no example for error"
+                     *               }
+                     *             ],
+                     *             "attempts": 1,
+                     *             "waits_until": "2026-11-21T09:00:00.000Z",
+                     *             "ends_at": "2026-11-21T09:00:00.000Z",
+                     *             "updated_at": "2026-11-21T09:00:00.000Z"
                      *           }
                      *         }
                      *       }
@@ -5604,7 +5687,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The document has not failed, and was not discarded. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            /** @description The document has not failed. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -6100,136 +6183,6 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    acknowledgeDocuments: {
-        parameters: {
-            query?: never;
-            header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "repo_id": "Z1"
-                 *     }
-                 */
-                "application/json": {
-                    /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
-                    date_from?: string;
-                    /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
-                    date_to?: string;
-                    /**
-                     * @description Only count the documents.
-                     * @default false
-                     */
-                    dry_run?: boolean;
-                    /** @description The repository (`repo_id`) of the documents. */
-                    repo_id: string;
-                    /**
-                     * @description Only `discarded` is accepted, which is also the default.
-                     * @constant
-                     */
-                    status?: "discarded";
-                };
-            };
-        };
-        responses: {
-            /** @description Dry run: how many documents would be acknowledged now. */
-            200: {
-                headers: {
-                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
-                    "idempotent-replayed"?: "true";
-                    "x-relay-request-id": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *         "type": "bulk_retry",
-                     *         "attributes": {
-                     *           "action": "retry",
-                     *           "status": "dry_run",
-                     *           "filter": {
-                     *             "repo_id": "Z1",
-                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
-                     *           },
-                     *           "matched_documents": 1,
-                     *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
-                     *         }
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
-                };
-            };
-            /** @description The request was accepted. */
-            202: {
-                headers: {
-                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
-                    "idempotent-replayed"?: "true";
-                    "x-relay-request-id": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *         "type": "bulk_retry",
-                     *         "attributes": {
-                     *           "action": "retry",
-                     *           "status": "dry_run",
-                     *           "filter": {
-                     *             "repo_id": "Z1",
-                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
-                     *           },
-                     *           "matched_documents": 1,
-                     *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
-                     *         }
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
-                };
-            };
-            400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["PayloadTooLarge"];
-            415: components["responses"]["UnsupportedMediaType"];
-            422: components["responses"]["ValidationFailed"];
-            429: components["responses"]["RateLimited"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
     putDocumentsByDocIdMetadata: {
         parameters: {
             query?: never;
@@ -6305,136 +6258,6 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    replayDocuments: {
-        parameters: {
-            query?: never;
-            header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "repo_id": "Z1"
-                 *     }
-                 */
-                "application/json": {
-                    /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
-                    date_from?: string;
-                    /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
-                    date_to?: string;
-                    /**
-                     * @description Only count the documents.
-                     * @default false
-                     */
-                    dry_run?: boolean;
-                    /** @description The repository (`repo_id`) of the documents. */
-                    repo_id: string;
-                    /**
-                     * @description Only `discarded` is accepted, which is also the default.
-                     * @constant
-                     */
-                    status?: "discarded";
-                };
-            };
-        };
-        responses: {
-            /** @description Dry run: how many documents have such requests now. */
-            200: {
-                headers: {
-                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
-                    "idempotent-replayed"?: "true";
-                    "x-relay-request-id": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *         "type": "bulk_retry",
-                     *         "attributes": {
-                     *           "action": "retry",
-                     *           "status": "dry_run",
-                     *           "filter": {
-                     *             "repo_id": "Z1",
-                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
-                     *           },
-                     *           "matched_documents": 1,
-                     *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
-                     *         }
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
-                };
-            };
-            /** @description The request was accepted. */
-            202: {
-                headers: {
-                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
-                    "idempotent-replayed"?: "true";
-                    "x-relay-request-id": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *         "type": "bulk_retry",
-                     *         "attributes": {
-                     *           "action": "retry",
-                     *           "status": "dry_run",
-                     *           "filter": {
-                     *             "repo_id": "Z1",
-                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
-                     *           },
-                     *           "matched_documents": 1,
-                     *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
-                     *         }
-                     *       }
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
-                };
-            };
-            400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            /** @description No connection leads from the repository to a destination: the replays would be discarded again. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
-            409: components["responses"]["Conflict"];
-            413: components["responses"]["PayloadTooLarge"];
-            415: components["responses"]["UnsupportedMediaType"];
-            422: components["responses"]["ValidationFailed"];
-            429: components["responses"]["RateLimited"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
-        };
-    };
     retryDocuments: {
         parameters: {
             query?: never;
@@ -6501,7 +6324,6 @@ export interface operations {
                      *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *         "type": "bulk_retry",
                      *         "attributes": {
-                     *           "action": "retry",
                      *           "status": "dry_run",
                      *           "filter": {
                      *             "repo_id": "Z1",
@@ -6514,7 +6336,6 @@ export interface operations {
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "ended_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -6539,7 +6360,6 @@ export interface operations {
                      *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *         "type": "bulk_retry",
                      *         "attributes": {
-                     *           "action": "retry",
                      *           "status": "dry_run",
                      *           "filter": {
                      *             "repo_id": "Z1",
@@ -6552,7 +6372,6 @@ export interface operations {
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "ended_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -6567,6 +6386,802 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEnrichments: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "enrichment",
+                     *           "attributes": {
+                     *             "name": "Invoice archive",
+                     *             "repository_ids": [
+                     *               "01K9R4B6ZD8M2V7X0QF3N5T1CH"
+                     *             ],
+                     *             "is_active": true,
+                     *             "wait_seconds": 0,
+                     *             "late_days": 0,
+                     *             "http": {
+                     *               "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+                     *               "headers": {}
+                     *             },
+                     *             "steps": [
+                     *               {
+                     *                 "kind": "link",
+                     *                 "name": "link"
+                     *               },
+                     *               {
+                     *                 "kind": "rfc",
+                     *                 "name": "invoice",
+                     *                 "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                     *                 "imports": {
+                     *                   "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                     *                   "FISCALYEAR": "{erp_object_id[10:14]}"
+                     *                 },
+                     *                 "tables": {},
+                     *                 "fields": [
+                     *                   {
+                     *                     "name": "vendor",
+                     *                     "path": "$.exports.HEADERDATA.DIFF_INV",
+                     *                     "type": "string",
+                     *                     "optional": false
+                     *                   }
+                     *                 ]
+                     *               }
+                     *             ],
+                     *             "has_credentials": true,
+                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EnrichmentList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createEnrichment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Invoice archive",
+                 *       "repository_ids": [
+                 *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
+                 *       ],
+                 *       "steps": [
+                 *         {
+                 *           "kind": "link",
+                 *           "name": "link"
+                 *         },
+                 *         {
+                 *           "kind": "rfc",
+                 *           "name": "invoice",
+                 *           "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                 *           "imports": {
+                 *             "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                 *             "FISCALYEAR": "{erp_object_id[10:14]}"
+                 *           },
+                 *           "tables": {},
+                 *           "fields": [
+                 *             {
+                 *               "name": "vendor",
+                 *               "path": "$.exports.HEADERDATA.DIFF_INV",
+                 *               "type": "string",
+                 *               "optional": false
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again. */
+                    credentials?: {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @description The system of the steps of the kind `http`. Null: there is none.
+                     * @default null
+                     * @example {
+                     *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+                     *       "headers": {}
+                     *     }
+                     */
+                    http?: {
+                        /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
+                        ca_certificate?: string;
+                        /**
+                         * @description Further headers of every request. A secret belongs into the credentials.
+                         * @default {}
+                         */
+                        headers?: {
+                            [key: string]: string;
+                        };
+                        /**
+                         * Format: uri
+                         * @description Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.
+                         */
+                        url: string;
+                    } | null;
+                    /**
+                     * @description An inactive enrichment makes no calls, and documents do not wait for it.
+                     * @default true
+                     */
+                    is_active?: boolean;
+                    /**
+                     * @description Days for which the calls are repeated after that, until the enrichment is complete.
+                     * @default 7
+                     */
+                    late_days?: number;
+                    /** @description The display name. */
+                    name: string;
+                    /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
+                    repository_ids: string[];
+                    /**
+                     * @description The calls, in order. A call may use the fields of those before it.
+                     * @example [
+                     *       {
+                     *         "kind": "link",
+                     *         "name": "link"
+                     *       },
+                     *       {
+                     *         "kind": "rfc",
+                     *         "name": "invoice",
+                     *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                     *         "imports": {
+                     *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                     *           "FISCALYEAR": "{erp_object_id[10:14]}"
+                     *         },
+                     *         "tables": {},
+                     *         "fields": [
+                     *           {
+                     *             "name": "vendor",
+                     *             "path": "$.exports.HEADERDATA.DIFF_INV",
+                     *             "type": "string",
+                     *             "optional": false
+                     *           }
+                     *         ]
+                     *       }
+                     *     ]
+                     */
+                    steps: ({
+                        /**
+                         * @description Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.
+                         * @constant
+                         */
+                        kind: "link";
+                        /**
+                         * @description The name of the step, for operators.
+                         * @default link
+                         */
+                        name?: string;
+                    } | {
+                        /** @description What is kept of the answer. Nothing else is. */
+                        fields: {
+                            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
+                            name: string;
+                            /**
+                             * @description If true, the enrichment is complete without this field.
+                             * @default false
+                             */
+                            optional?: boolean;
+                            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
+                            path: string;
+                            /**
+                             * @description A number or a date is stored in one form.
+                             * @default string
+                             */
+                            type?: components["schemas"]["FieldType"];
+                        }[];
+                        /** @description The function module. */
+                        function: string;
+                        /**
+                         * @description Importing parameters. Texts may contain placeholders.
+                         * @default {}
+                         */
+                        imports?: {
+                            [key: string]: unknown;
+                        };
+                        /**
+                         * @description Calls a function of the system in the workspace settings, which must allow it.
+                         * @constant
+                         */
+                        kind: "rfc";
+                        /** @description The name of the step, for operators. */
+                        name: string;
+                        /**
+                         * @description Tables. Name each table that the answer has to contain.
+                         * @default {}
+                         */
+                        tables?: {
+                            [key: string]: unknown[];
+                        };
+                    } | {
+                        /** @description The JSON body of a `POST`. Texts may contain placeholders. */
+                        body?: {
+                            [key: string]: unknown;
+                        };
+                        /** @description What is kept of the answer. Nothing else is. */
+                        fields: {
+                            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
+                            name: string;
+                            /**
+                             * @description If true, the enrichment is complete without this field.
+                             * @default false
+                             */
+                            optional?: boolean;
+                            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
+                            path: string;
+                            /**
+                             * @description A number or a date is stored in one form.
+                             * @default string
+                             */
+                            type?: components["schemas"]["FieldType"];
+                        }[];
+                        /**
+                         * @description Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.
+                         * @constant
+                         */
+                        kind: "http";
+                        /**
+                         * @default GET
+                         * @enum {string}
+                         */
+                        method?: "GET" | "POST";
+                        /** @description The name of the step, for operators. */
+                        name: string;
+                        /** @description Path and query below `http.url`. May contain placeholders. */
+                        path: string;
+                    })[];
+                    /**
+                     * @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known.
+                     * @default 60
+                     */
+                    wait_seconds?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The resource was created. */
+            201: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "enrichment",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "repository_ids": [
+                     *             "01K9R4B6ZD8M2V7X0QF3N5T1CH"
+                     *           ],
+                     *           "is_active": true,
+                     *           "wait_seconds": 0,
+                     *           "late_days": 0,
+                     *           "http": {
+                     *             "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+                     *             "headers": {}
+                     *           },
+                     *           "steps": [
+                     *             {
+                     *               "kind": "link",
+                     *               "name": "link"
+                     *             },
+                     *             {
+                     *               "kind": "rfc",
+                     *               "name": "invoice",
+                     *               "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                     *               "imports": {
+                     *                 "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                     *                 "FISCALYEAR": "{erp_object_id[10:14]}"
+                     *               },
+                     *               "tables": {},
+                     *               "fields": [
+                     *                 {
+                     *                   "name": "vendor",
+                     *                   "path": "$.exports.HEADERDATA.DIFF_INV",
+                     *                   "type": "string",
+                     *                   "optional": false
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "has_credentials": true,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EnrichmentResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getEnrichment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "enrichment",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "repository_ids": [
+                     *             "01K9R4B6ZD8M2V7X0QF3N5T1CH"
+                     *           ],
+                     *           "is_active": true,
+                     *           "wait_seconds": 0,
+                     *           "late_days": 0,
+                     *           "http": {
+                     *             "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+                     *             "headers": {}
+                     *           },
+                     *           "steps": [
+                     *             {
+                     *               "kind": "link",
+                     *               "name": "link"
+                     *             },
+                     *             {
+                     *               "kind": "rfc",
+                     *               "name": "invoice",
+                     *               "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                     *               "imports": {
+                     *                 "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                     *                 "FISCALYEAR": "{erp_object_id[10:14]}"
+                     *               },
+                     *               "tables": {},
+                     *               "fields": [
+                     *                 {
+                     *                   "name": "vendor",
+                     *                   "path": "$.exports.HEADERDATA.DIFF_INV",
+                     *                   "type": "string",
+                     *                   "optional": false
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "has_credentials": true,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EnrichmentResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteEnrichment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. The response has no body. */
+            204: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateEnrichment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Invoice archive",
+                 *       "repository_ids": [
+                 *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
+                 *       ],
+                 *       "is_active": true,
+                 *       "wait_seconds": 0,
+                 *       "late_days": 0,
+                 *       "http": {
+                 *         "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+                 *         "headers": {}
+                 *       },
+                 *       "steps": [
+                 *         {
+                 *           "kind": "link",
+                 *           "name": "link"
+                 *         },
+                 *         {
+                 *           "kind": "rfc",
+                 *           "name": "invoice",
+                 *           "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                 *           "imports": {
+                 *             "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                 *             "FISCALYEAR": "{erp_object_id[10:14]}"
+                 *           },
+                 *           "tables": {},
+                 *           "fields": [
+                 *             {
+                 *               "name": "vendor",
+                 *               "path": "$.exports.HEADERDATA.DIFF_INV",
+                 *               "type": "string",
+                 *               "optional": false
+                 *             }
+                 *           ]
+                 *         }
+                 *       ],
+                 *       "credentials": {}
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again. */
+                    credentials?: {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @description The system of the steps of the kind `http`. Null: there is none.
+                     * @example {
+                     *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+                     *       "headers": {}
+                     *     }
+                     */
+                    http?: {
+                        /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
+                        ca_certificate?: string;
+                        /**
+                         * @description Further headers of every request. A secret belongs into the credentials.
+                         * @default {}
+                         */
+                        headers?: {
+                            [key: string]: string;
+                        };
+                        /**
+                         * Format: uri
+                         * @description Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.
+                         */
+                        url: string;
+                    } | null;
+                    /** @description An inactive enrichment makes no calls, and documents do not wait for it. */
+                    is_active?: boolean;
+                    /** @description Days for which the calls are repeated after that, until the enrichment is complete. */
+                    late_days?: number;
+                    /** @description The display name. */
+                    name?: string;
+                    /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
+                    repository_ids?: string[];
+                    /**
+                     * @description The calls, in order. A call may use the fields of those before it.
+                     * @example [
+                     *       {
+                     *         "kind": "link",
+                     *         "name": "link"
+                     *       },
+                     *       {
+                     *         "kind": "rfc",
+                     *         "name": "invoice",
+                     *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                     *         "imports": {
+                     *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                     *           "FISCALYEAR": "{erp_object_id[10:14]}"
+                     *         },
+                     *         "tables": {},
+                     *         "fields": [
+                     *           {
+                     *             "name": "vendor",
+                     *             "path": "$.exports.HEADERDATA.DIFF_INV",
+                     *             "type": "string",
+                     *             "optional": false
+                     *           }
+                     *         ]
+                     *       }
+                     *     ]
+                     */
+                    steps?: ({
+                        /**
+                         * @description Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.
+                         * @constant
+                         */
+                        kind: "link";
+                        /**
+                         * @description The name of the step, for operators.
+                         * @default link
+                         */
+                        name?: string;
+                    } | {
+                        /** @description What is kept of the answer. Nothing else is. */
+                        fields: {
+                            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
+                            name: string;
+                            /**
+                             * @description If true, the enrichment is complete without this field.
+                             * @default false
+                             */
+                            optional?: boolean;
+                            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
+                            path: string;
+                            /**
+                             * @description A number or a date is stored in one form.
+                             * @default string
+                             */
+                            type?: components["schemas"]["FieldType"];
+                        }[];
+                        /** @description The function module. */
+                        function: string;
+                        /**
+                         * @description Importing parameters. Texts may contain placeholders.
+                         * @default {}
+                         */
+                        imports?: {
+                            [key: string]: unknown;
+                        };
+                        /**
+                         * @description Calls a function of the system in the workspace settings, which must allow it.
+                         * @constant
+                         */
+                        kind: "rfc";
+                        /** @description The name of the step, for operators. */
+                        name: string;
+                        /**
+                         * @description Tables. Name each table that the answer has to contain.
+                         * @default {}
+                         */
+                        tables?: {
+                            [key: string]: unknown[];
+                        };
+                    } | {
+                        /** @description The JSON body of a `POST`. Texts may contain placeholders. */
+                        body?: {
+                            [key: string]: unknown;
+                        };
+                        /** @description What is kept of the answer. Nothing else is. */
+                        fields: {
+                            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
+                            name: string;
+                            /**
+                             * @description If true, the enrichment is complete without this field.
+                             * @default false
+                             */
+                            optional?: boolean;
+                            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
+                            path: string;
+                            /**
+                             * @description A number or a date is stored in one form.
+                             * @default string
+                             */
+                            type?: components["schemas"]["FieldType"];
+                        }[];
+                        /**
+                         * @description Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.
+                         * @constant
+                         */
+                        kind: "http";
+                        /**
+                         * @default GET
+                         * @enum {string}
+                         */
+                        method?: "GET" | "POST";
+                        /** @description The name of the step, for operators. */
+                        name: string;
+                        /** @description Path and query below `http.url`. May contain placeholders. */
+                        path: string;
+                    })[];
+                    /** @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known. */
+                    wait_seconds?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "enrichment",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "repository_ids": [
+                     *             "01K9R4B6ZD8M2V7X0QF3N5T1CH"
+                     *           ],
+                     *           "is_active": true,
+                     *           "wait_seconds": 0,
+                     *           "late_days": 0,
+                     *           "http": {
+                     *             "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+                     *             "headers": {}
+                     *           },
+                     *           "steps": [
+                     *             {
+                     *               "kind": "link",
+                     *               "name": "link"
+                     *             },
+                     *             {
+                     *               "kind": "rfc",
+                     *               "name": "invoice",
+                     *               "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+                     *               "imports": {
+                     *                 "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+                     *                 "FISCALYEAR": "{erp_object_id[10:14]}"
+                     *               },
+                     *               "tables": {},
+                     *               "fields": [
+                     *                 {
+                     *                   "name": "vendor",
+                     *                   "path": "$.exports.HEADERDATA.DIFF_INV",
+                     *                   "type": "string",
+                     *                   "optional": false
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "has_credentials": true,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EnrichmentResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -7989,11 +8604,6 @@ export interface operations {
                  */
                 document_id?: string;
                 /**
-                 * @description Only requests answered with this error, for example `signature_invalid`.
-                 * @example credentials_refused
-                 */
-                error_code?: string;
-                /**
                  * @description Only requests with this HTTP method.
                  * @example PUT
                  */
@@ -8051,7 +8661,6 @@ export interface operations {
                      *             "source_ip": "192.0.2.17",
                      *             "request_at": "2026-11-21T09:00:00.000Z",
                      *             "status_code": 201,
-                     *             "error_code": "credentials_refused",
                      *             "response_content_type": "text/plain",
                      *             "response_content_length": 0,
                      *             "response_body_truncated": true,
@@ -8121,7 +8730,6 @@ export interface operations {
                      *           "source_ip": "192.0.2.17",
                      *           "request_at": "2026-11-21T09:00:00.000Z",
                      *           "status_code": 201,
-                     *           "error_code": "credentials_refused",
                      *           "response_content_type": "text/plain",
                      *           "response_content_length": 0,
                      *           "response_body_truncated": true,
@@ -8550,7 +9158,6 @@ export interface operations {
                      *           },
                      *           "present": {
                      *             "unacknowledged_failures": 1,
-                     *             "unacknowledged_discards": 1,
                      *             "pending": 1,
                      *             "held": 1,
                      *             "retrying": 1
