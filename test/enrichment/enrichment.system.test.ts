@@ -163,7 +163,7 @@ test('a workflow that is cancelled while it waits delivers nothing', async () =>
     await until(env, 'the first try has ended', async () => (await readDocument(document)).enrichment.attempts > 0, 500)
     await document.handle().cancel()
     await expect(document.handle().result()).rejects.toThrow(WorkflowFailedError)
-    expect((await document.deliveries())['dms']).toMatchObject({ status: 'cancelled', attempts: 0 })
+    expect((await document.deliveries())['dms']).toMatchObject({ status: 'failed', attempts: 0 })
     expect(target.arrivals).toHaveLength(arrived)
   })
 })
