@@ -3,7 +3,7 @@ export const fieldTypes = ['string', 'number', 'date'] as const
 export type FieldType = (typeof fieldTypes)[number]
 
 /** Maximum length of a value. With its name, it has to fit into a key that documents are found by, of 255 characters. */
-export const fieldValueMaxCharacters = 200
+const fieldValueMaxCharacters = 200
 
 const number = /^([+-]?)(\d+(?:\.\d+)?)(-?)$/
 
@@ -27,7 +27,9 @@ const toDate = (text: string): string | undefined => {
 
 /** Returns a value of an answer as a field has it, or why it is none. */
 export const toFieldValue = (type: FieldType, found: unknown): { value: string } | { problem: string } => {
-  if (found === null || typeof found === 'object' || found === undefined) return { problem: 'is not a text, a number or a truth value' }
+  if (typeof found !== 'string' && typeof found !== 'number' && typeof found !== 'boolean') {
+    return { problem: 'is not a text, a number or a truth value' }
+  }
   const text = String(found)
   if (text.includes('\uFFFD') || !text.isWellFormed()) return { problem: 'is not in UTF-8' }
   const plain = text.replaceAll(/\p{Cc}+/gu, ' ').trim()

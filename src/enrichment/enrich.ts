@@ -67,7 +67,7 @@ const longestDelayMs = 3 * 3_600_000
 const lastTryMs = 2_000
 
 /** Returns when the next try is due, or undefined if it would be too late. */
-export const nextTryMs = (attempts: number, { waitMs, lateMs, elapsedMs }: EnrichTiming): number | undefined => {
+const nextTryMs = (attempts: number, { waitMs, lateMs, elapsedMs }: EnrichTiming): number | undefined => {
   const delay = delaysMs[attempts - 1] ?? longestDelayMs
   const beforeDeliveries = waitMs - lastTryMs - elapsedMs
   if (beforeDeliveries > 0 && delay > beforeDeliveries) return beforeDeliveries

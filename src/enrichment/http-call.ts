@@ -95,5 +95,3 @@ export const createHttpCall = ({ outbound, installation, config }: HttpCallDeps)
     )
   }
 }
-
-export type SendHttpCall = ReturnType<typeof createHttpCall>

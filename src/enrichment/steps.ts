@@ -9,17 +9,15 @@ import { callOf, textsOf, type CallStep, type FieldSettings, type StepSettings }
  * How a step has ended at the last try. `waiting`: a value that its call needs is not known yet. `incomplete`: the answer lacks a field.
  * `failed`: there was no answer.
  */
-export const stepStatuses = ['done', 'waiting', 'incomplete', 'failed'] as const
-
 export interface StepOutcome {
   name: string
-  status: (typeof stepStatuses)[number]
+  status: 'done' | 'waiting' | 'incomplete' | 'failed'
   /** Why the step is not done. */
   error: string | null
 }
 
 /** A call with the values of a document. */
-export type FilledCall = { kind: 'rfc'; function: string; imports: unknown; tables: unknown } | ({ kind: 'http' } & HttpCall)
+type FilledCall = { kind: 'rfc'; function: string; imports: unknown; tables: unknown } | ({ kind: 'http' } & HttpCall)
 
 /** Makes a call and reads fields in its answer. @throws `AppError`, `DeliveryError` or the reason of a signal if there is no answer */
 export type MakeCall = (call: FilledCall, fields: FieldSettings[]) => Promise<FoundFields>
@@ -41,7 +39,7 @@ const inUrl = (value: string, before: string): string => {
 }
 
 /** Returns a call with the values of a document, escaped for where they stand. XML is escaped when the call is sent. */
-export const fillCall = (call: CallStep, baseUrl: string, values: Record<string, string>): FilledCall => {
+const fillCall = (call: CallStep, baseUrl: string, values: Record<string, string>): FilledCall => {
   if (call.kind === 'rfc') {
     return { kind: 'rfc', function: call.function, imports: fillDeeply(call.imports, values), tables: fillDeeply(call.tables, values) }
   }

@@ -91,7 +91,7 @@ export const clientCertificateOf = ({ client_certificate: cert, client_key: key 
   cert === undefined || key === undefined ? undefined : { cert, key }
 
 /** Returns the header that authenticates the relay, if the credentials contain one. */
-export const authorization = (credentials: HttpSignIn): Record<string, string> => {
+const authorization = (credentials: HttpSignIn): Record<string, string> => {
   const { bearer_token: token, username, password, header_name: ownName, header_value: ownValue } = credentials
   if (token !== undefined) return { authorization: `Bearer ${token}` }
   if (username !== undefined) return { authorization: `Basic ${basic(username, password)}` }
