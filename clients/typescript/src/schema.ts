@@ -369,6 +369,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/discarded": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List discarded documents by repository
+         * @description Counts the documents that were discarded because no connection led from their repository to a destination, and that nobody has acknowledged or replayed. `POST /documents/replay` replays their requests, and `POST /documents/acknowledge` acknowledges them. Required level: `viewer`.
+         */
+        get: operations["listDiscarded"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents": {
         parameters: {
             query?: never;
@@ -419,8 +439,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Acknowledge a failed document
-         * @description Marks a failed document that will not be retried, so that `GET /documents?status=failed&acknowledged=false` lists only documents that need attention. A bulk retry leaves it out. Each change of its status, for example by a retry, ends the acknowledgement. Required level: `member`. Audit event: `document.acknowledged`.
+         * Acknowledge a failed or discarded document
+         * @description Marks a failed document that will not be retried, or a discarded one that will not be replayed, so that `GET /documents?status=failed&acknowledged=false` lists only documents that need attention. Bulk retries leave it out. Each change of its status, for example by a retry, ends the acknowledgement. Required level: `member`. Audit event: `document.acknowledged`.
          */
         post: operations["acknowledgeDocument"];
         delete?: never;
@@ -553,6 +573,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/documents/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acknowledge discarded documents
+         * @description Acknowledges, in the background, every document of a repository that was discarded for lack of a connection: it is not needed anywhere. Required level: `member`. Audit events: `bulk_retry.started`, `document.acknowledged`.
+         */
+        post: operations["acknowledgeDocuments"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents/by-doc-id/{repo_id}/{doc_id}/metadata": {
         parameters: {
             query?: never;
@@ -567,6 +607,26 @@ export interface paths {
          */
         put: operations["putDocumentsByDocIdMetadata"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/documents/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replay the requests of discarded documents
+         * @description Replays, in the background, the request of every document of a repository that was discarded for lack of a connection and was not acknowledged or replayed. A document counts as acknowledged when its replay has succeeded, so this is safe to repeat. Required level: `admin`. Audit events: `bulk_retry.started`, `request.replayed`, `document.acknowledged`.
+         */
+        post: operations["replayDocuments"];
         delete?: never;
         options?: never;
         head?: never;
@@ -932,7 +992,7 @@ export interface paths {
         put?: never;
         /**
          * Replay a captured request
-         * @description Processes the request again as if it had just arrived, except that its signature is verified as of the time of the original request. The replay is captured as a new request. Required level: `admin`. Audit event: `request.replayed`.
+         * @description Processes the request again as if it had just arrived, except that its signature is verified as of the time of the original request. The replay is captured as a new request. If it succeeds, discarded documents of the original request count as acknowledged. Required level: `admin`. Audit events: `request.replayed`, `document.acknowledged`.
          */
         post: operations["replayRequest"];
         delete?: never;
@@ -1315,8 +1375,12 @@ export interface components {
         };
         /** @enum {string} */
         AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
+        /** @enum {string} */
+        BulkAction: "retry" | "replay" | "acknowledge";
         BulkRetry: {
             attributes: {
+                /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+                action: components["schemas"]["BulkAction"];
                 /** Format: date-time */
                 created_at: string;
                 /** Format: date-time */
@@ -1333,7 +1397,10 @@ export interface components {
                 matched_deliveries: number;
                 matched_documents: number;
                 retried_deliveries: number;
+                /** @description Documents to which the action was applied. */
                 retried_documents: number;
+                /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+                skipped_documents: number;
                 status: components["schemas"]["BulkRetryStatus"];
             };
             id: string;
@@ -1357,6 +1424,8 @@ export interface components {
                 /** @description The documents that the request created. */
                 document_ids: string[];
                 duration_ms: number;
+                /** @description The code of the error that the request was answered with. Null if it has none. */
+                error_code: string | null;
                 http_method: string;
                 query_string: string;
                 /** Format: date-time */
@@ -1549,9 +1618,19 @@ export interface components {
                  * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
                  */
                 credentials_expire_at: string | null;
+                /** @description Attempts that have failed since the last success. */
+                failed_attempts: number;
                 /** Format: date-time */
                 last_delivered_at: string | null;
+                /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
                 last_error: string | null;
+                /**
+                 * Format: date-time
+                 * @description When `last_error` occurred.
+                 */
+                last_error_at: string | null;
+                /** @description The code of `last_error`. */
+                last_error_code: string | null;
                 name: string;
                 /**
                  * Format: date-time
@@ -2263,11 +2342,33 @@ export interface components {
         };
         /** @enum {string} */
         DestinationWarningCode: "leads_back";
+        DiscardedGroup: {
+            attributes: {
+                documents: number;
+                /** @description Whether a connection, active or not, leads from the repository to a destination now. */
+                is_connected: boolean;
+                /**
+                 * Format: date-time
+                 * @description When the last of these documents was received.
+                 */
+                newest_at: string;
+                repo_id: string;
+                /** @description Null if the repository was deleted. */
+                repository_id: string | null;
+            };
+            id: string;
+            /** @constant */
+            type: "discarded_group";
+        };
+        DiscardedGroupList: {
+            data: components["schemas"]["DiscardedGroup"][];
+            meta: components["schemas"]["PageMeta"];
+        };
         Document: {
             attributes: {
                 /**
                  * Format: date-time
-                 * @description When an operator acknowledged the failed document.
+                 * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
                  */
                 acknowledged_at: string | null;
                 comp_id: string;
@@ -2755,6 +2856,8 @@ export interface components {
             held: number;
             pending: number;
             retrying: number;
+            /** @description Documents that were discarded for lack of a connection, and that nobody has acknowledged or replayed. Null if `documents` is null. */
+            unacknowledged_discards: number | null;
             /** @description Failed documents that nobody has acknowledged. Null if `documents` is null. */
             unacknowledged_failures: number | null;
         };
@@ -2846,13 +2949,13 @@ export interface components {
             data: components["schemas"]["Repository"];
         };
         RepositoryWarning: {
-            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. */
+            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. */
             code: components["schemas"]["RepositoryWarningCode"];
             /** @description What the condition means, and how to end it. */
             message: string;
         };
         /** @enum {string} */
-        RepositoryWarningCode: "open_to_all" | "not_connected" | "similar_name";
+        RepositoryWarningCode: "open_to_all" | "not_connected" | "no_active_certificate" | "similar_name";
         RetriedDocument: {
             attributes: {
                 deliveries: {
@@ -2971,6 +3074,8 @@ export interface components {
                 /** @description The documents that the request created. */
                 document_ids: string[];
                 duration_ms: number;
+                /** @description The code of the error that the request was answered with. Null if it has none. */
+                error_code: string | null;
                 http_method: string;
                 query_string: string;
                 replay_of: string | null;
@@ -3037,9 +3142,19 @@ export interface components {
                  * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
                  */
                 credentials_expire_at: string | null;
+                /** @description Attempts that have failed since the last success. */
+                failed_attempts: number;
                 /** Format: date-time */
                 last_delivered_at: string | null;
+                /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
                 last_error: string | null;
+                /**
+                 * Format: date-time
+                 * @description When `last_error` occurred.
+                 */
+                last_error_at: string | null;
+                /** @description The code of `last_error`. */
+                last_error_code: string | null;
                 name: string;
                 /**
                  * Format: date-time
@@ -3067,7 +3182,7 @@ export interface components {
             attributes: {
                 /**
                  * Format: date-time
-                 * @description When an operator acknowledged the failed document.
+                 * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
                  */
                 acknowledged_at: string | null;
                 comp_id: string;
@@ -3169,6 +3284,8 @@ export interface components {
         };
         StartedBulkRetry: {
             attributes: {
+                /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+                action: components["schemas"]["BulkAction"];
                 /** Format: date-time */
                 created_at: string | null;
                 /** Format: date-time */
@@ -3185,7 +3302,10 @@ export interface components {
                 matched_deliveries: number;
                 matched_documents: number;
                 retried_deliveries: number;
+                /** @description Documents to which the action was applied. */
                 retried_documents: number;
+                /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+                skipped_documents: number;
                 status: components["schemas"]["StartedBulkRetryStatus"];
             };
             id: string | null;
@@ -3940,6 +4060,7 @@ export interface operations {
                      *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *           "type": "bulk_retry",
                      *           "attributes": {
+                     *             "action": "retry",
                      *             "status": "running",
                      *             "filter": {
                      *               "repo_id": "Z1",
@@ -3952,6 +4073,7 @@ export interface operations {
                      *             "matched_deliveries": 1,
                      *             "retried_documents": 1,
                      *             "retried_deliveries": 1,
+                     *             "skipped_documents": 1,
                      *             "created_at": "2026-11-21T09:00:00.000Z",
                      *             "ended_at": "2026-11-21T09:00:00.000Z"
                      *           }
@@ -4002,6 +4124,7 @@ export interface operations {
                      *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *         "type": "bulk_retry",
                      *         "attributes": {
+                     *           "action": "retry",
                      *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
@@ -4014,6 +4137,7 @@ export interface operations {
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
+                     *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "ended_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -4067,6 +4191,7 @@ export interface operations {
                      *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *         "type": "bulk_retry",
                      *         "attributes": {
+                     *           "action": "retry",
                      *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
@@ -4079,6 +4204,7 @@ export interface operations {
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
+                     *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "ended_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -4633,6 +4759,9 @@ export interface operations {
                      *             ],
                      *             "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *             "last_error": "The target answered 401 Unauthorized",
+                     *             "last_error_code": "credentials_refused",
+                     *             "last_error_at": "2026-11-21T09:00:03.000Z",
+                     *             "failed_attempts": 3,
                      *             "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *             "circuit": "closed",
                      *             "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4709,6 +4838,9 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
+                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4779,6 +4911,9 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
+                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -4993,6 +5128,9 @@ export interface operations {
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
+                     *           "failed_attempts": 3,
                      *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
                      *           "circuit": "closed",
                      *           "circuit_since": "2026-11-21T09:00:00.000Z",
@@ -5302,6 +5440,65 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listDiscarded: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "discarded_group",
+                     *           "attributes": {
+                     *             "repo_id": "Z1",
+                     *             "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                     *             "is_connected": true,
+                     *             "documents": 1,
+                     *             "newest_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DiscardedGroupList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -5687,7 +5884,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The document has not failed. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            /** @description The document has not failed, and was not discarded. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -6183,6 +6380,136 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    acknowledgeDocuments: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "repo_id": "Z1"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
+                    date_from?: string;
+                    /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
+                    date_to?: string;
+                    /**
+                     * @description Only count the documents.
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                    /** @description The repository (`repo_id`) of the documents. */
+                    repo_id: string;
+                    /**
+                     * @description Only `discarded` is accepted, which is also the default.
+                     * @constant
+                     */
+                    status?: "discarded";
+                };
+            };
+        };
+        responses: {
+            /** @description Dry run: how many documents would be acknowledged now. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "action": "retry",
+                     *           "status": "dry_run",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused",
+                     *             "date_from": "2026-11-01T00:00:00.000Z",
+                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 1,
+                     *           "retried_deliveries": 1,
+                     *           "skipped_documents": 1,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
+                };
+            };
+            /** @description The request was accepted. */
+            202: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "action": "retry",
+                     *           "status": "dry_run",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused",
+                     *             "date_from": "2026-11-01T00:00:00.000Z",
+                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 1,
+                     *           "retried_deliveries": 1,
+                     *           "skipped_documents": 1,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     putDocumentsByDocIdMetadata: {
         parameters: {
             query?: never;
@@ -6258,6 +6585,136 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    replayDocuments: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "repo_id": "Z1"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
+                    date_from?: string;
+                    /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
+                    date_to?: string;
+                    /**
+                     * @description Only count the documents.
+                     * @default false
+                     */
+                    dry_run?: boolean;
+                    /** @description The repository (`repo_id`) of the documents. */
+                    repo_id: string;
+                    /**
+                     * @description Only `discarded` is accepted, which is also the default.
+                     * @constant
+                     */
+                    status?: "discarded";
+                };
+            };
+        };
+        responses: {
+            /** @description Dry run: how many documents have such requests now. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "action": "retry",
+                     *           "status": "dry_run",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused",
+                     *             "date_from": "2026-11-01T00:00:00.000Z",
+                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 1,
+                     *           "retried_deliveries": 1,
+                     *           "skipped_documents": 1,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
+                };
+            };
+            /** @description The request was accepted. */
+            202: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "action": "retry",
+                     *           "status": "dry_run",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused",
+                     *             "date_from": "2026-11-01T00:00:00.000Z",
+                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 1,
+                     *           "retried_deliveries": 1,
+                     *           "skipped_documents": 1,
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description No connection leads from the repository to a destination: the replays would be discarded again. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     retryDocuments: {
         parameters: {
             query?: never;
@@ -6324,6 +6781,7 @@ export interface operations {
                      *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *         "type": "bulk_retry",
                      *         "attributes": {
+                     *           "action": "retry",
                      *           "status": "dry_run",
                      *           "filter": {
                      *             "repo_id": "Z1",
@@ -6336,6 +6794,7 @@ export interface operations {
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
+                     *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "ended_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -6360,6 +6819,7 @@ export interface operations {
                      *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *         "type": "bulk_retry",
                      *         "attributes": {
+                     *           "action": "retry",
                      *           "status": "dry_run",
                      *           "filter": {
                      *             "repo_id": "Z1",
@@ -6372,6 +6832,7 @@ export interface operations {
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
+                     *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "ended_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -8604,6 +9065,11 @@ export interface operations {
                  */
                 document_id?: string;
                 /**
+                 * @description Only requests answered with this error, for example `signature_invalid`.
+                 * @example credentials_refused
+                 */
+                error_code?: string;
+                /**
                  * @description Only requests with this HTTP method.
                  * @example PUT
                  */
@@ -8661,6 +9127,7 @@ export interface operations {
                      *             "source_ip": "192.0.2.17",
                      *             "request_at": "2026-11-21T09:00:00.000Z",
                      *             "status_code": 201,
+                     *             "error_code": "credentials_refused",
                      *             "response_content_type": "text/plain",
                      *             "response_content_length": 0,
                      *             "response_body_truncated": true,
@@ -8730,6 +9197,7 @@ export interface operations {
                      *           "source_ip": "192.0.2.17",
                      *           "request_at": "2026-11-21T09:00:00.000Z",
                      *           "status_code": 201,
+                     *           "error_code": "credentials_refused",
                      *           "response_content_type": "text/plain",
                      *           "response_content_length": 0,
                      *           "response_body_truncated": true,
@@ -9158,6 +9626,7 @@ export interface operations {
                      *           },
                      *           "present": {
                      *             "unacknowledged_failures": 1,
+                     *             "unacknowledged_discards": 1,
                      *             "pending": 1,
                      *             "held": 1,
                      *             "retrying": 1
