@@ -27,7 +27,7 @@ export interface JsonSchema {
 }
 
 /** A way to sign in, with the keys of the credentials that it has. */
-export interface SignIn {
+interface SignIn {
   name: string
   required: string[]
   optional: string[]

@@ -48,10 +48,11 @@ export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) =>
     fields: [nameField, ...config, ...(hasCredentials ? [...(signIn ? [signIn] : []), ...credentials] : [])],
     groups: ['credentials'],
     stored: stored && { name: stored.name, config: stored.config },
-    toBody: ({ [signInPath]: _, ...values }) => ({
+    toBody: (values) => ({
       ...(!stored && { config: {} }),
       ...(hasCredentials && { credentials: {} }),
-      ...values,
+      // The kind of sign-in only selects the fields of the form.
+      ...Object.fromEntries(Object.entries(values).filter(([name]) => name !== signInPath)),
     }),
   })
 

@@ -94,7 +94,7 @@ const Input = ({ form, path, label, unit, rows, isMono, isGenerated, placeholder
     const known = choices.map((choice) => ({ value: choice, label: choice === fallback ? words.isDefault(choice) : choice }))
     const all = options ?? (fallback === '' ? [{ value: '', label: words.noChoice }, ...known] : known)
     return html`<select ...${shared} onChange=${(event: Event) => form.enter(path, valueOf(event))}>
-      ${all.map(({ value, label }) => html`<option key=${value} value=${value}>${label}</option>`)}
+      ${all.map((option) => html`<option key=${option.value} value=${option.value}>${option.label}</option>`)}
     </select>`
   }
   const typed = {
