@@ -48,11 +48,11 @@ test('a document is shown by its id or its docId, and one of several is asked fo
   await db('deliveries')
     .where({ document_id: id, destination_id: routes.destinations['web']! })
     .update({ status: 'failed', last_error: 'the target is gone', last_error_code: 'http_410', ended_by: 'permanent_error', attempts: 3 })
-  await db('documents').where({ id }).update({ erp_object_type: 'BKPF', erp_object_id: '100019000047112026' })
+  await db('documents').where({ id }).update({ erp_object_type: 'BKPF', erp_object_id: '100019000088122026' })
   const shown = await showDocument(db, 'SHOW1')
   expect(await showDocument(db, id)).toEqual(shown)
   const lines = describeDocument(withConsoleUrl('https://relay.example.com/a/', shown))
-  expect(lines[0]).toBe('Object     BKPF 100019000047112026')
+  expect(lines[0]).toBe('Object     BKPF 100019000088122026')
   expect(describeDocument(withConsoleUrl(undefined, shown)).join()).not.toContain('Console')
   expect(lines).toEqual(
     expect.arrayContaining([

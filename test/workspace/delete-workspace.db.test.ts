@@ -47,6 +47,7 @@ const createFullWorkspace = async () => {
   await db('bulk_retries').insert({
     id,
     workspace_id,
+    action: 'retry',
     status: 'completed',
     filter: '{}',
     matched_documents: 1,

@@ -108,7 +108,7 @@ export const findExpiringCertificates: FindConditions = async (trx, config, now)
 }
 
 const notConnectedRemedy =
-  'Create a connection from the repository to a destination, then let the source system send the discarded documents again; ' +
+  'Create a connection from the repository to a destination, then replay the requests of the discarded documents; ' +
   'or set the repository inactive, so that the source system gets an error instead of an acknowledgement.'
 
 export const findNotConnected: FindConditions = async (trx, config) => {
@@ -123,7 +123,8 @@ export const findNotConnected: FindConditions = async (trx, config) => {
         from documents
         where documents.workspace_id = repositories.workspace_id
           and documents.repo_id = repositories.repo_id
-          and documents.status = 'discarded'
+          and is_unconnected
+          and acknowledged_at is null
           and received_at >= repositories.created_at
         limit :maxCount
       ) as first

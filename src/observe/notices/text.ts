@@ -73,6 +73,7 @@ const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
     'repository.not_connected': [
       `GET ${api}/documents?status=discarded&repo_id=${encodeURIComponent(repository?.repoId ?? '')}`,
       `POST ${api}/connections`,
+      `POST ${api}/documents/replay {"repo_id": ${JSON.stringify(repository?.repoId)}}`,
     ],
   }
   return [...steps[event], ...(document ? [`relay show ${document.id}`] : []), 'relay doctor']

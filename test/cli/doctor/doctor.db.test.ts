@@ -271,7 +271,7 @@ test('drift from the file of relay apply is a warning, and an invalid file is a 
   expect(await driftFrom('Invoices')).toMatchObject({ status: 'warning', warnings, remedy: expect.stringContaining('relay apply -f') })
   expect(await driftFrom('5')).toMatchObject({
     status: 'failed',
-    message: expect.stringContaining('workspaces[0].repositories[0].name: must be a string'),
+    message: expect.stringContaining(`acme/${workspaceSlug}, repository Z1, name: must be a string`),
   })
   expect(await db('repositories').where({ name: 'Inbox' })).not.toEqual([])
   expect(await driftFrom('Inbox', 'ada@example.com')).toMatchObject({

@@ -376,26 +376,29 @@ test('a destination whose client certificate expires is announced until its cred
   expect(await scene.types()).toEqual(['relay.certificate.expiring', 'relay.certificate.recovered'])
 })
 
-test('a repository that receives and is wired to nothing is announced until it is wired', async () => {
+test('a repository that receives and is wired to nothing is announced until it is wired or its documents are acknowledged', async () => {
   const scene = await createScene(['repository.not_connected'])
   const { db } = database
   const linked = await db('connection_repositories').where({ repository_id: scene.repositoryId }).select()
   await db('connection_repositories').where({ repository_id: scene.repositoryId }).delete()
   expect(await check(at(0))).toMatchObject({ opened: 0 })
-  const discard = () =>
-    insertDocument(db, {
-      workspaceId: scene.workspaceId,
-      repositoryId: scene.repositoryId,
-      repoId: 'Z1',
-      status: 'discarded',
-      receivedAt: at(minute),
-    })
+  const discard = async () => {
+    const { workspaceId, repositoryId } = scene
+    const id = await insertDocument(db, { workspaceId, repositoryId, repoId: 'Z1', status: 'discarded', receivedAt: at(minute) })
+    await db('documents').where({ id }).update({ is_unconnected: true })
+  }
   await discard()
   await discard()
   expect(await check(at(minute))).toMatchObject({ opened: 1, notices: 1 })
   expect((await scene.notices())[0]!.data.summary).toBe('Repository Z1 has no connection to a destination and has discarded 2 documents.')
   await db('connection_repositories').insert(linked)
   expect(await check(at(2 * minute))).toMatchObject({ closed: 1, notices: 1 })
+
+  await db('connection_repositories').where({ repository_id: scene.repositoryId }).delete()
+  await db('documents')
+    .where({ repository_id: scene.repositoryId })
+    .update({ acknowledged_at: at(3 * minute) })
+  expect(await check(at(3 * minute))).toMatchObject({ opened: 0, notices: 0 })
 })
 
 test('a notice whose workflow was lost is started again', async () => {
