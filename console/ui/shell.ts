@@ -81,7 +81,8 @@ const AttentionCount = () => {
     // Any hour: what is counted is the present.
     call<Schemas['StatsResponse']>('GET', '/stats', { query: { date_from: new Date().toISOString() }, signal }),
   )
-  const count = live.data?.data.attributes.present.unacknowledged_failures ?? 0
+  const { unacknowledged_failures: failures, unacknowledged_discards: discards } = live.data?.data.attributes.present ?? {}
+  const count = (failures ?? 0) + (discards ?? 0)
   if (count === 0) return null
   return html`<span class="count"
     ><span aria-hidden="true">${count.toLocaleString(locale())}</span><span class="visually-hidden">${app.documents(count)}</span></span

@@ -127,7 +127,7 @@ test(
       await page.getByRole('button', { name: 'Create a connection' }).click()
       await page.getByRole('heading', { name: 'Travel to the mail room' }).waitFor()
 
-      await page.getByRole('link', { name: 'Needs attention', exact: true }).click()
+      await page.getByRole('link', { name: /^Needs attention/ }).click()
       await group.getByText('The repository is connected now.').waitFor()
       await group.getByRole('button', { name: 'Replay their requests: Z7' }).click()
       const dialog = page.getByRole('dialog')

@@ -117,8 +117,8 @@ test(
         return page
       }
       const page = await open(token)
-      await page.getByRole('heading', { name: 'Overview' }).waitFor()
-      expect(page.url()).toBe(`${consoleUrl}/overview`)
+      await page.getByRole('heading', { name: 'First steps' }).waitFor()
+      expect(page.url()).toBe(`${consoleUrl}/start`)
       expect(await page.evaluate('document.cookie')).toBe('')
       const expired = links.create(id, -1)
       const second = await open(expired)
