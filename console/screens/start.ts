@@ -124,7 +124,7 @@ export const StartScreen = () => {
           !isDone[name] &&
           isMember &&
           html`<a class=${name === open ? 'button primary' : 'button'} href=${`${name.replace(/y$/, 'ie')}s/new`}>${words.steps[name]}</a>`
-        return html`<ol class="steps">
+        return html`<ol class="first-steps">
             <${Step} name="destination" isDone=${isDone.destination}>${link('destination')}</${Step}>
             <${Step} name="repository" isDone=${isDone.repository}>${link('repository')}</${Step}>
             <${Step} name="connection" isDone=${isDone.connection}>${link('connection')}</${Step}>

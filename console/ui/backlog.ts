@@ -61,7 +61,7 @@ export const Backlog = ({ id, name }: { id: string; name: string }) => {
   ${
     isAsked &&
     html`<${ConfirmBulkRetry}
-      target=${{ destinationId: id, destinationName: name }}
+      target=${{ action: 'retry', destinationId: id, destinationName: name }}
       onStarted=${setStarted}
       onClose=${() => setAsked(false)}
     />`

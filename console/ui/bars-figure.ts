@@ -33,8 +33,8 @@ export const Sparkline = ({ series, label }: { series: Period[]; label: string }
 
 const dayTicks = 6
 const hoursOfTwoDays = 48
-// A label that begins further right would not fit.
-const tickMaxLeft = 94
+// A label that begins further right would not fit on a phone.
+const tickMaxLeft = 85
 
 /** Returns true for the periods that have a label: every sixth hour of a day, the days of a week, or some of the days of a month. */
 const hasTick = (start: string, index: number, { length }: Period[], interval: 'hour' | 'day'): boolean => {

@@ -21,7 +21,7 @@ test(
     await relay.run(async (running) => {
       const scene = await createScene(running, { retry_initial_interval_seconds: 3_600 })
       const { keys, consoleUrl } = scene
-      expect(await checkScreens(consoleUrl, keys.viewer, [['first-steps', '/overview', '.steps']])).toEqual([])
+      expect(await checkScreens(consoleUrl, keys.viewer, [['first-steps', '/overview', '.first-steps']])).toEqual([])
       await scene.receiveRefused()
       scene.workflow.answerWith((_, response) => {
         response.statusCode = 503
@@ -86,7 +86,11 @@ test(
   async () => {
     await relay.run(async (running) => {
       const scene = await createScene(running)
+      // Without a document, the console would show the first steps.
+      const first = await scene.routes.receive('hello')
+      await until('the document has arrived', async () => (await first.status()) === 'delivered')
       const { page } = await scene.open('viewer')
+      await page.getByRole('heading', { name: 'Overview' }).waitFor()
       const [stream] = await Promise.all([page.waitForResponse(/\/console\/events$/), page.reload()])
       expect(stream.status()).toBe(200)
       await scene.receiveRefused()
