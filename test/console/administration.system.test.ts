@@ -281,7 +281,7 @@ test(
       expect((await buttons.filter({ hasNotText: 'Find' }).count()) + (await links.count())).toBe(0)
     }
     await page.goto(`${consoleUrl}/keys`)
-    await page.getByText('requires an API key of level admin').waitFor()
+    await page.getByText('Only keys of the level Administrator show this screen.').waitFor()
     expect(errors.filter((error) => !error.includes('status of 403'))).toEqual([])
   },
   testMs,

@@ -32,7 +32,14 @@ const document = {
   deliveries: [delivery],
 }
 const metadata = { erp_object_type: null, erp_object_id: null, ar_object: null }
-const singleDocument = { ...document, metadata, deliveries: [{ ...delivery, path: expect.stringMatching(/^[^/]+\/SPECIMEN\/data$/) }] }
+const singleDocument = {
+  ...document,
+  metadata,
+  deliveries: [{ ...delivery, path: expect.stringMatching(/^[^/]+\/SPECIMEN\/data$/) }],
+  // Not part of the specification.
+  fields: {},
+  enrichment: null,
+}
 
 const documents: Row[] = [
   ...fields('2.4 a document in a list', document, listed.document),
