@@ -118,7 +118,7 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
       summary: 'Create a repository',
       description:
         '`repo_id` must match the content repository in the source system and cannot be changed later. ' +
-        '`signed_parameter_order: any` requires a key of level `admin`.',
+        'The value `any` of `signed_parameter_order` requires a key of level `admin`.',
       body: newRepository,
       response: one(repository),
       version,

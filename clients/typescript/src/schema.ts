@@ -812,7 +812,7 @@ export interface paths {
         put?: never;
         /**
          * Create a repository
-         * @description `repo_id` must match the content repository in the source system and cannot be changed later. `signed_parameter_order: any` requires a key of level `admin`. Required level: `member`. Audit event: `repository.created`.
+         * @description `repo_id` must match the content repository in the source system and cannot be changed later. The value `any` of `signed_parameter_order` requires a key of level `admin`. Required level: `member`. Audit event: `repository.created`.
          */
         post: operations["createRepository"];
         delete?: never;
