@@ -25,7 +25,6 @@ import { createAttemptReports } from '../delivery/report-attempts.ts'
 import { createSlots } from '../delivery/slots.ts'
 import { createCallLines, createWakeNext } from '../delivery/wake.ts'
 import { createEnrich } from '../enrichment/enrich.ts'
-import { createThreads } from '../http/threads.ts'
 import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../maintenance/jobs.ts'
 import { createCheckIncidents } from '../observe/notices/check-incidents.ts'
 import { createSendNotice } from '../observe/notices/send-notice.ts'
@@ -67,9 +66,10 @@ export const startWorker = async (
     const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db)
+    const { replay, threads } = openReceiver(runtime)
     const bulkPage = createBulkPage({
       db,
-      replay: openReceiver(runtime).replay,
+      replay,
       acknowledge: createAcknowledge(db),
       acknowledgeReplayed: createAcknowledgeReplayed(db),
       config,
@@ -113,8 +113,6 @@ export const startWorker = async (
       traceparent: tracing?.traceparent,
       config,
     })
-    const threads = createThreads(config)
-    onClose(threads.close)
     const enrich = createEnrich({ db, workspaces: createWorkspaces(db), keyRing, outbound, installation, runOnThread: threads.run, config })
     // The SDK's runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)

@@ -1,6 +1,7 @@
 import { presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
+import { isConnected } from '../workspace/repository-warnings.ts'
 
 /** Documents of one repository that were discarded for lack of a connection, and that nobody has acknowledged or replayed. */
 export interface DiscardedGroup {
@@ -31,12 +32,7 @@ const statement = `
   )
   select
     page.repo_id as id, page.repo_id as "repoId", repositories.id as "repositoryId", documents, newest.received_at as "newestAt", total,
-    exists (
-      select
-      from connection_repositories
-      join connection_destinations on connection_destinations.connection_id = connection_repositories.connection_id
-      where connection_repositories.repository_id = repositories.id
-    ) as "isConnected"
+    ${isConnected} as "isConnected"
   from (select count(*) as total from present) as counted
   left join page on true
   left join repositories
@@ -72,11 +68,9 @@ export const createDiscarded = (db: Database) => ({
   /** Returns true if a connection, active or not, leads from the repository to a destination. */
   isConnected: async (workspaceId: string, repoId: string): Promise<boolean> => {
     const row = await db('repositories')
-      .select('repositories.id')
-      .join('connection_repositories', 'connection_repositories.repository_id', 'repositories.id')
-      .join('connection_destinations', 'connection_destinations.connection_id', 'connection_repositories.connection_id')
-      .where({ 'repositories.workspace_id': workspaceId, repo_id: repoId, deleted_at: null })
-      .first<{ id: string } | undefined>()
+      .where({ workspace_id: workspaceId, repo_id: repoId, deleted_at: null })
+      .whereRaw(isConnected)
+      .first<{ id: string } | undefined>('id')
     return row !== undefined
   },
 })

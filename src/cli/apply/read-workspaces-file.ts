@@ -33,6 +33,7 @@ const identities: Record<string, { noun: string; key: string }> = {
   repositories: { noun: 'repository', key: 'repo_id' },
   destinations: { noun: 'destination', key: 'name' },
   connections: { noun: 'connection', key: 'name' },
+  enrichments: { noun: 'enrichment', key: 'name' },
   notifications: { noun: 'notification', key: 'name' },
 }
 
