@@ -52,7 +52,7 @@ export const addSetupVerbs = (program: Command, context: CommandContext) => {
     .action(async (options: OutputOptions) => {
       const { makeCurrent } = await import('../temporal/worker-version.ts')
       const { deploymentName, buildId, previousBuildId } = await makeCurrent(await context.config())
-      const before = previousBuildId === undefined || previousBuildId === buildId ? '' : ` It was ${previousBuildId} before.`
+      const before = previousBuildId === undefined ? '' : ` It was ${previousBuildId} before.`
       printResult(options, { deployment: deploymentName, build_id: buildId, previous_build_id: previousBuildId ?? null }, [
         `The current build of ${deploymentName} is ${buildId}.${before}`,
       ])

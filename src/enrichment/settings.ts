@@ -68,9 +68,9 @@ const rfcStep = z.strictObject({
 const httpStep = z.strictObject({
   kind: z.literal('http').describe('Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.'),
   name: stepName,
-  method: z.enum(['GET', 'POST']).default('GET'),
+  method: z.enum(['GET', 'POST']).meta({ id: 'EnrichmentMethod' }).default('GET'),
   path: text
-    .regex(/^\/(?!\/)[\x21-\x7e]*$/, 'must begin with one slash, and consist of printable ASCII characters without spaces')
+    .regex(/^\/([\x21-\x2e\x30-\x7e][\x21-\x7e]*)?$/, 'must begin with one slash, and consist of printable ASCII characters without spaces')
     .describe('Path and query below `http.url`. May contain placeholders.'),
   body: parameters.optional().describe('The JSON body of a `POST`. Texts may contain placeholders.'),
   fields,

@@ -9,7 +9,7 @@ type VersionConfig = Pick<Config, 'temporal' | 'TEMPORAL_START_TIMEOUT_MS' | 'TE
 export interface WorkerVersion {
   deploymentName: string
   buildId: string
-  /** The build that was current before. Absent if none was. */
+  /** The build that was current before. Absent if none was, or if this one was. */
   previousBuildId: string | undefined
 }
 
@@ -49,7 +49,9 @@ const makeCurrentOnce = async (
     const { previousDeploymentVersion } = await connection.withDeadline(Date.now() + TEMPORAL_START_TIMEOUT_MS, () =>
       connection.workflowService.setWorkerDeploymentCurrentVersion({ namespace, deploymentName, buildId, identity: 'relay promote' }),
     )
-    return previousDeploymentVersion?.buildId || undefined
+    const previous = previousDeploymentVersion?.buildId || undefined
+    // The client repeats a call whose answer was lost, and that call finds the build current already.
+    return previous === buildId ? undefined : previous
   } finally {
     await connection.close()
   }

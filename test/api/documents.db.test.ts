@@ -116,6 +116,8 @@ test('only the single response contains the path of each delivery, and the metad
       attributes: {
         ...attributes,
         metadata,
+        fields: {},
+        enrichment: null,
         deliveries: [{ ...delivery, path: `A1/${id}/data` }],
       },
     },

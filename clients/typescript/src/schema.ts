@@ -2604,11 +2604,8 @@ export interface components {
                      * @constant
                      */
                     kind: "http";
-                    /**
-                     * @default GET
-                     * @enum {string}
-                     */
-                    method: "GET" | "POST";
+                    /** @default GET */
+                    method: components["schemas"]["EnrichmentMethod"];
                     /** @description The name of the step, for operators. */
                     name: string;
                     /** @description Path and query below `http.url`. May contain placeholders. */
@@ -2627,6 +2624,8 @@ export interface components {
             data: components["schemas"]["Enrichment"][];
             meta: components["schemas"]["PageMeta"];
         };
+        /** @enum {string} */
+        EnrichmentMethod: "GET" | "POST";
         EnrichmentResponse: {
             data: components["schemas"]["Enrichment"];
         };
@@ -5584,7 +5583,7 @@ export interface operations {
                 error_code?: string;
                 /**
                  * @description Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.
-                 * @example no example for field
+                 * @example vendor_name:Acme Ltd
                  */
                 field?: string;
                 /**
@@ -5770,15 +5769,18 @@ export interface operations {
                      *             "erp_object_id": "510560012320261000",
                      *             "ar_object": "ZFIINVOICE"
                      *           },
-                     *           "fields": {},
+                     *           "fields": {
+                     *             "vendor_name": "Acme Ltd",
+                     *             "invoice_number": "5105600123"
+                     *           },
                      *           "enrichment": {
                      *             "status": "pending",
-                     *             "enrichment_id": "no example for enrichment_id",
+                     *             "enrichment_id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
                      *             "steps": [
                      *               {
                      *                 "name": "Invoice archive",
                      *                 "status": "done",
-                     *                 "error": "no example for error"
+                     *                 "error": "The answer has no value at $.exports.VENDOR"
                      *               }
                      *             ],
                      *             "attempts": 1,
@@ -7143,11 +7145,8 @@ export interface operations {
                          * @constant
                          */
                         kind: "http";
-                        /**
-                         * @default GET
-                         * @enum {string}
-                         */
-                        method?: "GET" | "POST";
+                        /** @default GET */
+                        method?: components["schemas"]["EnrichmentMethod"];
                         /** @description The name of the step, for operators. */
                         name: string;
                         /** @description Path and query below `http.url`. May contain placeholders. */
@@ -7562,11 +7561,8 @@ export interface operations {
                          * @constant
                          */
                         kind: "http";
-                        /**
-                         * @default GET
-                         * @enum {string}
-                         */
-                        method?: "GET" | "POST";
+                        /** @default GET */
+                        method?: components["schemas"]["EnrichmentMethod"];
                         /** @description The name of the step, for operators. */
                         name: string;
                         /** @description Path and query below `http.url`. May contain placeholders. */
