@@ -801,6 +801,7 @@ create table destination_gates (
   circuit text not null default 'closed' check (circuit in ('closed', 'open', 'half_open')),
   circuit_since timestamptz,
   failures integer not null default 0,
+  failing_since timestamptz,
   pause_ms integer not null default 0,
   trial_at timestamptz,
   trial_id text collate "C",
@@ -820,6 +821,8 @@ comment on column destination_gates.circuit_since is
   'When the circuit got its state. Null if it has always been closed.';
 comment on column destination_gates.failures is
   'Consecutive failed attempts that a retry may help.';
+comment on column destination_gates.failing_since is
+  'When the first of these attempts ended. Null if there is none.';
 comment on column destination_gates.pause_ms is
   'The pause before the latest trial. It doubles with each trial that fails.';
 comment on column destination_gates.trial_at is

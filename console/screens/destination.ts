@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { call, may, toApiError, type ApiError, type Schemas } from '../api.ts'
+import { call, may, type Schemas } from '../api.ts'
 import { totalsOf } from '../bars.ts'
 import { healthOf } from '../destination-health.ts'
 import { html } from '../html.ts'
@@ -13,7 +13,8 @@ import { Backlog } from '../ui/backlog.ts'
 import { BarPlot } from '../ui/bars-figure.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
 import { LastError } from '../ui/last-error.ts'
-import { announce, Badge, ErrorNotice, ExactTime, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
+import { Badge, ExactTime, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
+import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { EditDestination, NewDestination } from './destination-form.ts'
 import { DeleteDestination, RevokeLinks } from './destination-removal.ts'
 
@@ -125,37 +126,10 @@ const Throughput = ({ id }: { id: string }) => {
   </section>`
 }
 
-interface TestState {
-  isBusy: boolean
-  error?: ApiError
-  result?: Schemas['TestResult']
-}
-
-const TestOutcome = ({ error, result }: TestState) => {
-  const words = destinationsWords()
-  if (error) return html`<${ErrorNotice} error=${error} />`
-  if (!result) return null
-  const isSuccess = result.status === 'success'
-  return html`<${Notice} tone=${isSuccess ? 'good' : 'bad'}>
-    <strong>${isSuccess ? words.testOk : words.testFailed}</strong> <span lang="en">${result.message}</span>
-  </${Notice}>`
-}
-
 const Actions = ({ id, attributes, reload }: { id: string; attributes: Attributes; reload: () => void }) => {
   const words = destinationsWords()
-  const [tested, setTested] = useState<TestState>({ isBusy: false })
+  const { state: tested, test } = useTargetTest(`/destinations/${id}/test`, words, reload)
   const [asked, setAsked] = useState<'delete' | 'revoke'>()
-  const test = async () => {
-    setTested({ isBusy: true })
-    try {
-      const { data } = await call<Schemas['TestResultResponse']>('POST', `/destinations/${id}/test`, { changesNothing: true })
-      setTested({ isBusy: false, result: data })
-      announce(data.status === 'success' ? words.testOk : words.testFailed)
-      reload()
-    } catch (thrown) {
-      setTested({ isBusy: false, error: toApiError(thrown) })
-    }
-  }
   const close = () => setAsked(undefined)
   const { name, connector_type: kind } = attributes
   return html`<div class="actions">
@@ -170,7 +144,7 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
       }
       ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.delete}</button>`}
     </div>
-    <${TestOutcome} ...${tested} />
+    <${TestOutcome} state=${tested} words=${words} />
     ${asked === 'delete' && html`<${DeleteDestination} id=${id} name=${name} onClose=${close} />`}
     ${asked === 'revoke' && html`<${RevokeLinks} id=${id} name=${name} onClose=${close} />`}`
 }

@@ -8,6 +8,7 @@ import { addressOf, navigate, route } from '../router.ts'
 import * as formCatalogue from '../texts/form.ts'
 import * as notificationsCatalogue from '../texts/notifications.ts'
 import { announce, Badge, Confirm, CursorPager, ExactTime, Facts, Heading, Loaded, Notice, Table, Time } from '../ui/parts.ts'
+import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { NotificationForm } from './notification-form.ts'
 
 const formWords = inLanguage(formCatalogue)
@@ -108,6 +109,7 @@ const Existing = ({ id }: { id: string }) => {
   const [version, setVersion] = useState({ number: 0, isSaved: false })
   const [isEditing, setEditing] = useState(false)
   const [isAsked, setAsked] = useState(false)
+  const { state: tested, test } = useTargetTest(`/notifications/${id}/test`, words)
   const live = useLive(`${id} ${version.number}`, (signal) => load(encodeURIComponent(id), signal), 0)
   const loadAgain = (isSaved: boolean) => setVersion(({ number }) => ({ number: number + 1, isSaved }))
   const attributes = live.data?.notification.attributes
@@ -136,12 +138,19 @@ const Existing = ({ id }: { id: string }) => {
         return html`<div class="actions">
             ${
               may('member') &&
+              html`<button type="button" class="button" disabled=${tested.isBusy} onClick=${() => void test()}>
+                ${tested.isBusy ? `${words.testing} …` : words.test}
+              </button>`
+            }
+            ${
+              may('member') &&
               html`<button type="button" class="button" aria-expanded=${isEditing} onClick=${() => setEditing(!isEditing)}>
                 ${form.edit}
               </button>`
             }
             ${may('admin') && html`<button type="button" class="button" onClick=${() => setAsked(true)}>${form.delete}</button>`}
           </div>
+          <${TestOutcome} state=${tested} words=${words} />
           ${
             isEditing
               ? html`<${NotificationForm}

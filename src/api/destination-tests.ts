@@ -17,7 +17,7 @@ export const targetBody = z.strictObject({
 export const targetChange = targetBody.omit({ connector_type: true }).partial()
 
 const testStatus = z.enum(['success', 'failed']).meta({ id: 'TestStatus' })
-const testResult = one(z.object({ status: testStatus, message: z.string() }).meta({ id: 'TestResult' }))
+export const testResult = one(z.object({ status: testStatus, message: z.string() }).meta({ id: 'TestResult' }))
 
 export type DestinationTestDeps = TestDeps & { wakeNext: WakeNext }
 

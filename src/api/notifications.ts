@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import type { FindConnector } from '../connectors/connector.ts'
 import { noticeData, noticeStatuses, noticeTypes } from '../domain/notices.ts'
 import type { NoticeLog } from '../observe/notices/notice-log.ts'
+import { createTestNotification, type TestNotificationDeps } from '../observe/notices/test-notice.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { newNotification, notificationChange, notificationEvents } from '../workspace/inputs.ts'
-import type { Notification, Notifications } from '../workspace/notifications.ts'
+import type { Notification } from '../workspace/notifications.ts'
+import { testResult } from './destination-tests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, pageOfMany, pageQuery, toCursorPage, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
@@ -58,13 +59,13 @@ const versionOf = ({
 type VersionedValues = Pick<Notification, 'name' | 'events' | 'destinationId' | 'quietSeconds' | 'silenceHours' | 'isActive'>
 const version = ({ data }: { data: { attributes: VersionedValues } }) => versionOf(data.attributes)
 
-export interface NotificationDeps {
-  notifications: Notifications
+export type NotificationDeps = TestNotificationDeps & {
   noticeLog: NoticeLog
-  findConnector: FindConnector
 }
 
-export const notificationEndpoints = ({ notifications, noticeLog, findConnector }: NotificationDeps): Endpoint[] => {
+export const notificationEndpoints = (deps: NotificationDeps): Endpoint[] => {
+  const { notifications, noticeLog, findConnector } = deps
+  const test = createTestNotification(deps)
   return [
     endpoint({
       method: 'GET',
@@ -141,6 +142,23 @@ export const notificationEndpoints = ({ notifications, noticeLog, findConnector 
         const check = (current: Notification) => checkVersion(versionOf(current))
         await notifications.delete(workspaceId, params.id, actorOf(actor), check)
       },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/notifications/:id/test',
+      level: 'member',
+      audit: 'notification.tested',
+      summary: 'Send a test',
+      description:
+        'Sends a message of the type `relay.notification.test` to the destination of the notification, once, and says what the target answered. ' +
+        'The notification may be inactive. The message is not listed among its notices.',
+      params: idParams,
+      response: testResult,
+      status: 200,
+      handle: async ({ params: { id } }, { actor, signal }) => ({
+        data: await test(actor.workspace, id, actorOf(actor), signal),
+      }),
     }),
 
     endpoint({

@@ -1,4 +1,5 @@
 import { createDocuments, type Document } from '../archive/document-list.ts'
+import { consoleUrlOf } from '../base/console-url.ts'
 import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
@@ -209,14 +210,10 @@ const errorLinesOf = (delivery: FoundDocument['deliveries'][number]): string[] =
   ].map((line) => `           ${line}`)
 }
 
-/** Returns the address of a document in the console. @param baseUrl undefined if it is unknown */
-const consoleUrlOf = (baseUrl: string | undefined, id: string) =>
-  baseUrl === undefined ? null : `${baseUrl.replace(/\/+$/, '')}/console/documents/${id}`
-
 /** Adds the address in the console. */
 export const withConsoleUrl = (baseUrl: string | undefined, document: FoundDocument) => ({
   ...document,
-  console_url: consoleUrlOf(baseUrl, document.id),
+  console_url: consoleUrlOf(baseUrl, `documents/${document.id}`) ?? null,
 })
 
 /** Returns lines for people. */

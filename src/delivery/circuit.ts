@@ -39,6 +39,7 @@ export const endedAttempt = `
     update destination_gates
     set
       failures = case when :signal = 'answered' then 0 when ${counts} then failures + 1 else failures end,
+      failing_since = case when :signal = 'answered' then null when ${counts} then coalesce(failing_since, now()) else failing_since end,
       circuit = case when :signal = 'answered' then 'closed' when ${opens} then 'open' else circuit end,
       circuit_since = case when (:signal = 'answered' and circuit <> 'closed') or ${opens} then now() else circuit_since end,
       pause_ms = case when :signal = 'answered' then 0 when ${opens} then ${pause} else pause_ms end,
@@ -67,8 +68,9 @@ export const closeCircuit = async (db: Database, destinationId: string): Promise
     `
     update destination_gates
     set
-      circuit = 'closed', circuit_since = case when circuit = 'closed' then circuit_since else now() end, failures = 0, pause_ms = 0,
-      trial_at = null, trial_id = null, failed_attempts = 0, last_error = null, last_error_code = null, last_error_at = null
+      circuit = 'closed', circuit_since = case when circuit = 'closed' then circuit_since else now() end, failures = 0,
+      failing_since = null, pause_ms = 0, trial_at = null, trial_id = null, failed_attempts = 0, last_error = null, last_error_code = null,
+      last_error_at = null
     where destination_id = :destinationId
       and (circuit <> 'closed' or failures > 0 or last_error is not null)
     `,

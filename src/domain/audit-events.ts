@@ -23,6 +23,7 @@ export const auditEvents = {
   'notification.created': 'Notification',
   'notification.updated': 'Notification',
   'notification.deleted': 'Notification',
+  'notification.tested': 'Notification',
   'incident.opened': 'Incident',
   'incident.closed': 'Incident',
   'notice.delivered': 'Notice',

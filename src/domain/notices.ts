@@ -26,7 +26,10 @@ export type Transition = 'opened' | 'closed'
 export const noticeTypeOf = (event: IncidentEvent, transition: Transition): string =>
   `relay.${transition === 'opened' ? event : recoveredName(event)}`
 
-/** The type of every message, in the order of the events. */
+/** The type of the message with which a notification is tested. */
+export const testNoticeType = 'relay.notification.test'
+
+/** The type of every message about an incident, in the order of the events. */
 export const noticeTypes = incidentEventNames.flatMap((event) => [noticeTypeOf(event, 'opened'), noticeTypeOf(event, 'closed')])
 
 export const noticeStatuses = ['pending', 'delivered', 'failed'] as const
@@ -38,8 +41,11 @@ export const noticeData = z
     incident_id: z.string(),
     summary: z.string().describe('What has happened, in a sentence.'),
     remedy: z.string().optional().describe('What to do.'),
-    opened_at: z.iso.datetime().describe('When the relay found the incident.'),
+    opened_at: z.iso
+      .datetime()
+      .describe('When the incident began, for example when the first of the failed attempts ended. The relay may have found it later.'),
     closed_at: z.iso.datetime().optional().describe('When the relay found that the incident had ended.'),
+    console_url: z.string().optional().describe('Address in the console at which to look further, if RELAY_BASE_URL is set.'),
     count: z.int().describe('Failed attempts in a row, failed deliveries, or discarded documents; 1 for other incidents.'),
     destination: z.object({ id: z.string(), name: z.string(), type: z.string() }).optional(),
     repository: z.object({ id: z.string(), repo_id: z.string() }).optional(),
@@ -53,6 +59,7 @@ export const noticeData = z
         repo_id: z.string(),
         doc_id: z.string(),
         comp_id: z.string(),
+        console_url: z.string().optional().describe('Address of the document in the console, if RELAY_BASE_URL is set.'),
         workflow_id: z.string().describe('Id of the workflow of its delivery in Temporal.'),
         workflow_url: z.string().optional().describe('Address of the workflow in the Temporal UI, if TEMPORAL_UI_URL is set.'),
       })

@@ -1,5 +1,5 @@
 import { newId } from '../base/ids.ts'
-import type { FindConnector } from '../connectors/connector.ts'
+import type { FindConnector, NoticeMessage } from '../connectors/connector.ts'
 import { credentialsOwner } from '../connectors/target.ts'
 import type { AuditActor } from '../db/audit.ts'
 import { SealError, type KeyRing } from '../security/seal.ts'
@@ -15,6 +15,7 @@ import {
   type OpenObject,
   type ProbeDeps,
   type TestResult,
+  type Try,
 } from './targets.ts'
 
 export interface NewTarget {
@@ -116,6 +117,25 @@ const undecryptable = (why = ''): TestResult => ({
 /** Creates the use cases that test whether the relay can write to the target of a destination. */
 export const createTestDestinations = (deps: TestDeps) => {
   const { destinations, findConnector, keyRing } = deps
+  /** Has the target of a stored destination tested, with its stored credentials. */
+  const tryStored = async (
+    workspaceId: string,
+    destination: SealedDestination,
+    signal: AbortSignal,
+    attempt?: Try,
+  ): Promise<TestResult> => {
+    const { id, connectorType, config, credentialsSealed } = destination
+    const connector = connectorOf(findConnector, connectorType)
+    let credentials: unknown
+    try {
+      credentials = keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, id, config }))
+    } catch (thrown) {
+      if (!(thrown instanceof SealError)) throw thrown
+      return undecryptable(`: ${thrown.message}`)
+    }
+    checkTarget(connector, { config, credentials })
+    return testTarget(deps, connector, { config, credentials }, signal, attempt)
+  }
   return {
     /** Tests a target before a destination with it is created. @throws AppError 422 */
     testNew: async (target: NewTarget, signal: AbortSignal): Promise<TestResult> =>
@@ -126,23 +146,24 @@ export const createTestDestinations = (deps: TestDeps) => {
      * @throws AppError 404 or 422
      */
     test: async (workspaceId: string, id: string, signal: AbortSignal): Promise<TestResult> => {
-      const { connectorType, config, credentialsSealed } = await destinations.find(workspaceId, id)
-      const connector = connectorOf(findConnector, connectorType)
-      let credentials: unknown
-      try {
-        credentials = keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, id, config }))
-      } catch (thrown) {
-        if (!(thrown instanceof SealError)) throw thrown
-        return undecryptable(`: ${thrown.message}`)
-      }
-      checkTarget(connector, { config, credentials })
-      const result = await testTarget(deps, connector, { config, credentials }, signal)
+      const stored = await destinations.find(workspaceId, id)
+      const { connectorType, config, credentialsSealed } = stored
+      const result = await tryStored(workspaceId, stored, signal)
       if (result.status === 'success') await destinations.markConnected(workspaceId, id)
       const { pinned = {} } = result
       if (Object.keys(pinned).length > 0) {
         await deps.pinConfig({ workspaceId, id, connector: connectorType, config, credentialsSealed }, pinned)
       }
       return result
+    },
+
+    /** Sends a message to the destination of a notification. @throws AppError 404 or 422 */
+    testNotice: async (workspaceId: string, id: string, message: NoticeMessage, signal: AbortSignal): Promise<TestResult> => {
+      const destination = await destinations.find(workspaceId, id)
+      return tryStored(workspaceId, destination, signal, async (connector, target, context) => {
+        await connector.sendNotice!(message, target, context)
+        return `Destination ${destination.name} has accepted the test message.`
+      })
     },
 
     /** Tests a destination as a change would leave it. @throws AppError 404 or 422 */

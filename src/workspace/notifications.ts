@@ -6,6 +6,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import type { IncidentEvent } from '../domain/notices.ts'
+import type { TestResult } from './targets.ts'
 import { lockRouting } from './workspaces.ts'
 
 /** A rule: incidents of these kinds are announced at this destination. */
@@ -179,6 +180,24 @@ export const createNotifications = (db: Database) => ({
       })
       return row!
     }),
+
+  /** Records that a test message was sent to the destination of a notification, or could not be sent. */
+  recordTest: (
+    workspaceId: string,
+    { id, name, destinationId }: Notification,
+    { status, message }: TestResult,
+    actor: AuditActor,
+  ): Promise<void> =>
+    db.transaction((trx) =>
+      record(trx, {
+        workspaceId,
+        event: 'notification.tested',
+        subjectId: id,
+        description: `Notification ${name} was tested: ${status === 'success' ? 'its destination accepted the message' : 'the message could not be sent'}.`,
+        metadata: { name, destination_id: destinationId, status, message },
+        actor,
+      }),
+    ),
 
   /** @param check throws if the notification must not be deleted as it is. @throws AppError 404 */
   delete: (workspaceId: string, id: string, actor: AuditActor, check?: (current: Notification) => void): Promise<void> =>

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { messageOf } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { detailsOf, validationFailed } from '../base/refusals.ts'
-import { DeliveryError, type Connector, type FindConnector, type Target } from '../connectors/connector.ts'
+import { DeliveryError, type AttemptContext, type Connector, type FindConnector, type Target } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
 import { secretsIn, withoutSecrets } from '../connectors/shared/errors.ts'
 import { contextOf, unencryptedAddress, type AttemptDeps } from '../connectors/target.ts'
@@ -93,19 +93,29 @@ export interface TestResult {
   pinned?: Record<string, string>
 }
 
-/** Tests whether the relay can write to a target. @returns `failed` with a message for the operator if it cannot */
+/** What a test does at a target. It returns a sentence that says what has succeeded. */
+export type Try = (connector: Connector, target: Target<unknown, unknown>, context: AttemptContext) => Promise<string>
+
+const probe: Try = (connector, target, context) => connector.probe(target, context)
+
+/**
+ * Tests whether the relay can write to a target.
+ * @param attempt what to do at the target instead of its probe
+ * @returns `failed` with a message for the operator if it cannot
+ */
 export const testTarget = async (
   { probeTimeoutMs: timeoutMs = probeMaxMs, ...deps }: ProbeDeps,
   connector: Connector,
   target: Target<unknown, unknown>,
   disconnected: AbortSignal,
+  attempt: Try = probe,
 ): Promise<TestResult> => {
   const signal = AbortSignal.any([disconnected, AbortSignal.timeout(timeoutMs)])
   const pinned: Record<string, string> = {}
   const context = await contextOf(deps, connector, target, { signal, pin: (values) => Object.assign(pinned, values) })
   const parsed = { config: connector.config.parse(target.config), credentials: connector.credentials.parse(target.credentials) }
   try {
-    const message = await Promise.race([connector.probe(parsed, context), rejectOnAbort(signal, timeoutMs)])
+    const message = await Promise.race([attempt(connector, parsed, context), rejectOnAbort(signal, timeoutMs)])
     return { status: 'success', message, pinned }
   } catch (thrown) {
     // A target may quote the credentials in its error message.

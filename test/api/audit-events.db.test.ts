@@ -195,6 +195,20 @@ const rows: Row[] = [
     recorded: [{ event: 'notification.deleted', description: 'Notification All was deleted.', metadata: { name: 'All' } }],
   },
   {
+    endpoint: 'POST /notifications/:id/test',
+    prepare: async () => {
+      const { notificationId: subjectId } = await webhook('Operators', 'All')
+      return { subjectId, change: () => call('POST', `/notifications/${subjectId}/test`) }
+    },
+    recorded: [
+      {
+        event: 'notification.tested',
+        description: 'Notification All was tested: the message could not be sent.',
+        metadata: { name: 'All', destination_id: expect.any(String), status: 'failed', message: expect.any(String) },
+      },
+    ],
+  },
+  {
     endpoint: 'POST /repositories',
     prepare: async () => ({ change: () => call('POST', '/repositories', { repo_id: 'A1', name: 'Invoices' }) }),
     recorded: [

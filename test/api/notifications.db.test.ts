@@ -1,9 +1,13 @@
 import type { WorkspaceClient } from '../support/client.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
+import { startMailServer } from '../support/smtp-server.ts'
 import { objstore } from './objstore.ts'
 
 const { api, acme, other } = share(await startScene())
+const target = share(await startHttpTarget())
+const mailServer = share(await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] }))
 
 const destination = async (tenant: WorkspaceClient, body: object): Promise<string> =>
   (await tenant.call('POST', '/destinations', { name: 'Operators', credentials: {}, ...body })).json.data.id
@@ -109,4 +113,55 @@ test('a destination is deleted together with the notifications that are sent to 
   expect((await acme.call('DELETE', `/destinations/${first}`)).status).toBe(204)
   expect((await acme.call('GET', `/notifications/${deleted}`)).status).toBe(404)
   expect((await acme.call('GET', `/notifications/${kept}`)).status).toBe(200)
+})
+
+describe('a test of a notification', () => {
+  const testOf = async (destinationId: string, isActive = true) => {
+    const created = await create({ events: ['source.silent'], destination_id: destinationId, is_active: isActive })
+    return { id: created.json.data.id, ...(await acme.call('POST', `/notifications/${created.json.data.id}/test`)) }
+  }
+  const hook = (credentials: object) =>
+    destination(acme, { connector_type: 'webhook', config: { url: `${target.origin}/alerts?key=canary-4711` }, credentials })
+
+  test('reaches a webhook as a message of a type of its own, also if the notification is inactive', async () => {
+    target.arrivals.length = 0
+    target.answerWith((_, response) => void response.end())
+    const { id, status, json } = await testOf(await hook({ bearer_token: 'canary-5f1c' }), false)
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: { data: { status: 'success', message: 'Destination Operators has accepted the test message.' } },
+    })
+    const [arrival, ...more] = target.arrivals
+    expect(more).toEqual([])
+    expect(arrival!.headers).toMatchObject({ 'x-relay-event-type': 'relay.notification.test', authorization: 'Bearer canary-5f1c' })
+    const message = JSON.parse(arrival!.body.toString())
+    expect(message).toMatchObject({
+      type: 'relay.notification.test',
+      data: {
+        workspace: 'acme/prod',
+        incident_id: arrival!.headers['webhook-id'],
+        summary: 'This is a test of the notification All of Document Relay. No incident has begun.',
+        count: 0,
+      },
+    })
+    expect((await acme.call('GET', `/notifications/${id}/notices`)).json.data).toEqual([])
+  })
+
+  test('reaches a mailbox', async () => {
+    const mail = { host: '127.0.0.1', port: mailServer.port, tls: 'none', from: 'relay@acme.example', to: ['ops@acme.example'] }
+    const { json } = await testOf(await destination(acme, { connector_type: 'email', config: mail }))
+    expect(json.data).toMatchObject({ status: 'success' })
+    expect(mailServer.mails[0]!.parsed.subject).toBe(
+      'Test in acme/prod: This is a test of the notification All of Document Relay. No incident has begun.',
+    )
+  })
+
+  test('says what the target has answered, without secrets', async () => {
+    target.answerWith((_, response) => void response.writeHead(403).end('no canary-5f1c here'))
+    const { status, json } = await testOf(await hook({ bearer_token: 'canary-5f1c' }))
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: { data: { status: 'failed', message: 'the target answered 403 Forbidden' } },
+    })
+  })
 })

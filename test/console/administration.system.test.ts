@@ -1,5 +1,6 @@
 import { newId } from '../../src/base/ids.ts'
 import { disposable } from '../support/disposable.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
@@ -7,6 +8,7 @@ import { startBrowser, takeScreenshot } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'
 
 const { api, database } = share(await startScene())
+const target = share(await startHttpTarget())
 const browser = share(disposable(await startBrowser(), (each) => each.close()))
 const consoleUrl = `${api.baseUrl}/console`
 
@@ -244,6 +246,15 @@ test(
     const [created] = await list()
     expect(created.attributes).toMatchObject({ name: 'Night shift', destination_id: destinationId, quiet_seconds: 60, silence_hours: 48 })
     expect(created.attributes.events).not.toContain('source.silent')
+
+    target.answerWith((_, response) => void response.writeHead(403).end())
+    await call('PATCH', `/destinations/${destinationId}`, { config: { url: `${target.origin}/hook` }, credentials: {} })
+    await page.getByRole('button', { name: 'Send a test' }).click()
+    await page.getByText('the target answered 403 Forbidden').waitFor()
+    target.answerWith((_, response) => void response.end())
+    await page.getByRole('button', { name: 'Send a test' }).click()
+    await page.getByText('Destination On call has accepted the test message.').waitFor()
+    await takeScreenshot(page, 'notification-tested')
 
     await page.getByRole('button', { name: 'Edit' }).click()
     await page.getByLabel('Active').uncheck()

@@ -82,8 +82,21 @@ const arrange = async (workerConfig = config) => {
         trialAt: row.trial_at,
       }
     },
+    failingSince: async (): Promise<Date | null> => (await gate().first()).failing_since,
   }
 }
+
+test('the time of the first of the failures in a row is kept until an attempt is answered', async () => {
+  const { mustStart, end, failingSince } = await arrange()
+  const answered = await mustStart()
+  await end(await mustStart(), 'failed')
+  const since = await failingSince()
+  expect(since).toBeInstanceOf(Date)
+  await end(await mustStart(), 'failed')
+  expect(await failingSince()).toEqual(since)
+  await end(answered, 'answered')
+  expect(await failingSince()).toBeNull()
+})
 
 test('the statements follow the rules of the domain, whatever happens in whatever order', async () => {
   const { start, end, letPauseEnd, state } = await arrange()

@@ -797,6 +797,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test
+         * @description Sends a message of the type `relay.notification.test` to the destination of the notification, once, and says what the target answered. The notification may be inactive. The message is not listed among its notices. Required level: `member`. Audit event: `notification.tested`.
+         */
+        post: operations["testNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories": {
         parameters: {
             query?: never;
@@ -1187,6 +1207,26 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "relay.notification.test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A test of a notification
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
+         */
+        post: operations["onRelayNotificationTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "relay.repository.not_connected": {
         parameters: {
             query?: never;
@@ -1350,7 +1390,7 @@ export interface components {
         /** @enum {string} */
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
         /** @enum {string} */
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: {
                 actor_type: components["schemas"]["ActorType"];
@@ -2741,6 +2781,8 @@ export interface components {
              * @description When the relay found that the incident had ended.
              */
             closed_at?: string;
+            /** @description Address in the console at which to look further, if RELAY_BASE_URL is set. */
+            console_url?: string;
             /** @description Failed attempts in a row, failed deliveries, or discarded documents; 1 for other incidents. */
             count: number;
             /**
@@ -2756,6 +2798,8 @@ export interface components {
             /** @description One of the documents that the incident concerns. */
             document?: {
                 comp_id: string;
+                /** @description Address of the document in the console, if RELAY_BASE_URL is set. */
+                console_url?: string;
                 doc_id: string;
                 id: string;
                 repo_id: string;
@@ -2777,7 +2821,7 @@ export interface components {
             last_request_at?: string;
             /**
              * Format: date-time
-             * @description When the relay found the incident.
+             * @description When the incident began, for example when the first of the failed attempts ended. The relay may have found it later.
              */
             opened_at: string;
             /** @description What to do. */
@@ -8126,6 +8170,7 @@ export interface operations {
                      *               "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                      *               "opened_at": "2026-11-21T09:00:00.000Z",
                      *               "closed_at": "2026-11-21T09:04:30.000Z",
+                     *               "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *               "count": 1,
                      *               "destination": {
                      *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -8152,6 +8197,7 @@ export interface operations {
                      *                 "repo_id": "Z1",
                      *                 "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *                 "comp_id": "data",
+                     *                 "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *                 "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *                 "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                      *               }
@@ -8177,6 +8223,59 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testNotification: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "status": "success",
+                     *         "message": "The target answered 401 Unauthorized"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TestResultResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -9792,6 +9891,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -9818,6 +9918,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -9907,6 +10008,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -9933,6 +10035,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -10022,6 +10125,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10048,6 +10152,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -10137,6 +10242,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10163,6 +10269,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -10252,6 +10359,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10278,6 +10386,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -10367,6 +10476,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10393,6 +10503,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -10408,6 +10519,123 @@ export interface operations {
                     timestamp: string;
                     /** @constant */
                     type: "relay.destination.recovered";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayNotificationTest: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.notification.test
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.notification.test",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.notification.test";
                 };
             };
         };
@@ -10482,6 +10710,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10508,6 +10737,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -10597,6 +10827,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10623,6 +10854,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -10712,6 +10944,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10738,6 +10971,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
@@ -10827,6 +11061,7 @@ export interface operations {
                  *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "opened_at": "2026-11-21T09:00:00.000Z",
                  *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
                  *         "destination": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10853,6 +11088,7 @@ export interface operations {
                  *           "repo_id": "Z1",
                  *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }

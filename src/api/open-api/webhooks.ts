@@ -1,5 +1,13 @@
 import { z } from 'zod'
-import { incidentEventNames, incidentEvents, noticeData, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
+import {
+  incidentEventNames,
+  incidentEvents,
+  noticeData,
+  noticeTypeOf,
+  testNoticeType,
+  type IncidentEvent,
+  type Transition,
+} from '../../domain/notices.ts'
 import { pascalCase } from './operation-names.ts'
 import type { SchemaConverter } from './operations.ts'
 
@@ -44,8 +52,7 @@ const typeHeader = (type: string) => header('x-relay-event-type', type, 'The typ
 const summaryOf = (event: IncidentEvent, transition: Transition) =>
   transition === 'opened' ? incidentEvents[event] : `The incident ${event} has ended`
 
-const webhookOf = (event: IncidentEvent, transition: Transition, converter: SchemaConverter) => {
-  const type = noticeTypeOf(event, transition)
+const webhookOf = (type: string, summary: string, converter: SchemaConverter) => {
   const message = z.object({
     type: z.literal(type),
     timestamp: z.iso.datetime().describe('When the notice was written.'),
@@ -54,7 +61,7 @@ const webhookOf = (event: IncidentEvent, transition: Transition, converter: Sche
   const schema = converter.schemaOf(message, 'response')
   const post = {
     operationId: `on${pascalCase(type)}`,
-    summary: summaryOf(event, transition),
+    summary,
     description: 'Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).',
     security: [],
     parameters: [...headers, typeHeader(type)],
@@ -66,4 +73,11 @@ const webhookOf = (event: IncidentEvent, transition: Transition, converter: Sche
 
 /** Describes the messages that notifications send to webhooks, by their types. */
 export const describeWebhooks = (converter: SchemaConverter) =>
-  Object.fromEntries(incidentEventNames.flatMap((event) => [webhookOf(event, 'opened', converter), webhookOf(event, 'closed', converter)]))
+  Object.fromEntries([
+    ...incidentEventNames.flatMap((event) =>
+      (['opened', 'closed'] as const).map((transition) =>
+        webhookOf(noticeTypeOf(event, transition), summaryOf(event, transition), converter),
+      ),
+    ),
+    webhookOf(testNoticeType, 'A test of a notification', converter),
+  ])

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { consoleUrlOf } from '../../base/console-url.ts'
 import { newId } from '../../base/ids.ts'
 import { record, systemActor } from '../../db/audit.ts'
 import type { Database, Transaction } from '../../db/database.ts'
@@ -15,7 +16,7 @@ import {
 } from './condition.ts'
 import { findExpiringCredentials, findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
 import { findExpiringCertificates, findNotConnected, findSilentSources } from './repository-conditions.ts'
-import { summaryOf } from './text.ts'
+import { consolePathOf, summaryOf } from './text.ts'
 
 /** Result of a check. */
 export interface Checked {
@@ -88,7 +89,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
   }
 
   const open = async (trx: Transaction, event: IncidentEvent, conditions: Condition[], now: Date): Promise<void> => {
-    for (const { workspaceId, subject, count, details } of conditions) {
+    for (const { workspaceId, subject, count, since, details } of conditions) {
       const id = newId()
       await trx('incidents').insert({
         id,
@@ -97,7 +98,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
         subject,
         count,
         details: JSON.stringify(stored(details)),
-        opened_at: now,
+        opened_at: since === null || since > now ? now : since,
         last_seen_at: now,
       })
       await recordTransition(trx, { id, workspaceId, event, subject, count, details }, 'opened')
@@ -236,6 +237,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
       summary: summaryOf(event, transition, { ...details, count: countText({ event, count }) }),
       openedAt: openedAt.toISOString(),
       closedAt: closedAt?.toISOString(),
+      consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, consolePathOf(event, details)),
       count,
       ...details,
     }
@@ -293,7 +295,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
     return { opened, closed: ended.length, notices: messages.length, messages: [...messages, ...(await findOverdue(trx, now))] }
   }
 
-  /** @param now the time at which incidents begin and end, by the workflow's clock */
+  /** @param now the time of the check, by the workflow's clock. An incident begins at it if no record says when it began. */
   return async (now: Date): Promise<Checked> => {
     if (!(await isNeeded())) return nothing
     return db.transaction(async (trx) => {

@@ -14,10 +14,12 @@ export interface Condition {
   /** Unique among the conditions of the same event in the workspace. */
   subject: string
   count: number
+  /** When the condition began to hold, as far as that is known. */
+  since: Date | null
   details: IncidentDetails
 }
 
-export type ConditionConfig = Pick<Config, 'TEMPORAL_UI_URL' | 'temporal'>
+export type ConditionConfig = Pick<Config, 'RELAY_BASE_URL' | 'TEMPORAL_UI_URL' | 'temporal'>
 
 export const conditionLimits = {
   /** Failed deliveries or discarded documents up to which an incident counts them. */

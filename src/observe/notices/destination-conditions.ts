@@ -1,4 +1,5 @@
 import { deliveryWorkflowId } from '../../../workflows/ids.ts'
+import { consoleUrlOf } from '../../base/console-url.ts'
 import { remedyFor } from '../../connectors/error-codes.ts'
 import { watching, type ConditionConfig, type FindConditions, type IncidentDetails } from './condition.ts'
 
@@ -11,6 +12,7 @@ interface DestinationRow {
   /** Null if the incident has no delivery to show. */
   document: { id: string; repoId: string; docId: string; compId: string } | null
   count: number
+  since: Date | null
 }
 
 const destinationColumns = `
@@ -37,14 +39,24 @@ const detailsOf = (
     ...((errorCode ?? errorMessage) !== null && {
       error: { code: errorCode ?? undefined, message: errorMessage ?? undefined },
     }),
-    ...(document && workflowId && { document: { ...document, workflowId, workflowUrl: workflowUrl(config, workflowId) } }),
+    ...(document &&
+      workflowId && {
+        document: {
+          ...document,
+          consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, `documents/${document.id}`),
+          workflowId,
+          workflowUrl: workflowUrl(config, workflowId),
+        },
+      }),
   }
 }
 
 export const findFailingDestinations: FindConditions = async (trx, config) => {
   const { rows } = await trx.raw<{ rows: DestinationRow[] }>(
     `
-    select ${destinationColumns}, greatest(failures, 1) as count, example.last_error_code as "errorCode", example.last_error as "errorMessage", ${documentColumn}
+    select
+      ${destinationColumns}, greatest(failures, 1) as count, failing_since as since, example.last_error_code as "errorCode",
+      example.last_error as "errorMessage", ${documentColumn}
     from destinations
     join destination_gates on destination_id = destinations.id
     join workspaces on workspaces.id = destinations.workspace_id
@@ -74,6 +86,7 @@ export const findFailingDestinations: FindConditions = async (trx, config) => {
     workspaceId: row.workspaceId,
     subject: row.destination.id,
     count: row.count,
+    since: row.since,
     details: detailsOf(row, config),
   }))
 }
@@ -104,15 +117,15 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
       where code is not null
     )
     select
-      ${destinationColumns}, newest.count, nullif(code, '') as "errorCode", deliveries.last_error as "errorMessage", ${documentColumn}
+      ${destinationColumns}, newest.count, newest.since, nullif(code, '') as "errorCode", deliveries.last_error as "errorMessage", ${documentColumn}
     from failed
     join destinations on destinations.id = failed.destination_id
     join workspaces on workspaces.id = destinations.workspace_id
     join lateral (
       -- Of the newest failures only: a group can be as large as the table.
-      select count(*) as count, max(document_id) as document_id
+      select count(*) as count, max(document_id) as document_id, min(status_since) as since
       from (
-        select document_id
+        select document_id, status_since
         from deliveries
         where deliveries.destination_id = failed.destination_id
           and status = 'failed'
@@ -132,6 +145,7 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
     workspaceId: row.workspaceId,
     subject: `${row.destination.id}/${row.errorCode ?? ''}`,
     count: row.count,
+    since: row.since,
     details: detailsOf(row, config),
   }))
 }
@@ -140,21 +154,25 @@ const expiringRemedy = (name: string) =>
   `Save the credentials of destination ${name} with a new client certificate and its key, and test the destination.`
 
 export const findExpiringCredentials: FindConditions = async (trx, config, now) => {
-  const { rows } = await trx.raw<{ rows: (Pick<DestinationRow, 'workspaceId' | 'workspace' | 'destination'> & { expireAt: Date })[] }>(
+  type Row = Pick<DestinationRow, 'workspaceId' | 'destination' | 'since'> & { expireAt: Date }
+  const { rows } = await trx.raw<{ rows: Row[] }>(
     `
-    select ${destinationColumns}, credentials_expire_at as "expireAt"
+    select
+      ${destinationColumns}, credentials_expire_at as "expireAt",
+      greatest(destinations.created_at, credentials_expire_at - :days * interval '1 day') as since
     from destinations
     join workspaces on workspaces.id = destinations.workspace_id
     where destinations.workspace_id in (${watching('certificate.expiring')})
       and deleted_at is null
       and credentials_expire_at < :before
     `,
-    { before: new Date(now.getTime() + config.certificateDays * 86_400_000) },
+    { days: config.certificateDays, before: new Date(now.getTime() + config.certificateDays * 86_400_000) },
   )
-  return rows.map(({ workspaceId, destination, expireAt }) => ({
+  return rows.map(({ workspaceId, destination, since, expireAt }) => ({
     workspaceId,
     subject: destination.id,
     count: 1,
+    since,
     details: { destination, credentialsExpireAt: expireAt.toISOString(), remedy: expiringRemedy(destination.name) },
   }))
 }

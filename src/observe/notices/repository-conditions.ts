@@ -5,6 +5,7 @@ interface RepositoryRow {
   workspaceId: string
   repository: { id: string; repoId: string }
   count: number
+  since: Date
 }
 
 const repositoryColumns = `
@@ -12,10 +13,11 @@ const repositoryColumns = `
   jsonb_build_object('id', repositories.id, 'repoId', repositories.repo_id) as repository
 `
 
-const conditionOf = ({ workspaceId, repository, count }: RepositoryRow, remedy: string): Condition => ({
+const conditionOf = ({ workspaceId, repository, count, since }: RepositoryRow, remedy: string): Condition => ({
   workspaceId,
   subject: repository.id,
   count,
+  since,
   details: { repository, remedy },
 })
 
@@ -28,9 +30,9 @@ const silentRemedy =
  * from captured requests and, as retention may remove these sooner, from documents. A source that never sent anything is not silent.
  */
 export const findSilentSources: FindConditions = async (trx, _, now) => {
-  const { rows } = await trx.raw<{ rows: (RepositoryRow & { lastRequestAt: Date })[] }>(
+  const { rows } = await trx.raw<{ rows: RepositoryRow[] }>(
     `
-    select ${repositoryColumns}, 1 as count, last_request_at as "lastRequestAt"
+    select ${repositoryColumns}, 1 as count, last_request_at as since
     from (
       select workspace_id, min(silence_hours) as silence_hours
       from notifications
@@ -62,9 +64,9 @@ export const findSilentSources: FindConditions = async (trx, _, now) => {
     `,
     { now },
   )
-  return rows.map(({ lastRequestAt, ...row }) => {
+  return rows.map((row) => {
     const condition = conditionOf(row, silentRemedy)
-    return { ...condition, details: { ...condition.details, lastRequestAt: lastRequestAt.toISOString() } }
+    return { ...condition, details: { ...condition.details, lastRequestAt: row.since.toISOString() } }
   })
 }
 
@@ -79,6 +81,7 @@ export const findExpiringCertificates: FindConditions = async (trx, config, now)
     `
     select
       ${repositoryColumns}, 1 as count, valid_to as "validTo",
+      greatest(certificates.received_at, valid_to - :days * interval '1 day') as since,
       jsonb_build_object('id', certificates.id, 'authId', auth_id) as certificate
     from repositories
     join certificates on repository_id = repositories.id
@@ -97,12 +100,13 @@ export const findExpiringCertificates: FindConditions = async (trx, config, now)
           and newer.valid_to >= :before
       )
     `,
-    { before: new Date(now.getTime() + config.certificateDays * 86_400_000) },
+    { days: config.certificateDays, before: new Date(now.getTime() + config.certificateDays * 86_400_000) },
   )
-  return rows.map(({ workspaceId, repository, certificate, validTo, count }) => ({
+  return rows.map(({ workspaceId, repository, certificate, validTo, count, since }) => ({
     workspaceId,
     subject: certificate.id,
     count,
+    since,
     details: { repository, certificate: { ...certificate, validTo: validTo.toISOString() }, remedy: certificateRemedy },
   }))
 }
@@ -114,12 +118,12 @@ const notConnectedRemedy =
 export const findNotConnected: FindConditions = async (trx, config) => {
   const { rows } = await trx.raw<{ rows: RepositoryRow[] }>(
     `
-    select ${repositoryColumns}, discarded.count
+    select ${repositoryColumns}, discarded.count, discarded.since
     from repositories
     join lateral (
-      select count(*) as count
+      select count(*) as count, min(received_at) as since
       from (
-        select
+        select received_at
         from documents
         where documents.workspace_id = repositories.workspace_id
           and documents.repo_id = repositories.repo_id

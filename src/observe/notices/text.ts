@@ -45,6 +45,19 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
 /** Returns a sentence that says what has begun or ended. It is also true if the subject of the incident was deleted. */
 export const summaryOf = (event: IncidentEvent, transition: Transition, subject: Subject): string => summaries[event][transition](subject)
 
+/** Returns the page of the console on which an operator looks further. */
+export const consolePathOf = (event: IncidentEvent, { destination, repository }: IncidentDetails): string => {
+  const repoId = encodeURIComponent(repository?.repoId ?? '')
+  const paths: Record<IncidentEvent, string> = {
+    'destination.failing': `destinations/${destination?.id}`,
+    'delivery.failed': 'attention',
+    'source.silent': `requests?repo_id=${repoId}`,
+    'certificate.expiring': destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`,
+    'repository.not_connected': `documents?status=discarded&repo_id=${repoId}`,
+  }
+  return paths[event]
+}
+
 interface Rendered {
   event: IncidentEvent
   transition: Transition
@@ -90,6 +103,7 @@ export const textOf = (rendered: Rendered): string => {
     data.summary,
     '',
     ...row('Workspace', data.workspace),
+    ...row('Console', data.consoleUrl),
     ...row('Since', data.openedAt),
     ...row('Ended', data.closedAt),
     ...row('Destination', destination && `${destination.name}, ${destination.type}, ${destination.id}`),
@@ -97,6 +111,7 @@ export const textOf = (rendered: Rendered): string => {
     ...row('Last request', data.lastRequestAt),
     ...row('Last error', errorText || undefined),
     ...row('Document', document && `${document.repoId}/${document.docId}/${document.compId}, ${document.id}`),
+    ...row('Its page', document?.consoleUrl),
     ...row('Workflow', document?.workflowUrl ?? document?.workflowId),
     ...(transition === 'closed'
       ? []
@@ -111,3 +126,11 @@ export const textOf = (rendered: Rendered): string => {
     '',
   ].join('\n')
 }
+
+/** Returns the sentence of a test. @param notification its name */
+export const testSummaryOf = (notification: string): string =>
+  `This is a test of the notification ${notification} of Document Relay. No incident has begun.`
+
+/** Returns the text of the mail of a test, for people. */
+export const testTextOf = ({ workspace, summary, consoleUrl }: NoticeData): string =>
+  [summary, '', ...row('Workspace', workspace), ...row('Console', consoleUrl), ''].join('\n')

@@ -12,6 +12,7 @@ import { share } from '../../support/share.ts'
 const minute = 60_000
 const config = testConfig({
   TEMPORAL_UI_URL: 'https://temporal.example.com/',
+  RELAY_BASE_URL: 'https://relay.example.com/',
 })
 
 const database = share(await createTestDatabase())
@@ -83,7 +84,7 @@ describe('one notice at the beginning of an incident, and one at its end', () =>
   test('an open circuit is announced once, and once more when it is closed', async () => {
     const scene = await createScene(['destination.failing'])
     const documentId = await scene.fail('http_500', 'retrying')
-    await scene.setGate({ circuit: 'open', failures: 12 })
+    await scene.setGate({ circuit: 'open', failures: 12, failing_since: at(-16 * minute) })
     expect(await check(at(0))).toMatchObject({ opened: 1, closed: 0, notices: 1 })
     await scene.setGate({ circuit: 'half_open', failures: 13 })
     expect(await check(at(minute))).toMatchObject({ opened: 0, closed: 0, notices: 0 })
@@ -104,6 +105,7 @@ describe('one notice at the beginning of an incident, and one at its end', () =>
         repoId: 'Z1',
         docId: 'DOC1',
         compId: 'data',
+        consoleUrl: `https://relay.example.com/console/documents/${documentId}`,
         workflowId,
         workflowUrl: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,
       },
@@ -114,7 +116,8 @@ describe('one notice at the beginning of an incident, and one at its end', () =>
       data: {
         ...details,
         summary: 'Destination archive (webhook) fails: 12 attempts in a row without success.',
-        openedAt: at(0).toISOString(),
+        openedAt: at(-16 * minute).toISOString(),
+        consoleUrl: `https://relay.example.com/console/destinations/${scene.destinationId}`,
         count: 12,
       },
     })
@@ -207,10 +210,14 @@ describe('failed deliveries', () => {
     const scene = await createScene(['delivery.failed'])
     const first = [await scene.fail('credentials_refused'), await scene.fail('credentials_refused')]
     const second = await scene.fail(null)
+    const { db } = database
+    const failedAt = at(-30 * minute)
+    await db('deliveries').where({ document_id: first[0] }).update({ status_since: failedAt })
     expect(await check(at(0))).toMatchObject({ opened: 2, notices: 2 })
+    const refused = (await scene.notices()).find(({ data }) => data.error?.code === 'credentials_refused')
+    expect(refused!.data).toMatchObject({ openedAt: failedAt.toISOString(), consoleUrl: 'https://relay.example.com/console/attention' })
     await scene.fail('credentials_refused')
     expect(await check(at(minute))).toMatchObject({ opened: 0, closed: 0, notices: 0 })
-    const { db } = database
     expect(await db('incidents').where({ workspace_id: scene.workspaceId }).orderBy('count').select('count', 'subject')).toEqual([
       { count: 1, subject: `${scene.destinationId}/` },
       { count: 3, subject: `${scene.destinationId}/credentials_refused` },
@@ -263,7 +270,9 @@ describe('a silent source', () => {
     expect(notice!.data).toMatchObject({
       summary: `Repository Z1 has received no request since ${at(0).toISOString()}.`,
       repository: { id: scene.repositoryId, repoId: 'Z1' },
+      openedAt: at(0).toISOString(),
       lastRequestAt: at(0).toISOString(),
+      consoleUrl: 'https://relay.example.com/console/requests?repo_id=Z1',
     })
     await request(workspaceId, 181 * minute)
     await run(185)
@@ -390,7 +399,11 @@ test('a repository that receives and is wired to nothing is announced until it i
   await discard()
   await discard()
   expect(await check(at(minute))).toMatchObject({ opened: 1, notices: 1 })
-  expect((await scene.notices())[0]!.data.summary).toBe('Repository Z1 has no connection to a destination and has discarded 2 documents.')
+  expect((await scene.notices())[0]!.data).toMatchObject({
+    summary: 'Repository Z1 has no connection to a destination and has discarded 2 documents.',
+    openedAt: at(minute).toISOString(),
+    consoleUrl: 'https://relay.example.com/console/documents?status=discarded&repo_id=Z1',
+  })
   await db('connection_repositories').insert(linked)
   expect(await check(at(2 * minute))).toMatchObject({ closed: 1, notices: 1 })
 

@@ -141,6 +141,8 @@ test('a mail says in plain text what has happened and what to do, and another on
       summary,
       `Workspace:   ${scene.workspace}`,
       `Destination: archive, webhook, ${id}`,
+      `Console:     https://relay.example.com/console/destinations/${id}`,
+      `Its page:    https://relay.example.com/console/documents/${scene.documentId}`,
       'What to do:',
       '  Check that destination archive is reachable and accepts requests, then retry the document.',
       `  POST https://relay.example.com/api/${scene.workspace}/destinations/${id}/test`,
