@@ -10,11 +10,8 @@ import { availableParallelism } from 'node:os'
 // The set-up of a tier runs only if tests of that tier run.
 const common = {
   testEnvironment: 'node',
-  extensionsToTreatAsEsm: ['.ts'],
-  transform: {
-    '^.+\\.ts$': ['@swc/jest', { jsc: { parser: { syntax: 'typescript' }, target: 'es2023' }, module: { type: 'es6' } }],
-  },
-  setupFiles: ['<rootDir>/test/support/one-realm.ts'],
+  transform: {},
+  runtime: '<rootDir>/test/support/native-modules.mjs',
 }
 // .mjs: jest would turn a set-up in TypeScript into CommonJS, which lacks import.meta.
 const setUp = (tier) => ({

@@ -478,7 +478,9 @@ const rows: Row[] = [
     prepare: async () => {
       const repoId = action === 'replay' ? 'AP' : 'AQ'
       const repositoryId = await created('/repositories', { repo_id: repoId, name: 'A' })
-      await createSourceSystem(`${api.baseUrl}/receiver/acme/prod`, { repoId }).create('DOC1', 'hello')
+      const source = createSourceSystem(`${api.baseUrl}/receiver/acme/prod`, { repoId })
+      const { status } = await source.create('DOC1', 'hello')
+      if (status !== 201) throw new Error(`The document is refused: ${status}`)
       const { id: destinationId } = await webhook(`Hook of ${repoId}`)
       await created('/connections', { name: repoId, repository_ids: [repositoryId], destination_ids: [destinationId] })
       const change = async () => {
@@ -551,7 +553,7 @@ const rows: Row[] = [
       const credentials = { user: 'canary-user', password: 'canary-rfc' }
       const body = {
         max_retries: 3,
-        receiver_allowed_cidrs: ['10.0.0.0/8'],
+        receiver_allowed_cidrs: ['10.0.0.0/8', '127.0.0.0/8'],
         rfc: { url: 'https://erp.example', client: '100', credentials },
       }
       return { subjectId: acme.id, change: () => call('PATCH', '/settings', body) }
@@ -563,7 +565,7 @@ const rows: Row[] = [
           before: { max_retries: 10, receiver_allowed_cidrs: [], 'rfc.url': null, 'rfc.credentials': null },
           after: {
             max_retries: 3,
-            receiver_allowed_cidrs: ['10.0.0.0/8'],
+            receiver_allowed_cidrs: ['10.0.0.0/8', '127.0.0.0/8'],
             'rfc.url': 'https://erp.example',
             'rfc.credentials': '[REDACTED]',
           },

@@ -1,5 +1,4 @@
 import { X509Certificate } from 'node:crypto'
-import { later } from '../connectors/payloads.ts'
 import { createAuthority } from '../support/certificates.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
@@ -46,7 +45,7 @@ test('a client certificate that has expired, and the key of another one, are ref
       [{ path: 'credentials.client_key', message: 'is not the key of the first certificate in client_certificate' }],
     ])
   }
-  const expired = await later(31 * 24 * 60, () => acme.call('POST', '/destinations', webhook(mine)))
+  const expired = await acme.call('POST', '/destinations', webhook(await issue(-1)))
   expect([expired.status, expired.json.error.details]).toEqual([
     422,
     [{ path: 'credentials.client_certificate', message: expect.stringContaining('has expired on') as string }],

@@ -54,6 +54,10 @@ const createFullWorkspace = async () => {
     matched_deliveries: 1,
     actor_type: 'system',
   })
+  await db('enrichments').insert({ id, workspace_id, name: 'Invoices', wait_seconds: 60, late_days: 7, steps: '[]' })
+  await db('enrichment_repositories').insert({ repository_id, enrichment_id: id, position: 0 })
+  const enriched = { waits_until: new Date(), ends_at: new Date() }
+  await db('document_enrichments').insert({ document_id: failed.id, enrichment_id: id, ...enriched })
   const subject = {
     auth_id: 'CN=T',
     subject: 'CN=T',

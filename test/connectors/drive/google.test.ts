@@ -64,7 +64,8 @@ describe('drive, against a double of Google Drive', () => {
     const lookedUp: boolean[] = []
     for (const minutes of [0, 6, 12]) {
       rig.double.requests.length = 0
-      await later(minutes, () => deliver(small(), rig.target(), connector))
+      const payload = small()
+      await later(minutes, () => deliver(payload, rig.target(), connector))
       lookedUp.push(rig.double.requests.includes(`GET /drive/v3/files/${rig.double.folders.shared}`))
     }
     expect(lookedUp).toEqual([true, false, true])

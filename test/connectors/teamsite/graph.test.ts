@@ -35,7 +35,8 @@ describe('teamsite, against a double of Microsoft Graph', () => {
     const lookedUp: boolean[] = []
     for (const minutes of [0, 6, 12]) {
       rig.double.requests.length = 0
-      await later(minutes, () => connector.deliver(small(), rig.target(), contextOf(outbound)))
+      const payload = small()
+      await later(minutes, () => connector.deliver(payload, rig.target(), contextOf(outbound)))
       lookedUp.push(rig.double.requests.some((line) => line.endsWith('/drives')))
     }
     expect(lookedUp).toEqual([true, false, true])
