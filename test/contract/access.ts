@@ -175,6 +175,7 @@ const specifiedEvents = {
 
 // Not part of the specification.
 const decidedEvents = {
+  'notification.tested': 'Notification',
   'repository.test_document_sent': 'Repository',
   'document.attempted': 'Document',
   'destination.attempted': 'Destination',

@@ -6,12 +6,9 @@ import Runtime from 'jest-runtime'
 const jestGlobals = ['afterAll', 'afterEach', 'beforeAll', 'beforeEach', 'describe', 'expect', 'jest', 'test']
 
 // jest itself runs in a realm of its own for each test file. With these of the main realm, its comparisons recognize the values of the tests.
-const builtIns = [
-  ...['Array', 'ArrayBuffer', 'BigInt', 'Boolean', 'DataView', 'Date', 'Error', 'EvalError', 'Function', 'Map', 'Number', 'Object'],
-  ...['Promise', 'RangeError', 'ReferenceError', 'RegExp', 'Set', 'String', 'Symbol', 'SyntaxError', 'TypeError', 'URIError'],
-  ...['WeakMap', 'WeakSet'],
-]
-
+const builtIns =
+  'Array ArrayBuffer BigInt Boolean DataView Date Error EvalError Function Map Number Object Promise RangeError ' +
+  'ReferenceError RegExp Set String Symbol SyntaxError TypeError URIError WeakMap WeakSet'
 const tests = new URL('..', import.meta.url).href
 let files = 0
 
@@ -31,7 +28,7 @@ class NativeModules extends Runtime {
   #environment
 
   constructor(config, environment, ...rest) {
-    for (const name of builtIns) environment.global[name] = globalThis[name]
+    for (const name of builtIns.split(' ')) environment.global[name] = globalThis[name]
     super(config, environment, ...rest)
     this.#environment = environment
   }
