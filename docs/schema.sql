@@ -513,6 +513,7 @@ comment on table workspace_storage is
 
 create table document_enrichments (
   document_id text collate "C" primary key references documents (id) on delete cascade,
+  workspace_id text collate "C" not null,
   enrichment_id text collate "C" not null,
   status text not null default 'pending' check (status in ('pending', 'complete', 'partial', 'failed')),
   fields jsonb not null default '{}',
@@ -524,6 +525,8 @@ create table document_enrichments (
 );
 comment on table document_enrichments is
   'The business data of a document, if its repository has an enrichment: what was found, and how far the calls are.';
+comment on column document_enrichments.workspace_id is
+  'Of the document, for the counters: they change after the document was deleted.';
 comment on column document_enrichments.enrichment_id is
   'Without a foreign key: documents keep the fields of an enrichment that was deleted.';
 comment on column document_enrichments.fields is
@@ -534,6 +537,10 @@ comment on column document_enrichments.waits_until is
   'The deliveries of the document start at this time, or earlier if the enrichment is complete.';
 comment on column document_enrichments.ends_at is
   'No call is repeated after this time.';
+
+create index documents_of_enrichment on document_enrichments (enrichment_id, document_id);
+comment on index documents_of_enrichment is
+  'Serves the latest documents of an enrichment, by which its incident is found.';
 
 create table document_keys (
   workspace_id text collate "C" not null,
@@ -982,7 +989,7 @@ comment on index counter_deltas_of_workspace is
 
 create table counters (
   workspace_id text collate "C" not null,
-  kind text collate "C" not null check (kind in ('documents', 'deliveries', 'attempts', 'failures')),
+  kind text collate "C" not null check (kind in ('documents', 'deliveries', 'attempts', 'failures', 'enrichments')),
   period text collate "C" not null check (period in ('hour', 'day', 'all')),
   since timestamptz not null,
   repo_id text collate "C" not null,
@@ -994,23 +1001,24 @@ create table counters (
 );
 comment on table counters is
   'The number of documents, deliveries and attempts by hour, by day and altogether: a total adds up few rows. Failures are the '
-  'deliveries that are retried or need attention, once more by error code. Without foreign keys, because only triggers and the job '
-  'fold-counters write it; the deletion of a workspace removes its counters.';
+  'deliveries that are retried or need attention, once more by error code; enrichments are the documents that have one. Without foreign '
+  'keys, because only triggers and the job fold-counters write it; the deletion of a workspace removes its counters.';
 comment on column counters.period is
   'Attempts are counted by hour and by day only: retention removes them.';
 comment on column counters.since is
-  'The start of the hour or day in UTC in which a document was received, a delivery got its status or an attempt started; -infinity for '
-  'the period all.';
+  'The start of the hour or day in UTC in which a document was received, a delivery got its status, an attempt started or the wait for '
+  'an enrichment ends; -infinity for the period all.';
 comment on column counters.repo_id is
-  'The repository of the document. Empty for an attempt whose document was deleted, and for failures.';
+  'The repository of the document. Empty for an attempt whose document was deleted, for failures and for enrichments.';
 comment on column counters.destination_id is
-  'Empty for documents.';
+  'Empty for documents and enrichments.';
 comment on column counters.status is
-  'The status of a document or delivery, or the outcome of an attempt.';
+  'The status of a document, delivery or enrichment, or the outcome of an attempt.';
 comment on column counters.detail is
   'Of documents: acknowledged if an operator has acknowledged them, otherwise unconnected if they were discarded for lack of a '
   'connection. Of attempts: their error code or, if they have delivered a document, the time since it was received or appended to, as '
-  'latency_bucket returns it. Of failures: the code of the last error, or none. Otherwise empty.';
+  'latency_bucket returns it. Of failures: the code of the last error, or none. Of enrichments: the id of the enrichment. Otherwise '
+  'empty.';
 comment on index counters_pkey is
   'Serves the totals and the statistics of a workspace.';
 
@@ -1464,6 +1472,41 @@ $$;
 comment on function count_documents is
   'Adds the changes of a statement to counter_deltas: one row for each key whose number changes.';
 
+create function count_enrichments() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'enrichments' as kind, date_trunc('hour', waits_until, 'UTC') as hour, '' as repo_id, '' as destination_id, status,
+      enrichment_id as detail, count(*)
+    from new_rows
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+  elsif tg_op = 'UPDATE' then
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'enrichments' as kind, date_trunc('hour', waits_until, 'UTC') as hour, '' as repo_id, '' as destination_id, status,
+      enrichment_id as detail, sum(change)
+    from (
+      select *, -1 as change from old_rows
+      union all
+      select *, 1 as change from new_rows
+    ) as changed
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail
+    having sum(change) <> 0;
+  else
+    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+    select
+      workspace_id, 'enrichments' as kind, date_trunc('hour', waits_until, 'UTC') as hour, '' as repo_id, '' as destination_id, status,
+      enrichment_id as detail, -count(*)
+    from old_rows
+    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
+  end if;
+  return null;
+end
+$$;
+comment on function count_enrichments is
+  'Adds the changes of a statement to counter_deltas: one row for each key whose number changes.';
+
 create function remove_deliveries() returns trigger language plpgsql as $$
 begin
   delete from deliveries where document_id = old.id;
@@ -1596,6 +1639,24 @@ create trigger documents_removed
   referencing old table as old_rows
   for each statement
   execute function count_documents();
+
+create trigger enrichments_added
+  after insert on document_enrichments
+  referencing new table as new_rows
+  for each statement
+  execute function count_enrichments();
+
+create trigger enrichments_changed
+  after update on document_enrichments
+  referencing old table as old_rows new table as new_rows
+  for each statement
+  execute function count_enrichments();
+
+create trigger enrichments_removed
+  after delete on document_enrichments
+  referencing old table as old_rows
+  for each statement
+  execute function count_enrichments();
 
 create trigger document_deliveries_removed
   before delete on documents

@@ -219,6 +219,7 @@ comment on table workspace_storage is
 
 create table document_enrichments (
   document_id text collate "C" primary key references documents (id) on delete cascade,
+  workspace_id text collate "C" not null,
   enrichment_id text collate "C" not null,
   status text not null default 'pending' check (status in ('pending', 'complete', 'partial', 'failed')),
   fields jsonb not null default '{}',
@@ -230,6 +231,8 @@ create table document_enrichments (
 );
 comment on table document_enrichments is
   'The business data of a document, if its repository has an enrichment: what was found, and how far the calls are.';
+comment on column document_enrichments.workspace_id is
+  'Of the document, for the counters: they change after the document was deleted.';
 comment on column document_enrichments.enrichment_id is
   'Without a foreign key: documents keep the fields of an enrichment that was deleted.';
 comment on column document_enrichments.fields is
@@ -240,6 +243,10 @@ comment on column document_enrichments.waits_until is
   'The deliveries of the document start at this time, or earlier if the enrichment is complete.';
 comment on column document_enrichments.ends_at is
   'No call is repeated after this time.';
+
+create index documents_of_enrichment on document_enrichments (enrichment_id, document_id);
+comment on index documents_of_enrichment is
+  'Serves the latest documents of an enrichment, by which its incident is found.';
 
 create table document_keys (
   workspace_id text collate "C" not null,

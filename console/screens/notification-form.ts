@@ -21,6 +21,7 @@ const events: Schemas['IncidentEvent'][] = [
   'source.silent',
   'certificate.expiring',
   'repository.not_connected',
+  'enrichment.failing',
 ]
 /** What a new notification starts with. */
 const start = { events, quiet_seconds: 900, silence_hours: 72, is_active: true }

@@ -44,6 +44,7 @@ export const en = {
     'source.silent': 'Source system silent',
     'certificate.expiring': 'Certificate expiring',
     'repository.not_connected': 'Repository not connected',
+    'enrichment.failing': 'Enrichment failing',
   },
   incidentHints: {
     'destination.failing': 'Attempts fail one after the other, or the circuit is open.',
@@ -52,6 +53,7 @@ export const en = {
     'certificate.expiring':
       'A certificate expires soon: one that verifies signatures, and no newer one is active, or the client certificate of a destination.',
     'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
+    'enrichment.failing': 'The latest documents of an enrichment lack their business data. They are delivered nevertheless.',
   },
 }
 
@@ -102,6 +104,7 @@ export const de: typeof en = {
     'source.silent': 'Quellsystem stumm',
     'certificate.expiring': 'Zertifikat läuft ab',
     'repository.not_connected': 'Repository ohne Verbindung',
+    'enrichment.failing': 'Anreicherung gestört',
   },
   incidentHints: {
     'destination.failing': 'Versuche schlagen nacheinander fehl, oder das Ziel ist gesperrt (Circuit offen).',
@@ -110,5 +113,6 @@ export const de: typeof en = {
     'certificate.expiring':
       'Ein Zertifikat läuft bald ab: eines, das Signaturen prüft, und kein neueres ist aktiv, oder das Clientzertifikat eines Ziels.',
     'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
+    'enrichment.failing': 'Den neuesten Dokumenten einer Anreicherung fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.',
   },
 }

@@ -8,6 +8,7 @@ import type { Stores } from '../content/store.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
 import { metadataMaxCharacters } from '../domain/business-object.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
+import { enrichmentStatuses } from '../domain/enrichment-states.ts'
 import type { Download } from '../http/attachments.ts'
 import { isStorable } from '../http/input.ts'
 import { actorOf } from '../workspace/authenticator.ts'
@@ -94,7 +95,7 @@ const document = resource(
 const enrichment = z
   .object({
     status: z
-      .enum(['pending', 'complete', 'partial', 'failed'])
+      .enum(enrichmentStatuses)
       .meta({ id: 'EnrichmentStatus' })
       .describe(
         '`pending`: the calls are repeated until `ends_at`. `complete`: every field was found. `partial`: some were. `failed`: none was. ' +

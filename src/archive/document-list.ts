@@ -6,6 +6,7 @@ import { pageOf, type CursorPage, type CursorRequest, type Page, type PageReques
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryEnd, DeliveryStatus, DocumentStatus, WaitReason } from '../domain/delivery-states.ts'
+import type { EnrichmentStatus } from '../domain/enrichment-states.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 
 export interface DocumentDelivery {
@@ -44,7 +45,7 @@ export interface Document extends BusinessMetadata {
 
 /** Business data of a document, and how far its enrichment is. */
 export interface DocumentEnrichment {
-  status: 'pending' | 'complete' | 'partial' | 'failed'
+  status: EnrichmentStatus
   enrichmentId: string
   fields: Record<string, string>
   steps: { name: string; status: 'done' | 'waiting' | 'incomplete' | 'failed'; error: string | null }[]

@@ -290,9 +290,9 @@ const writeDocuments = createStatement<{ inserted: boolean; atOnce: boolean; lat
       id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text, is_unconnected boolean,
       component_created_at timestamptz)
   ), enrichment as (
-    insert into document_enrichments (document_id, enrichment_id, waits_until, ends_at)
+    insert into document_enrichments (document_id, workspace_id, enrichment_id, waits_until, ends_at)
     select
-      planned.id, :enrichmentId, now() + :waitSeconds::integer * interval '1 second',
+      planned.id, :workspaceId, :enrichmentId, now() + :waitSeconds::integer * interval '1 second',
       now() + :waitSeconds::integer * interval '1 second' + :lateDays::integer * interval '1 day'
     from archive_document, jsonb_to_recordset(:documents::jsonb) as planned (id text, is_enriched boolean)
     where is_enriched

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Database } from './database.ts'
 
 /** Kinds of rows that counters count: attempts by hour and day only; failures are deliveries that need attention or are retried. */
-type CounterKind = 'documents' | 'deliveries' | 'attempts' | 'failures'
+type CounterKind = 'documents' | 'deliveries' | 'attempts' | 'failures' | 'enrichments'
 
 /** Conditions on the columns of a counter. */
 export interface CounterFilter {
@@ -109,13 +109,13 @@ export const countsOfRange = (kind: CounterKind, conditions: string) => `
 
 /**
  * SQL of the counters of one kind over all time, folded or not, as kind, repo_id, destination_id, status, detail and count. Its parameter is
- * `:workspaceId`.
+ * `:workspaceId`, unless another expression names the workspace.
  * @param conditions SQL that further conditions are added with, from `and` on
  */
-export const presentCounts = (kind: CounterKind, conditions: string) => `
+export const presentCounts = (kind: CounterKind, conditions: string, workspaceId = ':workspaceId') => `
   select '${kind}' as kind, repo_id, destination_id, status, detail, count
   from counters
-  where workspace_id = :workspaceId
+  where workspace_id = ${workspaceId}
     and kind = '${kind}'
     and period = 'all'
     -- Without it, the index would not find the columns behind it.
@@ -124,7 +124,7 @@ export const presentCounts = (kind: CounterKind, conditions: string) => `
   union all
   select '${kind}', repo_id, destination_id, status, detail, change
   from counter_deltas
-  where workspace_id = :workspaceId
+  where workspace_id = ${workspaceId}
     and kind = '${kind}'
     ${conditions}
 `

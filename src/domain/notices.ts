@@ -10,6 +10,7 @@ export const incidentEvents = {
   'certificate.expiring':
     'A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination',
   'repository.not_connected': 'A repository receives documents, and no connection leads from it to a destination: they are discarded',
+  'enrichment.failing': 'The calls of an enrichment fail for its latest documents: they are delivered without business data',
 } as const
 
 export type IncidentEvent = keyof typeof incidentEvents
@@ -46,9 +47,14 @@ export const noticeData = z
       .describe('When the incident began, for example when the first of the failed attempts ended. The relay may have found it later.'),
     closed_at: z.iso.datetime().optional().describe('When the relay found that the incident had ended.'),
     console_url: z.string().optional().describe('Address in the console at which to look further, if RELAY_BASE_URL is set.'),
-    count: z.int().describe('Failed attempts in a row, failed deliveries, or discarded documents; 1 for other incidents.'),
+    count: z
+      .int()
+      .describe(
+        'Failed attempts in a row, failed deliveries, discarded documents, or documents without business data; 1 for other incidents.',
+      ),
     destination: z.object({ id: z.string(), name: z.string(), type: z.string() }).optional(),
     repository: z.object({ id: z.string(), repo_id: z.string() }).optional(),
+    enrichment: z.object({ id: z.string(), name: z.string() }).optional(),
     last_request_at: z.iso.datetime().optional().describe('When a silent source system last sent a request.'),
     certificate: z.object({ id: z.string(), auth_id: z.string(), valid_to: z.iso.datetime() }).optional(),
     credentials_expire_at: z.iso.datetime().optional().describe('When the client certificate of the destination expires.'),

@@ -5,8 +5,11 @@ import { detailsOf, notFound, validationFailed } from '../base/refusals.ts'
 import { prepareCall } from '../bridge/call.ts'
 import { signsIn } from '../connectors/shared/http-sign-in.ts'
 import { record, type AuditActor } from '../db/audit.ts'
+import { presentCounts } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
+import { enrichmentStatuses } from '../domain/enrichment-states.ts'
+import { isFailing } from '../observe/failing-enrichments.ts'
 import { enrichmentCredentialsOf, type KeyRing } from '../security/seal.ts'
 import { openOrUndefined } from '../workspace/stored-credentials.ts'
 import { requireEncryptedHttp, type ProbeDeps } from '../workspace/targets.ts'
@@ -24,6 +27,10 @@ export interface Enrichment {
   http: HttpSettings | null
   steps: StepSettings[]
   hasCredentials: boolean
+  /** Its latest documents have no business data. */
+  isFailing: boolean
+  /** The documents that it serves, by status. */
+  documents: Record<(typeof enrichmentStatuses)[number], number>
   createdAt: Date
   updatedAt: Date
 }
@@ -57,6 +64,16 @@ const select = async (
         where enrichment_id = enrichments.id
         order by position
       ) as "repositoryIds",
+      is_active and ${isFailing('enrichments.id')} as "isFailing",
+      (
+        select jsonb_object_agg(known.status, coalesce(counted.count, 0))
+        from unnest(:statuses::text[]) as known (status)
+        left join (
+          select status, sum(count) as count
+          from (${presentCounts('enrichments', 'and detail = enrichments.id', 'enrichments.workspace_id')}) as part
+          group by status
+        ) as counted using (status)
+      ) as documents,
       created_at as "createdAt", updated_at as "updatedAt"
     from enrichments
     where workspace_id = :workspaceId
@@ -65,7 +82,13 @@ const select = async (
     limit :limit
     offset :offset
     `,
-    { workspaceId, id: id ?? null, limit: page?.perPage ?? null, offset: page ? (page.page - 1) * page.perPage : 0 },
+    {
+      workspaceId,
+      statuses: [...enrichmentStatuses],
+      id: id ?? null,
+      limit: page?.perPage ?? null,
+      offset: page ? (page.page - 1) * page.perPage : 0,
+    },
   )
   return rows.map((row) => ({ ...row, http: httpSettings(row.http) }))
 }

@@ -5,6 +5,7 @@ import { checkSignIn, httpSignIn, ownHeaders } from '../connectors/shared/http-s
 import { caCertificate, plainUrl } from '../connectors/shared/schema-fields.ts'
 import { lateDaysBounds, waitSecondsBounds } from '../domain/bounds.ts'
 import { toCamelCase, toSnakeCase, type CamelCasedOutput } from '../domain/casing.ts'
+import { enrichmentStatuses, type EnrichmentStatus } from '../domain/enrichment-states.ts'
 import { documentPlaceholders, fieldTemplateIssue, isLinkField } from '../domain/field-template.ts'
 import { fieldTypes } from '../domain/field-values.ts'
 import { functionName } from '../domain/rfc-settings.ts'
@@ -211,6 +212,12 @@ export const enrichmentChange = z.strictObject({ ...shape, credentials }).partia
 export const enrichmentFields = z.object({
   ...shape,
   has_credentials: z.boolean().describe('Whether credentials are stored.'),
+  is_failing: z
+    .boolean()
+    .describe('Whether its latest documents have no business data: no call was answered, or nothing was found until the end.'),
+  documents: z
+    .object(Object.fromEntries(enrichmentStatuses.map((status) => [status, z.int()])) as Record<EnrichmentStatus, z.ZodInt>)
+    .meta({ id: 'EnrichmentCounts', description: 'The number of documents by the status of their enrichment.' }),
 })
 
 export type HttpSettings = CamelCasedOutput<typeof http>

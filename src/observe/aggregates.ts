@@ -1,6 +1,8 @@
 import { Gauge, type Metric } from 'prom-client'
+import { presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import { listPartitionEnds } from '../db/partitions.ts'
+import { isFailing } from './failing-enrichments.ts'
 import { oldestUnderWay } from './statistics.ts'
 
 interface Sample {
@@ -145,6 +147,37 @@ export const aggregates: readonly Aggregate[] = [
         and repositories.deleted_at is null
         and repositories.status = 'active'
       group by user_slug, workspace_slug, repo_id, auth_id
+    `),
+  },
+  {
+    name: 'relay_enrichment_documents',
+    help: 'Documents of an enrichment by its status for them: pending, complete, partial or failed',
+    labelNames: ['workspace', 'enrichment', 'status'],
+    compute: query(`
+      select
+        jsonb_build_object(
+          'workspace', user_slug || '/' || workspace_slug, 'enrichment', enrichments.name, 'status', counted.status) as labels,
+        sum(counted.count)::float8 as value
+      from enrichments
+      join workspaces on workspaces.id = enrichments.workspace_id
+      cross join lateral (
+        ${presentCounts('enrichments', 'and detail = enrichments.id', 'enrichments.workspace_id')}
+      ) as counted
+      group by user_slug, workspace_slug, enrichments.name, counted.status
+    `),
+  },
+  {
+    name: 'relay_enrichment_failing',
+    help: '1 if an active enrichment has missed its latest documents, otherwise 0',
+    labelNames: ['workspace', 'enrichment'],
+    compute: query(`
+      select
+        jsonb_build_object('workspace', user_slug || '/' || workspace_slug, 'enrichment', enrichments.name) as labels,
+        max(case when ${isFailing('enrichments.id')} then 1 else 0 end)::float8 as value
+      from enrichments
+      join workspaces on workspaces.id = enrichments.workspace_id
+      where is_active
+      group by user_slug, workspace_slug, enrichments.name
     `),
   },
   {

@@ -3,6 +3,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { listPartitionEnds } from '../../src/db/partitions.ts'
+import { createEnrichments } from '../../src/enrichment/enrichments.ts'
 import { aggregates, computeAggregates, createAggregateMetrics } from '../../src/observe/aggregates.ts'
 import { createOutboxMetrics } from '../../src/observe/metrics.ts'
 import { foldAll } from '../support/counters.ts'
@@ -115,6 +116,33 @@ test('slots in use and circuits are counted', async () => {
   })
 })
 
+test('the documents of an enrichment are counted by status until they are deleted', async () => {
+  await using counted = await createCounted()
+  const { db, scrape, receive } = counted
+  const { workspaceId, workspaceSlug, documentId } = await receive()
+  const id = newId()
+  const terms = { workspace_id: workspaceId, name: 'Invoices', wait_seconds: 60, late_days: 7, steps: '[]' }
+  await db('enrichments').insert({ id, ...terms })
+  const ended = db.raw(`now() - interval '1 minute'`)
+  const row = { document_id: documentId, workspace_id: workspaceId, enrichment_id: id, waits_until: ended, ends_at: ended }
+  await db('document_enrichments').insert(row)
+  const labels = `workspace="acme/${workspaceSlug}",enrichment="Invoices"`
+  const documents = (status: string) => `relay_enrichment_documents{${labels},status="${status}"}`
+  const failing = `relay_enrichment_failing{${labels}}`
+  await computeAggregates(db)
+  expect(await scrape()).toMatchObject({ [documents('pending')]: 1, [failing]: 0 })
+  await foldAll(db)
+  await db('document_enrichments').update({ status: 'failed' })
+  await computeAggregates(db)
+  expect(await scrape()).toMatchObject({ [documents('failed')]: 1, [failing]: 1 })
+  const { items } = await createEnrichments(db).list(workspaceId, { page: 1, perPage: 10 })
+  expect(items).toMatchObject([{ isFailing: true, documents: { pending: 0, complete: 0, partial: 0, failed: 1 } }])
+  await db('documents').where({ id: documentId }).delete()
+  await foldAll(db)
+  await computeAggregates(db)
+  expect(await scrape()).not.toHaveProperty([documents('failed')])
+})
+
 test('the last request of a repository stays known after its captured request was removed', async () => {
   await using counted = await createCounted()
   const { db, scrape, receive, capture } = counted
@@ -223,7 +251,9 @@ test('two computations at the same time store what one stores', async () => {
   await receive()
   await Promise.all([computeAggregates(db), computeAggregates(db), computeAggregates(db)])
   const metrics = new Set(await db('aggregates').pluck('metric'))
-  expect(metrics).toEqual(new Set(aggregates.map(({ name }) => name).filter((name) => !/^relay_(repository_last|certificate)/.test(name))))
+  expect(metrics).toEqual(
+    new Set(aggregates.map(({ name }) => name).filter((name) => !/^relay_(repository_last|certificate|enrichment)/.test(name))),
+  )
 })
 
 test('no query reads a whole table that grows with the documents', async () => {

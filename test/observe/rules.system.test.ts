@@ -228,6 +228,13 @@ const cases: Record<string, Case> = {
     summary: '2 repositories discard what they receive',
     quiet: { [`relay_repository_warnings{${api},code="similar_name"}`]: '2x30' },
   },
+  RelayEnrichmentFailing: {
+    fires: { [`relay_enrichment_failing{${api},workspace="acme/invoices",enrichment="MM invoices"}`]: '1x30' },
+    at: '20m',
+    labels: { workspace: 'acme/invoices', enrichment: 'MM invoices' },
+    summary: 'The enrichment MM invoices of acme/invoices fails',
+    quiet: { [`relay_enrichment_failing{${api},workspace="acme/invoices",enrichment="MM invoices"}`]: '0x30' },
+  },
   RelayQuotaNearlyUsed: {
     fires: { [`relay_workspace_quota_used_ratio{${api}}`]: '0.95x30' },
     at: '20m',

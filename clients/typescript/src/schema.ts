@@ -1207,6 +1207,46 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "relay.enrichment.failing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The calls of an enrichment fail for its latest documents: they are delivered without business data
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
+         */
+        post: operations["onRelayEnrichmentFailing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.enrichment.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The incident enrichment.failing has ended
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
+         */
+        post: operations["onRelayEnrichmentRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "relay.notification.test": {
         parameters: {
             query?: never;
@@ -2505,6 +2545,7 @@ export interface components {
             attributes: {
                 /** Format: date-time */
                 created_at: string;
+                documents: components["schemas"]["EnrichmentCounts"];
                 /** @description Whether credentials are stored. */
                 has_credentials: boolean;
                 /**
@@ -2532,6 +2573,8 @@ export interface components {
                 } | null;
                 /** @description An inactive enrichment makes no calls, and documents do not wait for it. */
                 is_active: boolean;
+                /** @description Whether its latest documents have no business data: no call was answered, or nothing was found until the end. */
+                is_failing: boolean;
                 /** @description Days for which the calls are repeated after that, until the enrichment is complete. */
                 late_days: number;
                 /** @description The display name. */
@@ -2660,6 +2703,13 @@ export interface components {
             /** @constant */
             type: "enrichment";
         };
+        /** @description The number of documents by the status of their enrichment. */
+        EnrichmentCounts: {
+            complete: number;
+            failed: number;
+            partial: number;
+            pending: number;
+        };
         EnrichmentList: {
             data: components["schemas"]["Enrichment"][];
             meta: components["schemas"]["PageMeta"];
@@ -2738,7 +2788,7 @@ export interface components {
         /** @enum {string} */
         FilterCondition: "content_types" | "comp_ids" | "min_bytes" | "max_bytes";
         /** @enum {string} */
-        IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected";
+        IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing";
         /** @enum {string} */
         KeyLevel: "viewer" | "member" | "admin";
         /** @description Time from the receipt of a document, or from the last append to it, to its delivery: percentiles in milliseconds, or null without deliveries. They are estimated from a histogram whose buckets double. */
@@ -2783,7 +2833,7 @@ export interface components {
             closed_at?: string;
             /** @description Address in the console at which to look further, if RELAY_BASE_URL is set. */
             console_url?: string;
-            /** @description Failed attempts in a row, failed deliveries, or discarded documents; 1 for other incidents. */
+            /** @description Failed attempts in a row, failed deliveries, discarded documents, or documents without business data; 1 for other incidents. */
             count: number;
             /**
              * Format: date-time
@@ -2807,6 +2857,10 @@ export interface components {
                 workflow_id: string;
                 /** @description Address of the workflow in the Temporal UI, if TEMPORAL_UI_URL is set. */
                 workflow_url?: string;
+            };
+            enrichment?: {
+                id: string;
+                name: string;
             };
             /** @description The latest error. */
             error?: {
@@ -2842,13 +2896,13 @@ export interface components {
         /** @enum {string} */
         NoticeStatus: "pending" | "delivered" | "failed";
         /** @enum {string} */
-        NoticeType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered";
+        NoticeType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered" | "relay.enrichment.failing" | "relay.enrichment.recovered";
         Notification: {
             attributes: {
                 /** Format: date-time */
                 created_at: string;
                 destination_id: string;
-                /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
                 events: components["schemas"]["IncidentEvent"][];
                 is_active: boolean;
                 name: string;
@@ -6971,6 +7025,13 @@ export interface operations {
                      *               }
                      *             ],
                      *             "has_credentials": true,
+                     *             "is_failing": true,
+                     *             "documents": {
+                     *               "pending": 1,
+                     *               "complete": 1,
+                     *               "partial": 1,
+                     *               "failed": 1
+                     *             },
                      *             "created_at": "2026-11-21T09:00:00.000Z",
                      *             "updated_at": "2026-11-21T09:00:00.000Z"
                      *           }
@@ -7258,6 +7319,13 @@ export interface operations {
                      *             }
                      *           ],
                      *           "has_credentials": true,
+                     *           "is_failing": true,
+                     *           "documents": {
+                     *             "pending": 1,
+                     *             "complete": 1,
+                     *             "partial": 1,
+                     *             "failed": 1
+                     *           },
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -7346,6 +7414,13 @@ export interface operations {
                      *             }
                      *           ],
                      *           "has_credentials": true,
+                     *           "is_failing": true,
+                     *           "documents": {
+                     *             "pending": 1,
+                     *             "complete": 1,
+                     *             "partial": 1,
+                     *             "failed": 1
+                     *           },
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -7669,6 +7744,13 @@ export interface operations {
                      *             }
                      *           ],
                      *           "has_credentials": true,
+                     *           "is_failing": true,
+                     *           "documents": {
+                     *             "pending": 1,
+                     *             "complete": 1,
+                     *             "partial": 1,
+                     *             "failed": 1
+                     *           },
                      *           "created_at": "2026-11-21T09:00:00.000Z",
                      *           "updated_at": "2026-11-21T09:00:00.000Z"
                      *         }
@@ -7861,7 +7943,7 @@ export interface operations {
                 "application/json": {
                     /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
                     destination_id: string;
-                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
                     events: components["schemas"]["IncidentEvent"][];
                     /**
                      * @description An inactive notification announces nothing.
@@ -8061,7 +8143,7 @@ export interface operations {
                 "application/json": {
                     /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
                     destination_id?: string;
-                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. */
+                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
                     events?: components["schemas"]["IncidentEvent"][];
                     /** @description An inactive notification announces nothing. */
                     is_active?: boolean;
@@ -8180,6 +8262,10 @@ export interface operations {
                      *               "repository": {
                      *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *                 "repo_id": "Z1"
+                     *               },
+                     *               "enrichment": {
+                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *                 "name": "Invoice archive"
                      *               },
                      *               "last_request_at": "2026-11-21T09:00:00.000Z",
                      *               "certificate": {
@@ -9902,6 +9988,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10018,6 +10108,10 @@ export interface operations {
                  *         "repository": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
                  *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
@@ -10136,6 +10230,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10252,6 +10350,10 @@ export interface operations {
                  *         "repository": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
                  *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
@@ -10370,6 +10472,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10487,6 +10593,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10519,6 +10629,248 @@ export interface operations {
                     timestamp: string;
                     /** @constant */
                     type: "relay.destination.recovered";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayEnrichmentFailing: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.enrichment.failing
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.enrichment.failing",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.enrichment.failing";
+                };
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayEnrichmentRecovered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the notice, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the notice, as in the body.
+                 * @example relay.enrichment.recovered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.enrichment.recovered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["NoticeData"];
+                    /**
+                     * Format: date-time
+                     * @description When the notice was written.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "relay.enrichment.recovered";
                 };
             };
         };
@@ -10603,6 +10955,10 @@ export interface operations {
                  *         "repository": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
                  *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
@@ -10721,6 +11077,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -10837,6 +11197,10 @@ export interface operations {
                  *         "repository": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
                  *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
@@ -10955,6 +11319,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
                  *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -11071,6 +11439,10 @@ export interface operations {
                  *         "repository": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
                  *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {

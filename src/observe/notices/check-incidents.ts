@@ -15,6 +15,7 @@ import {
   type FindConditions,
 } from './condition.ts'
 import { findExpiringCredentials, findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
+import { findFailingEnrichments } from './enrichment-conditions.ts'
 import { findExpiringCertificates, findNotConnected, findSilentSources } from './repository-conditions.ts'
 import { consolePathOf, summaryOf } from './text.ts'
 
@@ -39,6 +40,7 @@ interface Incident {
 const detailsSchema = noticeData.pick({
   destination: true,
   repository: true,
+  enrichment: true,
   last_request_at: true,
   certificate: true,
   credentials_expire_at: true,
@@ -136,9 +138,9 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
       actor: systemActor,
     })
 
-  // The failed attempts of a destination are counted by its circuit, and not here.
+  // The failed attempts of a destination are counted by its circuit, and the documents of an enrichment up to a limit of their own.
   const countText = ({ event, count }: Pick<Incident, 'event' | 'count'>) =>
-    event !== 'destination.failing' && count >= limits.maxCount ? `at least ${count}` : String(count)
+    !['destination.failing', 'enrichment.failing'].includes(event) && count >= limits.maxCount ? `at least ${count}` : String(count)
 
   /** A notice to write: an incident, and the notification that announces its beginning or its end. */
   interface Due extends Incident {
@@ -322,4 +324,5 @@ const findConditions: Record<IncidentEvent, FindConditions> = {
   'source.silent': findSilentSources,
   'certificate.expiring': async (...args) => [...(await findExpiringCertificates(...args)), ...(await findExpiringCredentials(...args))],
   'repository.not_connected': findNotConnected,
+  'enrichment.failing': findFailingEnrichments,
 }

@@ -20,12 +20,13 @@ const destinationColumns = `
   jsonb_build_object('id', destinations.id, 'name', destinations.name, 'type', connector_type) as destination
 `
 
-const documentColumn = `
+/** SQL: the document of a row, for the details of an incident. */
+export const documentColumn = `
   case when documents.id is not null then jsonb_build_object(
     'id', documents.id, 'repoId', documents.repo_id, 'docId', documents.doc_id, 'compId', documents.comp_id) end as document
 `
 
-const workflowUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConditionConfig, workflowId: string) =>
+export const workflowUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConditionConfig, workflowId: string) =>
   url && `${url.replace(/\/+$/, '')}/namespaces/${temporal.namespace ?? 'default'}/workflows/${encodeURIComponent(workflowId)}`
 
 const detailsOf = (

@@ -13,7 +13,7 @@ const certificateName = ({ certificate, repository, destination, ...rest }: Subj
     ? `The client certificate of destination ${destinationName({ destination, ...rest })}`
     : `Certificate ${certificate?.authId} of repository ${repository?.repoId}`
 const expiryOf = ({ certificate, credentialsExpireAt }: Subject) => (certificate?.validTo ?? credentialsExpireAt)?.slice(0, 10)
-const few = (count: string, one: string, many: string) => (count === '1' ? `${count} ${one}` : `${count} ${many}`)
+const few = (count: string, one: string, many: string) => `${count} ${count === '1' ? one : many}`
 
 const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => string>> = {
   'destination.failing': {
@@ -40,13 +40,18 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
       `Repository ${repository?.repoId} has no connection to a destination and has discarded ${few(count, 'document', 'documents')}.`,
     closed: ({ repository }) => `Repository ${repository?.repoId} no longer discards documents for lack of a connection.`,
   },
+  'enrichment.failing': {
+    opened: ({ enrichment, count }) =>
+      `Enrichment ${enrichment?.name} fails: its latest ${few(count, 'document lacks', 'documents lack')} business data.`,
+    closed: ({ enrichment }) => `Enrichment ${enrichment?.name} no longer fails.`,
+  },
 }
 
 /** Returns a sentence that says what has begun or ended. It is also true if the subject of the incident was deleted. */
 export const summaryOf = (event: IncidentEvent, transition: Transition, subject: Subject): string => summaries[event][transition](subject)
 
 /** Returns the page of the console on which an operator looks further. */
-export const consolePathOf = (event: IncidentEvent, { destination, repository }: IncidentDetails): string => {
+export const consolePathOf = (event: IncidentEvent, { destination, repository, document }: IncidentDetails): string => {
   const repoId = encodeURIComponent(repository?.repoId ?? '')
   const paths: Record<IncidentEvent, string> = {
     'destination.failing': `destinations/${destination?.id}`,
@@ -54,6 +59,7 @@ export const consolePathOf = (event: IncidentEvent, { destination, repository }:
     'source.silent': `requests?repo_id=${repoId}`,
     'certificate.expiring': destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`,
     'repository.not_connected': `documents?status=discarded&repo_id=${repoId}`,
+    'enrichment.failing': `documents/${document?.id}`,
   }
   return paths[event]
 }
@@ -74,7 +80,7 @@ export const subjectOf = ({ transition, data }: Pick<Rendered, 'transition' | 'd
 /** Returns the requests to the API, and the commands, with which an operator looks further. */
 const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
   const api = `${baseUrl.replace(/\/+$/, '')}/api/${data.workspace}`
-  const { destination, repository, document } = data
+  const { destination, repository, enrichment, document } = data
   const steps: Record<IncidentEvent, string[]> = {
     'destination.failing': [`POST ${api}/destinations/${destination?.id}/test`],
     'delivery.failed': [
@@ -88,6 +94,10 @@ const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
       `POST ${api}/connections`,
       `POST ${api}/documents/replay {"repo_id": ${JSON.stringify(repository?.repoId)}}`,
     ],
+    'enrichment.failing': [
+      `GET ${api}/documents/${document?.id}`,
+      `POST ${api}/enrichments/${enrichment?.id}/try {"document_id": "${document?.id}"}`,
+    ],
   }
   return [...steps[event], ...(document ? [`relay show ${document.id}`] : []), 'relay doctor']
 }
@@ -97,7 +107,7 @@ const row = (label: string, value: string | undefined): string[] => (value === u
 /** Returns the text of a mail, for people. */
 export const textOf = (rendered: Rendered): string => {
   const { transition, data, notification } = rendered
-  const { destination, repository, error, document } = data
+  const { destination, repository, enrichment, error, document } = data
   const errorText = [error?.code, error?.message].filter((part) => part !== undefined).join(': ')
   return [
     data.summary,
@@ -108,6 +118,7 @@ export const textOf = (rendered: Rendered): string => {
     ...row('Ended', data.closedAt),
     ...row('Destination', destination && `${destination.name}, ${destination.type}, ${destination.id}`),
     ...row('Repository', repository && `${repository.repoId}, ${repository.id}`),
+    ...row('Enrichment', enrichment && `${enrichment.name}, ${enrichment.id}`),
     ...row('Last request', data.lastRequestAt),
     ...row('Last error', errorText || undefined),
     ...row('Document', document && `${document.repoId}/${document.docId}/${document.compId}, ${document.id}`),

@@ -414,6 +414,61 @@ test('a repository that receives and is wired to nothing is announced until it i
   expect(await check(at(3 * minute))).toMatchObject({ opened: 0, notices: 0 })
 })
 
+test('an enrichment whose latest documents got no answer is announced until one is enriched', async () => {
+  const scene = await createScene(['enrichment.failing'])
+  const { db } = database
+  const { workspaceId, repositoryId } = scene
+  const enrichmentId = newId()
+  await db('enrichments').insert({
+    id: enrichmentId,
+    workspace_id: workspaceId,
+    name: 'MM invoices',
+    wait_seconds: 60,
+    late_days: 7,
+    steps: '[]',
+  })
+  const enrich = async (status: string, step: object, { waits = false } = {}) => {
+    const id = await insertDocument(db, { workspaceId, repositoryId, repoId: 'Z1', docId: 'DOC1' })
+    await db('document_enrichments').insert({
+      document_id: id,
+      workspace_id: workspaceId,
+      enrichment_id: enrichmentId,
+      status,
+      steps: JSON.stringify([{ name: 'link', error: null, ...step }]),
+      waits_until: waits ? new Date(Date.now() + 60 * minute) : new Date(Date.now() - minute),
+      ends_at: new Date(Date.now() + 60 * minute),
+    })
+    return id
+  }
+  const unanswered = { status: 'failed', error: 'the system did not answer in time' }
+  const unlinked = { status: 'incomplete', error: 'erp_object_id is not in the answer' }
+  // A document that is waited for, and one that the source system has not linked yet.
+  await enrich('pending', unanswered, { waits: true })
+  await enrich('pending', unlinked)
+  expect(await check(at(0))).toMatchObject({ opened: 0 })
+  for (let count = 0; count < 4; count++) await enrich('pending', unanswered)
+  expect(await check(at(minute))).toMatchObject({ opened: 0 })
+  const documentId = await enrich('failed', unlinked)
+  expect(await check(at(2 * minute))).toMatchObject({ opened: 1, notices: 1 })
+  await enrich('partial', unanswered)
+  expect(await check(at(3 * minute))).toMatchObject({ opened: 0, notices: 0 })
+  const [{ data }] = (await scene.notices()) as [Notice]
+  expect(data).toMatchObject({
+    summary: 'Enrichment MM invoices fails: its latest 5 documents lack business data.',
+    enrichment: { id: enrichmentId, name: 'MM invoices' },
+    error: { message: 'link: erp_object_id is not in the answer' },
+    document: { id: documentId, workflowId: `document/${scene.workspace}/Z1/DOC1/data/${documentId}` },
+    count: 5,
+  })
+  await enrich('complete', { status: 'done' })
+  expect(await check(at(4 * minute))).toMatchObject({ closed: 1, notices: 1 })
+  expect(await scene.types()).toEqual(['relay.enrichment.failing', 'relay.enrichment.recovered'])
+
+  for (let count = 0; count < 5; count++) await enrich('failed', unanswered)
+  await db('enrichments').where({ id: enrichmentId }).update({ is_active: false })
+  expect(await check(at(5 * minute))).toMatchObject({ opened: 0 })
+})
+
 test('a notice whose workflow was lost is started again', async () => {
   const scene = await createScene(['destination.failing'])
   await scene.setGate({ circuit: 'open' })

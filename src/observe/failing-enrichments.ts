@@ -1,0 +1,24 @@
+/** The latest documents of an enrichment by which it is judged. */
+const judgedDocuments = 5
+
+/**
+ * SQL: the latest documents of an enrichment whose wait has ended, or whose enrichment has, as document_id, steps and is_missed: nothing
+ * answered a call, or nothing was found until the end. A document that has no link yet counts as neither before its end.
+ * @param enrichmentId SQL of the id
+ */
+export const latestEnriched = (enrichmentId: string) => `
+  select
+    document_id, steps,
+    document_enrichments.status = 'failed'
+      or (document_enrichments.status <> 'complete' and steps @> '[{"status": "failed"}]') as is_missed
+  from document_enrichments
+  where enrichment_id = ${enrichmentId}
+    and (document_enrichments.status <> 'pending' or waits_until <= now())
+  order by document_id desc
+  limit ${judgedDocuments}
+`
+
+/** SQL: whether an enrichment fails: it has missed its latest documents. */
+export const isFailing = (enrichmentId: string) => `
+  coalesce((select bool_and(is_missed) from (${latestEnriched(enrichmentId)}) as latest), false)
+`
