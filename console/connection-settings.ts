@@ -7,6 +7,7 @@ export const defaultPathTemplate = '{repo_id}/{doc_id}/{comp_id}'
 export interface ConnectionSettings {
   filter?: { content_types?: string[]; comp_ids?: string[]; min_bytes?: number; max_bytes?: number }
   path_template?: string
+  properties?: Record<string, string>
   on_resume?: 'forward' | 'skip'
 }
 
@@ -19,6 +20,7 @@ export const settingsFields: readonly Field[] = [
   fieldAt('settings.filter.min_bytes', 'number', size),
   fieldAt('settings.filter.max_bytes', 'number', size),
   fieldAt('settings.path_template', 'text', { maxLength: 500 }),
+  fieldAt('settings.properties', 'pairs'),
   fieldAt('settings.on_resume', 'choice', { fallback: 'forward', choices: ['forward', 'skip'] }),
 ]
 

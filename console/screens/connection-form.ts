@@ -116,6 +116,7 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
       ${setting('filter.comp_ids', words.compIds, { hint: words.compIdsHint })}
       <div class="two">${setting('filter.min_bytes', words.minBytes)} ${setting('filter.max_bytes', words.maxBytes)}</div>
       ${setting('path_template', words.pathTemplate, { hint: words.pathTemplateHint, placeholder: defaultPathTemplate })}
+      ${setting('properties', words.properties, { hint: words.propertiesHint, placeholder: 'Vendor: {meta.vendor_name}' })}
       ${setting('on_resume', words.onResume, {
         options: (['forward', 'skip'] as const).map((value) => ({ value, label: words.onResumes[value] })),
       })}

@@ -51,7 +51,12 @@ const ConfirmDelete = ({ connection, onClose }: { connection: Connection; onClos
 
 const Filter = ({ connection }: { connection: Connection }) => {
   const words = connectionsWords()
-  const { filter = {}, path_template: pathTemplate, on_resume: onResume = 'forward' } = connection.settings as ConnectionSettings
+  const {
+    filter = {},
+    path_template: pathTemplate,
+    properties = {},
+    on_resume: onResume = 'forward',
+  } = connection.settings as ConnectionSettings
   const { content_types: contentTypes, comp_ids: compIds, min_bytes: min, max_bytes: max } = filter
   const sizes = [
     ...(min === undefined ? [] : [words.atLeast(formatBytes(min, locale()))]),
@@ -64,6 +69,13 @@ const Filter = ({ connection }: { connection: Connection }) => {
       [words.compIds, compIds && html`<span class="mono">${compIds.join(', ')}</span>`],
       [words.size, sizes.length === 0 ? undefined : sizes.join(', ')],
       [words.pathTemplate, html`<span class="mono">${pathTemplate ?? defaultPathTemplate}</span>`],
+      [
+        words.properties,
+        Object.keys(properties).length > 0 &&
+          html`<ul class="names">
+            ${Object.entries(properties).map(([name, value]) => html`<li key=${name}>${name}: <span class="mono">${value}</span></li>`)}
+          </ul>`,
+      ],
       [words.resumed, words.resumes[onResume]],
     ]}
   />`

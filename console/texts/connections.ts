@@ -55,6 +55,9 @@ export const en = {
   size: 'Size',
   pathTemplate: 'Path template',
   pathTemplateHint: 'Placeholders: {repo_id} {doc_id} {comp_id} {yyyy} {mm} {dd} {ar_object} {ext}. {doc_id} and {comp_id} are required.',
+  properties: 'Properties at the destination',
+  propertiesHint:
+    'Object tags, columns, file properties or a file beside the document. Values may contain the placeholders of the path template, and {meta.NAME} for a field of an enrichment.',
   onResume: 'Held deliveries, when the connection is switched on',
   onResumes: { forward: 'are delivered', skip: 'stay held' },
   resumed: 'When switched on',
@@ -146,6 +149,9 @@ export const de: typeof en = {
   pathTemplate: 'Pfadvorlage',
   pathTemplateHint:
     'Platzhalter: {repo_id} {doc_id} {comp_id} {yyyy} {mm} {dd} {ar_object} {ext}. {doc_id} und {comp_id} sind erforderlich.',
+  properties: 'Eigenschaften am Ziel',
+  propertiesHint:
+    'Objekt-Tags, Spalten, Dateieigenschaften oder eine Datei neben dem Dokument. Werte können die Platzhalter der Pfadvorlage enthalten und {meta.NAME} für ein Feld einer Anreicherung.',
   onResume: 'Angehaltene Zustellungen beim Einschalten der Verbindung',
   onResumes: { forward: 'werden zugestellt', skip: 'bleiben angehalten' },
   resumed: 'Beim Einschalten',

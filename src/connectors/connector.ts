@@ -29,6 +29,8 @@ export interface Payload {
   arObject: string | null
   /** The business data of the document that is known by now, by the names of the fields. */
   fields: Readonly<Record<string, string>>
+  /** What the connection wants to be written beside the document, in the form that the kind accepts. */
+  properties: Readonly<Record<string, string>>
   /** Relative, slash-separated, without `..` or control characters. Identical in every attempt. */
   path: string
   /** Where an earlier attempt of this delivery has stored the document, as it reported it. Null before the first one that did. */
@@ -46,6 +48,40 @@ export interface Payload {
    * not set.
    */
   downloadUrl(): string | undefined
+}
+
+/** A document that was delivered, with what has become known of it since. */
+export interface DeliveredCopy extends Pick<
+  Payload,
+  | 'deliveryId'
+  | 'workspace'
+  | 'connectionId'
+  | 'documentId'
+  | 'repoId'
+  | 'docId'
+  | 'compId'
+  | 'erpObjectType'
+  | 'erpObjectId'
+  | 'arObject'
+  | 'fields'
+  | 'properties'
+  | 'path'
+  | 'receivedAt'
+> {
+  /** Names the delivery and its data: identical in every attempt to bring these. */
+  messageId: string
+  /** When the data were found. */
+  foundAt: Date
+  /** Where the document was stored, as the delivery reported it. */
+  location: string
+}
+
+/** What properties are at a kind of target, and which it accepts. */
+export interface PropertyRules {
+  /** Returns why the target does not accept a name, or undefined. */
+  nameIssue(name: string): string | undefined
+  /** Returns a value in the form that the target accepts. An empty one is left out. */
+  clean(value: string, name: string): string
 }
 
 /** The resources and the limits of one attempt. */
@@ -109,6 +145,8 @@ export interface DeliveryResult {
   path: string
   bytesSent: number
   answer?: TargetAnswer
+  /** Why the document was stored without its properties, which need a request of their own. */
+  propertiesError?: string
 }
 
 /** A message about an incident, for people and for programs. */
@@ -154,6 +192,14 @@ export interface Connector<Config = unknown, Credentials = unknown> {
    * @throws DeliveryError; any other error counts as a failure that is retried
    */
   deliver(payload: Payload, target: Target<Config, Credentials>, context: AttemptContext): Promise<DeliveryResult>
+  /** Absent if documents at this kind of target have no properties. */
+  properties?: PropertyRules
+  /**
+   * Brings what has become known of a delivered document: its properties, or a message. A second run has no second effect. Absent if that is
+   * not possible at this kind of target.
+   * @throws DeliveryError; any other error counts as a failure that is retried
+   */
+  updateMetadata?(copy: DeliveredCopy, target: Target<Config, Credentials>, context: AttemptContext): Promise<void>
   /**
    * Proves that the relay can authenticate and write, and leaves nothing behind.
    * @returns a sentence that says what was tried and what it proves

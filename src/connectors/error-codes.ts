@@ -73,6 +73,11 @@ export const errorCodes = {
     action: 'Configure every worker with the content store that the API processes use',
   },
   content_unreadable: { permanent: false, remedy: 'relay', action: "Check the relay's content store and the log of the worker" },
+  copy_missing: {
+    permanent: true,
+    remedy: 'configuration',
+    action: 'Let {destination} lead to the place where the document was stored',
+  },
   credentials_refused: { remedy: 'credentials' },
   directory_missing: { permanent: true, remedy: 'configuration', action: 'Create the folder, or correct its path in {destination}' },
   directory_not_allowed: {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { createBlob } from './blob/index.ts'
-import type { Connector, FindConnector } from './connector.ts'
+import type { Connector, FindConnector, PropertyRules } from './connector.ts'
 import { createDirectory } from './directory/index.ts'
 import { createDrive } from './drive/index.ts'
 import { createEmail } from './email/index.ts'
@@ -75,4 +75,8 @@ export const createConnectors = ({ directoryRoots }: ConnectorSettings = { direc
  * The values of `connector_type`. Everything outside this folder treats a kind as a string; this registry decides which
  * exist.
  */
-export const connectorTypes: readonly string[] = createConnectors().all.map(({ kind }) => kind)
+const described = createConnectors()
+export const connectorTypes: readonly string[] = described.all.map(({ kind }) => kind)
+
+/** Returns what properties are at a kind of destination, or undefined if documents there have none. */
+export const propertyRulesOf = (kind: string): PropertyRules | undefined => described.find(kind)?.properties

@@ -14,6 +14,7 @@ import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
 import { leaseMs, renewLease, withdrawAttempt } from './leases.ts'
 import { contentKeyOf, nextStep, type RunStart } from './next-step.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Heartbeats, type Progress } from './progress.ts'
+import { propertiesOf } from './properties.ts'
 import { endOf, failExpired, recordDelivery, recordFailure, replacesByPath, type ConcludeDeps, type TimedInput } from './record-attempt.ts'
 import { hold } from './release.ts'
 import type { Slots } from './slots.ts'
@@ -211,7 +212,7 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
       save: (state) => saveUpload(uploads.seal(state)),
       pin: (values) => Object.assign(pinned, values),
     })
-    return await connector.deliver(await payloadOf(attempt, signal), target, context)
+    return await connector.deliver(await payloadOf(attempt, connector, signal), target, context)
   } catch (thrown) {
     run.signal.throwIfAborted()
     if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs} ms`)
@@ -221,7 +222,11 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
   }
 }
 
-const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: Attempt, signal: AbortSignal): Promise<Payload> => {
+const payloadOf = async (
+  { deps, input: { documentId, destinationId }, job }: Attempt,
+  connector: Connector,
+  signal: AbortSignal,
+): Promise<Payload> => {
   const { content, workspaceId, workspace, connectionId, repoId, docId, compId, path, location, contentType, receivedAt } = job
   const { erpObjectType, erpObjectId, arObject, fields } = job
   const store = deps.contents[content.store]
@@ -247,6 +252,7 @@ const payloadOf = async ({ deps, input: { documentId, destinationId }, job }: At
     erpObjectId,
     arObject,
     fields,
+    properties: propertiesOf(connector.properties, job.properties, job),
     path,
     location,
     contentType,

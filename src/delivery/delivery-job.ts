@@ -39,6 +39,8 @@ export interface DeliveryJob {
   arObject: string | null
   /** The business data that is known by now, by the names of the fields. */
   fields: Record<string, string>
+  /** What its connection wants to be written beside the document: templates by name. */
+  properties: Record<string, string>
   contentType: string
   receivedAt: Date
   content: { id: string; store: ContentStoreKind; sizeBytes: number; appends: number }
@@ -157,6 +159,8 @@ const load = `
       request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
       erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
       coalesce((select fields from document_enrichments where document_id = documents.id), '{}') as fields,
+      coalesce((select connections.settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}')
+        as properties,
       content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
       case when appends = 0 then sha256 else appended_sha256 end as sha256,
       jsonb_build_object(

@@ -55,6 +55,47 @@ const filter = z
     message: 'must not be greater than max_bytes',
   })
 
+const propertiesMaxCount = 10
+const propertyNameMaxCharacters = 128
+
+/** Returns why the value of a property is invalid, or undefined if it is valid. */
+const valueIssue = (value: string): string | undefined => {
+  const unknown = unknownPlaceholder(
+    [...value.matchAll(/\{([^{}]*)\}/g)].map((match) => match[1]!),
+    placeholders,
+  )
+  if (unknown) return unknown
+  if (/[{}]/.test(value.replaceAll(/\{[^{}]*\}/g, ''))) return 'must not contain an unmatched brace'
+  return /\p{Cc}/u.test(value) ? 'must not contain control characters' : undefined
+}
+
+// A form has one `name: value` on each line.
+const propertyName = /^[^\s\p{Cc}:](?:[^\p{Cc}:]*[^\s\p{Cc}:])?$/u
+
+const propertyValue = z
+  .string()
+  .min(1)
+  .max(templateMaxCharacters)
+  .superRefine((value, context) => {
+    const message = valueIssue(value)
+    if (message) context.addIssue({ code: 'custom', message })
+  })
+
+const properties = z.record(z.string().max(propertyNameMaxCharacters), propertyValue).superRefine((record, context) => {
+  const names = Object.keys(record)
+  if (names.length > propertiesMaxCount) {
+    context.addIssue({ code: 'custom', message: `must have at most ${propertiesMaxCount} properties, the number of tags of an object` })
+  }
+  for (const name of names.filter((each) => !propertyName.test(each))) {
+    context.addIssue({ code: 'custom', path: [name], message: 'has a name with a blank at its ends, a colon or a control character' })
+  }
+  // Targets do not distinguish upper and lower case, or not all of them.
+  const folded = names.map((name) => name.toLowerCase())
+  const repeated = names.find((_, index) => folded.indexOf(folded[index]!) < index)
+  if (repeated !== undefined)
+    context.addIssue({ code: 'custom', path: [repeated], message: 'differs from another name only in upper and lower case' })
+})
+
 /** Schema of a connection's `settings`. A document must meet every condition of `filter`. */
 export const connectionSettingsFields = z.strictObject({
   on_resume: z
@@ -65,6 +106,11 @@ export const connectionSettingsFields = z.strictObject({
     .default('{repo_id}/{doc_id}/{comp_id}')
     .describe(
       `Path of a document below the prefix of the destination. Placeholders: ${placeholders.map((name) => `{${name}}`).join(', ')}, and {meta.NAME} for a field of an enrichment`,
+    ),
+  properties: properties
+    .default({})
+    .describe(
+      'What is written beside each document at its destination, by name: object tags, columns, properties or a file. A value has the placeholders of a path template. A property is left out until all of them are known',
     ),
   filter: filter.default({}).describe('Forward only documents that meet these conditions'),
 })

@@ -30,7 +30,8 @@ export const unknownPlaceholder = (names: string[], known: readonly string[]): s
     : `unknown placeholder {${unknown}}; the known placeholders are ${[...known, 'meta.NAME'].map((name) => `{${name}}`).join(', ')}`
 }
 
-interface TemplateDocument {
+/** Attributes of a document that templates use. */
+export interface TemplateDocument {
   repoId: string
   docId: string
   compId: string
@@ -61,6 +62,19 @@ export const placeholderValues = (document: TemplateDocument): Record<string, st
   return { ...values, ...Object.fromEntries(Object.entries(document.fields).map(([name, value]) => [`meta.${name}`, value])) }
 }
 
+const optional: Record<string, 'erpObjectType' | 'erpObjectId' | 'arObject'> = {
+  erp_object_type: 'erpObjectType',
+  erp_object_id: 'erpObjectId',
+  ar_object: 'arObject',
+}
+
+/** Returns true if the value of a placeholder is known by now. */
+const isKnown = (name: string, document: TemplateDocument): boolean => {
+  if (fieldPlaceholder.test(name)) return document.fields[name.slice('meta.'.length)] !== undefined
+  const attribute = optional[name]
+  return attribute === undefined || document[attribute] !== null
+}
+
 const inBraces = /\{([\w.]+)\}/g
 
 /** Returns the names of the placeholders in a template. */
@@ -72,3 +86,7 @@ export const placeholdersIn = (template: string): string[] => [...template.match
  */
 export const fillTemplate = (template: string, values: Record<string, string>, encode = (value: string) => value): string =>
   template.replaceAll(inBraces, (_, name: string) => encode(values[name] ?? (fieldPlaceholder.test(name) ? unknownValue : '')))
+
+/** Replaces each placeholder of a template by its value. @returns undefined if one is not known yet */
+export const fillKnown = (template: string, document: TemplateDocument): string | undefined =>
+  placeholdersIn(template).every((name) => isKnown(name, document)) ? fillTemplate(template, placeholderValues(document)) : undefined

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { newId } from '../base/ids.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { detailsOf, notFound, validationFailed } from '../base/refusals.ts'
+import { propertyRulesOf } from '../connectors/index.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage } from '../db/outbox.ts'
@@ -139,6 +140,27 @@ const checkSettings = (settings: unknown): void => {
   if (!parsed.success) throw validationFailed(detailsOf(parsed.error.issues, ['settings']))
 }
 
+/** Checks that every destination accepts the properties. @throws AppError 422 */
+const checkProperties = ({ settings, destinations }: Connection): void => {
+  const { properties } = connectionSettings(settings)
+  const names = Object.keys(properties)
+  if (names.length === 0) return
+  const details: { path: string; message: string }[] = []
+  for (const { name: destination, type } of destinations) {
+    const rules = propertyRulesOf(type)
+    if (!rules) {
+      const message = `${destination} (${type}) takes no properties, because its messages contain every field; use another connection for it`
+      details.push({ path: 'settings.properties', message })
+      continue
+    }
+    for (const name of names) {
+      const issue = rules.nameIssue(name)
+      if (issue) details.push({ path: `settings.properties.${name}`, message: `the name ${issue}, at ${destination} (${type})` })
+    }
+  }
+  if (details.length > 0) throw validationFailed(details)
+}
+
 /** Returns what decides which documents a connection forwards, and how. The order of the ids has no meaning. */
 const wiringOf = ({ repositories, destinations, settings }: Connection): Record<string, unknown> => ({
   repository_ids: repositories.map(({ id }) => id).toSorted(),
@@ -251,6 +273,8 @@ export const createConnections = (db: Database) => ({
       const { name, isActive, settings, ...links } = connection
       await trx('connections').insert({ id, workspace_id: workspaceId, name, is_active: isActive, settings: JSON.stringify(settings) })
       await relink(trx, workspaceId, id, links)
+      const inserted = await find(trx, workspaceId, id)
+      checkProperties(inserted)
       await record(trx, {
         workspaceId,
         event: 'connection.created',
@@ -259,7 +283,7 @@ export const createConnections = (db: Database) => ({
         metadata: { name, is_active: isActive, repository_ids: links.repositoryIds, destination_ids: links.destinationIds },
         actor,
       })
-      return find(trx, workspaceId, id)
+      return inserted
     }),
 
   /**
@@ -296,6 +320,7 @@ export const createConnections = (db: Database) => ({
       }
       await relink(trx, workspaceId, id, change)
       const after = await find(trx, workspaceId, id)
+      if (change.settings || change.destinationIds) checkProperties(after)
       await recordRewiring(trx, workspaceId, before, after, actor)
       if (after.isActive !== before.isActive) {
         await record(trx, {

@@ -65,6 +65,44 @@ test('unknown and invalid settings are 422', async () => {
   expect(await refusalOf('text')).toMatchObject({ status: 400, paths: ['settings'] })
 })
 
+test('properties are accepted if every destination can have them, and a kind that cannot says so', async () => {
+  const [repositoryId, store] = [await repository('PR1'), await destination('Store')]
+  const made = await acme.call('POST', '/destinations', {
+    name: 'Webhook',
+    connector_type: 'webhook',
+    config: { url: 'https://dms.example.com/in' },
+    credentials: {},
+  })
+  const webhook = made.json.data.id as string
+  const create = (settings: object, destinationIds = [store]) =>
+    acme.call('POST', '/connections', { name: 'Tagged', repository_ids: [repositoryId], destination_ids: destinationIds, settings })
+  const refusalOf = async (properties: object, destinationIds = [store]) => {
+    const { status, json } = await create({ properties }, destinationIds)
+    return { status, details: json.error.details.map(({ path, message }: { path: string; message: string }) => `${path}: ${message}`) }
+  }
+  const properties = { Vendor: '{meta.vendor_name}', 'Invoice number': 'No. {erp_object_id}' }
+  const { status, json } = await create({ properties })
+  expect({ status, settings: json.data.settings }).toEqual({ status: 201, settings: { properties } })
+  const path = `/connections/${json.data.id}`
+
+  const toWebhook = /^settings\.properties: Webhook \(webhook\) takes no properties, because its messages contain every field/
+  expect(await refusalOf(properties, [store, webhook])).toEqual({ status: 422, details: [expect.stringMatching(toWebhook)] })
+  expect(await refusal('PATCH', path, { destination_ids: [webhook] })).toMatchObject({ status: 422, paths: ['settings.properties'] })
+  expect((await acme.call('GET', path)).json.data.destinations).toMatchObject([{ id: store }])
+  expect((await acme.call('PATCH', path, { destination_ids: [webhook], settings: {} })).status).toBe(200)
+
+  const wrong: [object, RegExp][] = [
+    [{ 'a?b': 'x' }, /^settings\.properties\.a\?b: the name must be the name of an object tag.*at Store \(objstore\)$/],
+    [{ Vendor: '{vendor}' }, /^settings\.properties\.Vendor: unknown placeholder \{vendor\}/],
+    [{ Vendor: '{meta.vendor_name' }, /unmatched brace/],
+    [{ Vendor: '' }, /settings\.properties\.Vendor/],
+    [{ 'a:b': 'x' }, /^settings\.properties\.a:b: has a name with .* a colon/],
+    [{ Vendor: 'x', VENDOR: 'y' }, /^settings\.properties\.VENDOR: differs from another name only in upper and lower case/],
+    [Object.fromEntries(Array.from({ length: 11 }, (_, at) => [`P${at}`, 'x'])), /at most 10 properties/],
+  ]
+  for (const [given, message] of wrong) expect(await refusalOf(given)).toEqual({ status: 422, details: [expect.stringMatching(message)] })
+})
+
 test('PATCH replaces a whole set of ids, and changes nothing if an id is unknown', async () => {
   const { connectionId, repositoryId } = await wire(acme, 'E1')
   const [second, third] = [await repository('E2'), await repository('E3')]

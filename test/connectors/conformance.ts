@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Payload } from '../../src/connectors/connector.ts'
+import type { DeliveredCopy, Payload } from '../../src/connectors/connector.ts'
 import { minPartBytes } from '../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Load } from '../support/busy-server.ts'
@@ -153,6 +153,42 @@ export const describeConnector = (rig: Rig) => {
       const payload = payloadOf(Buffer.from('x'), { contentType: 'text/plain; charset=utf-8' })
       const stored = await running.read(payload, await deliver(payload))
       expect(stored?.contentType).toBe(running.keepsContentType ? 'text/plain; charset=utf-8' : undefined)
+    })
+
+    test('stores the properties of a document, and brings later ones without its bytes', async () => {
+      const { connector, properties } = running
+      expect(connector.properties === undefined).toBe(properties === undefined)
+      if (!connector.properties || !properties) return
+      const [vendor, number] = properties.names
+      expect(properties.names.map(connector.properties.nameIssue)).toEqual([undefined, undefined])
+      const clean = (name: string, value: string) => connector.properties!.clean(value, name)
+      const payload = payloadOf(randomBytes(1_000), { properties: { [vendor]: clean(vendor, 'Müller & Söhne, 日本 / GmbH\u0007') } })
+
+      const result = await deliver(payload)
+
+      expect(result.propertiesError).toBeUndefined()
+      expect(await properties.read(payload, result)).toEqual(payload.properties)
+      await properties.add?.(payload, result, { ...payload.properties, [properties.foreign!]: 'yes' })
+      const later = { ...payload.properties, [number]: clean(number, '51056001'.repeat(100)) }
+      const copy: DeliveredCopy = { ...payload, location: result.path, properties: later, foundAt: payload.receivedAt }
+      for (let run = 0; run < 2; run += 1) {
+        await connector.updateMetadata!(copy, running.target(), contextOf(outbound))
+        expect(await properties.read(payload, result)).toEqual({ ...later, ...(properties.foreign && { [properties.foreign]: 'yes' }) })
+      }
+      expect(await running.read(payload, result)).toMatchObject({ sha256: payload.sha256 })
+      expect(await running.leftovers()).toEqual([])
+      const elsewhere = { ...copy, location: `${result.path}.moved`.replace('drive.google.com', 'drive.example') }
+      expect(await failure(connector.updateMetadata!(elsewhere, running.target(), contextOf(outbound)))).toMatchObject({
+        code: 'copy_missing',
+        permanent: true,
+      })
+    })
+
+    test('stores the properties of a large document', async () => {
+      if (!running.properties) return
+      const [vendor, number] = running.properties.names
+      const payload = largePayload(large.sizeBytes, { properties: { [vendor]: 'Acme', [number]: '51056001' } })
+      expect(await running.properties.read(payload, await deliver(payload))).toEqual(payload.properties)
     })
 
     test('a repeated delivery has no second effect', async () => {

@@ -109,6 +109,7 @@ const payloadLike = (sizeBytes: number): Omit<Payload, 'sha256' | 'open'> => ({
   erpObjectId: null,
   arObject: null,
   fields: {},
+  properties: {},
   path: `R1/${newId()}/data`,
   location: null,
   contentType: 'application/pdf',

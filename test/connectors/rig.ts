@@ -37,6 +37,15 @@ export interface RunningTarget {
   keepsContentType: boolean
   /** `true` if no client can delete the parts of an unfinished upload: the target deletes them after a time. */
   partsExpire?: boolean
+  /** Absent if documents at this kind of target have no properties. */
+  properties?: {
+    /** Names that the target accepts. */
+    names: [string, string]
+    read(payload: Payload, result: DeliveryResult): Promise<Record<string, string>>
+    /** The property that somebody else sets. Absent if the file of properties is the relay's own. */
+    foreign?: string
+    add?(payload: Payload, result: DeliveryResult, properties: Record<string, string>): Promise<void>
+  }
   read(payload: Payload, result: DeliveryResult): Promise<StoredDocument | undefined>
   /** Returns the names of the complete documents at the target. */
   documents(): Promise<string[]>

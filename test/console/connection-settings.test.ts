@@ -11,6 +11,7 @@ test('settings stay the same when they are edited and nothing is changed', () =>
   const settings = {
     on_resume: 'skip',
     path_template: '{repo_id}/{doc_id}-{comp_id}.{ext}',
+    properties: { Vendor: '{meta.vendor_name}', 'Invoice number': 'No: {erp_object_id}' },
     filter: { content_types: ['application/pdf', 'image/tiff'], comp_ids: ['data', 'a b.pdf'], min_bytes: 0, max_bytes: 5_000_000 },
   }
   expect(connectionSettingsFields.parse(settings)).toEqual(settings)

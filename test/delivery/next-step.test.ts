@@ -31,6 +31,7 @@ const started: DeliveryJob = {
   erpObjectId: null,
   arObject: null,
   fields: {},
+  properties: {},
   contentType: 'application/pdf',
   receivedAt: new Date(0),
   content: { id: 'c', store: 'postgres', sizeBytes: 5, appends: 0 },

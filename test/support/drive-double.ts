@@ -8,6 +8,7 @@ interface StoredFile {
   mimeType: string
   parents: string[]
   appProperties: Record<string, string>
+  properties: Record<string, string>
   trashed: boolean
   sizeBytes: number
   sha256: string
@@ -135,6 +136,23 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     return { status: 200, json: { files: found.map(fileAnswer) } }
   }
 
+  const refusedProperties = ({ appProperties, properties }: Partial<StoredFile>): DoubleResponse | undefined => {
+    const pairs = [...Object.entries(appProperties ?? {}), ...Object.entries(properties ?? {})]
+    const isTooLong = pairs.some(([key, value]) => Buffer.byteLength(key + value) > 124)
+    return isTooLong ? refused(400, 'propertyTooLong', 'Properties have 124 bytes at most') : undefined
+  }
+
+  const change = async ({ url, body, headers }: DoubleRequest, id: string): Promise<DoubleResponse> => {
+    if (!headers['content-type']?.startsWith('application/json')) return refused(400, 'badContent', 'Metadata must be JSON')
+    const file = files.get(id)
+    if (!file || (file.parents.includes(folders.shared) && url.searchParams.get('supportsAllDrives') !== 'true')) return notFound(id)
+    const metadata = JSON.parse((await textOf(body)) || '{}') as Partial<StoredFile>
+    const tooLong = refusedProperties(metadata)
+    if (tooLong) return tooLong
+    Object.assign(file.properties, metadata.properties)
+    return { status: 200, json: fileAnswer(file) }
+  }
+
   const begin = async (
     { url, body, headers }: DoubleRequest,
     fileId: string | undefined,
@@ -153,9 +171,8 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     if (metadata.id !== undefined && !issuedIds.has(metadata.id)) return refused(400, 'invalid', 'The provided file ID is not usable.')
     if (metadata.id !== undefined && files.has(metadata.id))
       return refused(409, 'fileIdInUse', 'A file already exists with the provided ID.')
-    for (const [key, value] of Object.entries(metadata.appProperties ?? {})) {
-      if (Buffer.byteLength(key + value) > 124) return refused(400, 'propertyTooLong', 'Properties have 124 bytes at most')
-    }
+    const tooLong = refusedProperties(metadata)
+    if (tooLong) return tooLong
     if (metadata.mimeType?.startsWith('application/vnd.google-apps')) return refused(400, 'badRequest', 'The document would be converted')
     if (parent !== folders.shared && owner === undefined) {
       return refused(
@@ -218,6 +235,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
       mimeType: metadata.mimeType ?? before?.mimeType ?? 'application/octet-stream',
       parents: before?.parents ?? metadata.parents ?? ['root'],
       appProperties: { ...before?.appProperties, ...metadata.appProperties },
+      properties: { ...before?.properties, ...metadata.properties },
       trashed: before?.trashed ?? false,
       sizeBytes: total,
       sha256: hash.digest('hex'),
@@ -238,6 +256,8 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     const updated = /^\/upload\/drive\/v3\/files\/([^/]+)$/.exec(path)?.[1]
     if (method === 'POST' && path === '/upload/drive/v3/files' && resumable) return begin(request, undefined, owner)
     if (method === 'PATCH' && updated && resumable) return begin(request, updated, owner)
+    const changed = /^\/drive\/v3\/files\/([^/]+)$/.exec(path)?.[1]
+    if (method === 'PATCH' && changed) return change(request, changed)
     if (method !== 'GET') return refused(400, 'badRequest', 'Not in the double')
     if (path === '/drive/v3/files') return search(url.searchParams)
     if (path === '/drive/v3/files/generateIds') {

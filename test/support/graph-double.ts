@@ -7,6 +7,8 @@ interface StoredItem {
   path: string
   sizeBytes: number
   sha256: string
+  /** Values of columns of the list that belongs to the library. */
+  columns: Record<string, unknown>
 }
 
 interface Session {
@@ -37,6 +39,7 @@ const partMaxBytes = 60 * KiB * KiB
 const singleMaxBytes = 4 * KiB * KiB
 const site = { host: 'contoso.sharepoint.com', path: '/sites/Finance' }
 const siteId = `${site.host},11111111-1111-1111-1111-111111111111,22222222-2222-2222-2222-222222222222`
+const columnNames = new Set(['Vendor', 'InvoiceNumber', 'CheckedBy'])
 const partRange = /^bytes (\d+)-(\d+)\/(\d+)$/
 
 // Follows Microsoft's support pages. Must not share code with the connector.
@@ -75,7 +78,7 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
 
   const store = (key: string, path: string, sizeBytes: number, hash: Hash): DoubleResponse => {
     const before = items.get(key)
-    const item = { id: before?.id ?? `01${randomUUID()}`, path, sizeBytes, sha256: hash.digest('hex') }
+    const item = { id: before?.id ?? `01${randomUUID()}`, path, sizeBytes, sha256: hash.digest('hex'), columns: before?.columns ?? {} }
     items.set(key, item)
     const json = { id: item.id, name: path.split('/').at(-1), size: sizeBytes, eTag: `"${randomUUID()},1"`, file: {} }
     return { status: before ? 200 : 201, json, headers: { 'request-id': randomUUID() } }
@@ -112,6 +115,18 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
       sessions.set(id, { key, path, replace, next: 0, total: undefined, hash: createHash('sha256') })
       const uploadUrl = `https://localhost:${request.url.port}/up/${id}?tempauth=key-of-${id}`
       return { status: 200, json: { uploadUrl, expirationDateTime: '2026-11-22T09:00:00Z', nextExpectedRanges: ['0-'] } }
+    }
+    if (request.method === 'PATCH' && action === 'listItem/fields') {
+      const item = items.get(key)
+      if (!item) return refused(404, 'itemNotFound', 'The resource could not be found.')
+      const columns = JSON.parse((await textOf(request.body)) || '{}') as Record<string, unknown>
+      const unknown = Object.keys(columns).find((name) => !columnNames.has(name))
+      if (unknown !== undefined) return refused(400, 'invalidRequest', `Field '${unknown}' is not recognized`)
+      if (Object.values(columns).some((value) => typeof value !== 'string' || value.length > 255)) {
+        return refused(400, 'invalidRequest', 'A single line of text has 255 characters at most')
+      }
+      Object.assign(item.columns, columns)
+      return { status: 200, json: { id: item.id, ...item.columns } }
     }
     return refused(405, 'invalidRequest', 'Not in the double')
   }
@@ -165,7 +180,7 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
       return { status: 200, json: { value: libraries.slice(page, page + 1), ...(more && link) } }
     }
     // The path is decoded per name: a decoded name may contain a separator.
-    const file = /^\/v1\.0\/drives\/([^/]+)\/root:\/(.+):\/(\w+)$/.exec(url.pathname)
+    const file = /^\/v1\.0\/drives\/([^/]+)\/root:\/(.+):\/([\w/]+)$/.exec(url.pathname)
     if (file) return fileCall(request, decodeURIComponent(file[1]!), file[2]!, file[3]!)
     return refused(404, 'itemNotFound', 'The resource could not be found.')
   }

@@ -5,6 +5,7 @@ import type { EntraTokens } from '../shared/entra-tokens.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
+import { requireSameLocation } from '../shared/properties.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 import { createContainerClient, principalOf } from './client.ts'
@@ -23,13 +24,28 @@ export const createDeliver =
   (payload, target, context) =>
     withContainer(target, tokens, context, async (container) => {
       const name = nameOf(target.config.prefix, payload.path)
-      const path = `${target.config.account_url.replace(/\/$/, '')}/${target.config.container}/${name}`
+      const path = urlOf(target.config, name)
       const client = container.getBlockBlobClient(name)
       const { stored, bytesSent } =
         payload.sizeBytes <= minPartBytes
           ? await uploadInOneRequest(client, payload, context)
           : await uploadInBlocks(client, path, payload, context, memory)
       return { path, bytesSent, answer: { status: 201, etag: stored.etag, version_id: stored.versionId, request_id: stored.requestId } }
+    })
+
+const urlOf = ({ account_url: accountUrl, container }: BlobConfig, name: string) => `${accountUrl.replace(/\/$/, '')}/${container}/${name}`
+
+/** Sets the index tags of a stored blob. Tags of others stay. */
+export const createUpdateMetadata =
+  (tokens: EntraTokens): NonNullable<BlobConnector['updateMetadata']> =>
+  (copy, target, context) =>
+    withContainer(target, tokens, context, async (container) => {
+      const name = nameOf(target.config.prefix, copy.path)
+      requireSameLocation(copy, urlOf(target.config, name))
+      const client = container.getBlockBlobClient(name)
+      const { tags: before } = await client.getTags({ abortSignal: context.signal })
+      if (Object.entries(copy.properties).every(([tag, value]) => before[tag] === value)) return
+      await client.setTags({ ...before, ...copy.properties }, { abortSignal: context.signal })
     })
 
 export const createProbe =
@@ -146,6 +162,7 @@ const blockId = ({ sha256 }: Payload, number: number) =>
   Buffer.from(`${sha256.slice(0, 32)}-${String(number).padStart(5, '0')}`).toString('base64')
 
 const propertiesOf = (payload: Payload) => ({
+  ...(Object.keys(payload.properties).length > 0 && { tags: payload.properties }),
   blobHTTPHeaders: { blobContentType: contentTypeHeader(payload.contentType) },
   // The service requires names that are valid C# identifiers, hence underscores.
   metadata: {

@@ -1,10 +1,22 @@
-import type { Connector } from '../connector.ts'
+import type { Connector, PropertyRules } from '../connector.ts'
 import type { EntraTokens } from '../shared/entra-tokens.ts'
+import { acceptedValue, namesLike } from '../shared/properties.ts'
 import type { PartMemory } from '../shared/upload-parts.ts'
 import { blobConfig, blobCredentials, blobExample, type BlobConfig, type BlobCredentials } from './schema.ts'
 
 // Imports the SDK, which costs a process 41 MiB and 0.28 CPU-s.
 const load = () => import('./deliver.ts')
+
+// https://learn.microsoft.com/azure/storage/blobs/storage-manage-find-blobs#setting-blob-index-tags
+const tagProperties: PropertyRules = {
+  nameIssue: namesLike(
+    /^[A-Za-z0-9 +\-./:=_]+$/,
+    128,
+    'must be the name of an index tag: at most 128 of A-Z, a-z, 0-9, blank and + - . / : = _',
+  ),
+  // Without accents, since the service accepts none.
+  clean: (value) => acceptedValue(value.replaceAll('ß', 'ss').normalize('NFKD').replaceAll(/\p{M}/gu, ''), /[^A-Za-z0-9 +\-./:=_]/gu, 256),
+}
 
 /** Containers of Azure Blob Storage. */
 export const createBlob = (tokens: EntraTokens, memory: PartMemory): Connector<BlobConfig, BlobCredentials> => ({
@@ -14,5 +26,7 @@ export const createBlob = (tokens: EntraTokens, memory: PartMemory): Connector<B
   boundKeys: ['account_url', 'ca_certificate'],
   example: blobExample,
   deliver: async (...attempt) => (await load()).createDeliver(tokens, memory)(...attempt),
+  properties: tagProperties,
+  updateMetadata: async (...update) => (await load()).createUpdateMetadata(tokens)(...update),
   probe: async (...attempt) => (await load()).createProbe(tokens)(...attempt),
 })

@@ -6,6 +6,7 @@ import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector } from '../connector.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
+import { documentFile, requireSameLocation, sidecarFiles, sidecarProperties } from '../shared/properties.ts'
 import { partFileName, targetSegments } from '../shared/target-path.ts'
 import { fileSystemError, systemCodeOf } from './errors.ts'
 import { makeFolder, realFolder } from './real-folder.ts'
@@ -34,19 +35,30 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
         const folders = targetSegments(payload.path)
         const name = folders.pop() ?? ''
         const folder = await makeFolders(await completed(realFolder(config.path, roots), context), folders, roots, context)
-        const partFile = join(folder, partFileName(name, payload.deliveryId))
         const source = openPayload(payload, context)
+        const files = sidecarFiles(name, payload).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
         try {
-          await writeFile(partFile, source, context)
-          await completed(rename(partFile, join(folder, name)), context)
-          await flushFolder(folder, context)
-        } catch (thrown) {
-          await cleanUp(partFile)
-          throw thrown
+          await writeFiles(folder, [...files, { ...documentFile(name, payload.deliveryId), source }], context)
         } finally {
           source.destroy()
         }
         return { path: join(config.path, ...folders, name), bytesSent: payload.sizeBytes }
+      },
+      fileSystemError,
+    ),
+
+  properties: sidecarProperties,
+  updateMetadata: (copy, { config }, context) =>
+    withDeliveryErrors(
+      context,
+      [],
+      async () => {
+        const folders = targetSegments(copy.path)
+        const name = folders.pop() ?? ''
+        requireSameLocation(copy, join(config.path, ...folders, name))
+        const folder = await makeFolders(await completed(realFolder(config.path, roots), context), folders, roots, context)
+        const files = sidecarFiles(name, copy).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
+        await writeFiles(folder, files, context)
       },
       fileSystemError,
     ),
@@ -70,6 +82,25 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
       fileSystemError,
     ),
 })
+
+/**
+ * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that whoever finds it finds
+ * its properties.
+ */
+const writeFiles = async (
+  folder: string,
+  files: { name: string; partName: string; source: Readable | Buffer[] }[],
+  context: AttemptContext,
+) => {
+  try {
+    for (const { partName, source } of files) await writeFile(join(folder, partName), source, context)
+    for (const { partName, name } of files) await completed(rename(join(folder, partName), join(folder, name)), context)
+    await flushFolder(folder, context)
+  } catch (thrown) {
+    for (const { partName } of files) await cleanUp(join(folder, partName))
+    throw thrown
+  }
+}
 
 /** Creates the folders of a document one by one, so that none is created beyond a symbolic link that leads outside. */
 const makeFolders = async (base: string, names: string[], roots: readonly string[], context: AttemptContext): Promise<string> => {

@@ -1,9 +1,19 @@
 import { createHash } from 'node:crypto'
 import { createTtlCache } from '../../base/ttl-cache.ts'
-import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
+import {
+  DeliveryError,
+  type AttemptContext,
+  type Connector,
+  type DeliveryResult,
+  type Payload,
+  type PropertyRules,
+  type Target,
+} from '../connector.ts'
 import { createTokenCache } from '../shared/access-tokens.ts'
 import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
+import { plainValue } from '../shared/properties.ts'
+import { cutToBytes } from '../shared/target-path.ts'
 import { driveError } from './errors.ts'
 import { fileFor, findFolder, newFileId, type Folder } from './files.ts'
 import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-tokens.ts'
@@ -24,6 +34,16 @@ const maxFolders = 1_000
 const folderLifetimeMs = 10 * 60_000
 const maxFileIds = 10_000
 const fileIdLifetimeMs = 24 * 3_600_000
+
+// Drive accepts 124 bytes for name and value together.
+const propertyMaxBytes = 124
+const propertyNameMaxBytes = 60
+
+const fileProperties: PropertyRules = {
+  nameIssue: (name) =>
+    Buffer.byteLength(name) <= propertyNameMaxBytes ? undefined : `must not exceed ${propertyNameMaxBytes} bytes in UTF-8`,
+  clean: (value, name) => cutToBytes(plainValue(value, propertyMaxBytes), propertyMaxBytes - Buffer.byteLength(name)).trim(),
+}
 
 /**
  * Stores the document as a file in a folder of Google Drive. A repetition finds the file of the previous attempt by the
@@ -81,7 +101,10 @@ export const createDrive = (
           // trash would go unnoticed.
           if (!known) folders.set(key, folder, Date.now() + folderLifetimeMs)
           const { sha256 } = payload
-          if (file.sha256 === sha256) return resultOf(file.id, 0)
+          if (file.sha256 === sha256) {
+            await setProperties(drive, file.id, payload.properties)
+            return resultOf(file.id, 0)
+          }
 
           fileIds.set(fileKey, file.id, Date.now() + fileIdLifetimeMs)
           const save = (uploadUrl?: string) => context.save({ folderKey: key, fileId: file.id, sha256, uploadUrl } satisfies SavedUpload)
@@ -98,6 +121,15 @@ export const createDrive = (
         }
       }),
 
+    properties: fileProperties,
+    updateMetadata: (copy, target, context) =>
+      withDrive(target, context, async (drive) => {
+        const id = storedId(copy)
+        if (id === undefined)
+          throw new DeliveryError('copy_missing', `the document was stored as ${copy.location}, which is no file of Drive`)
+        await setProperties(drive, id, copy.properties)
+      }),
+
     probe: (target, context) =>
       withDrive(target, context, async (drive) => {
         // Test the credentials instead of a token that was issued for them earlier.
@@ -109,6 +141,16 @@ export const createDrive = (
         return `The relay signed in, started an upload to the folder ${target.config.folder_id} and aborted it, so it may write there. No file was stored.`
       }),
   }
+}
+
+/** Sets properties of a file. Those of others stay. */
+const setProperties = async (drive: CloudApi, id: string, properties: Payload['properties']): Promise<void> => {
+  if (Object.keys(properties).length === 0) return
+  await drive.request(`/drive/v3/files/${encodeURIComponent(id)}?supportsAllDrives=true&fields=id`, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ properties }),
+  })
 }
 
 const principalOf = ({ config, credentials }: DriveTarget): GooglePrincipal => ({
@@ -134,7 +176,7 @@ const requireSameContent = (response: CloudResponse, { sha256 }: Payload) => {
 const filePrefix = 'https://drive.google.com/file/d/'
 
 /** Returns the id of the file that an earlier attempt has completed, maybe in another worker. */
-const storedId = ({ location }: Payload): string | undefined =>
+const storedId = ({ location }: Pick<Payload, 'location'>): string | undefined =>
   location?.startsWith(filePrefix) ? location.slice(filePrefix.length).split('/')[0] : undefined
 
 const resultOf = (id: string, bytesSent: number, response?: CloudResponse): DeliveryResult => ({
@@ -150,4 +192,5 @@ const probeProperties = (id: string): FileProperties => ({
   path: '.relay-probe',
   contentType: 'application/octet-stream',
   sizeBytes: 1,
+  properties: {},
 })

@@ -16,7 +16,7 @@ import { driveError } from './errors.ts'
 import { deliveryProperty, type DriveFile, type Folder } from './files.ts'
 
 /** The properties of a document that Drive gets before the content. */
-export type FileProperties = Pick<Payload, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes'>
+export type FileProperties = Pick<Payload, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes' | 'properties'>
 
 interface UploadSession {
   /** Secret: its holder may write this one file. */
@@ -153,6 +153,7 @@ const metadataOf = (properties: FileProperties) => ({
   description: properties.path,
   mimeType: mimeTypeOf(properties),
   appProperties: { [deliveryProperty]: properties.deliveryId, relay_document: properties.documentId },
+  ...(Object.keys(properties.properties).length > 0 && { properties: properties.properties }),
 })
 
 /**

@@ -2,15 +2,18 @@ import type { Readable } from 'node:stream'
 import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  GetObjectTaggingCommand,
   PutObjectCommand,
+  PutObjectTaggingCommand,
   S3Client,
   type CreateMultipartUploadCommandInput,
   type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3'
-import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
+import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
+import { requireSameLocation } from '../shared/properties.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
 import { objstoreError } from './errors.ts'
@@ -26,35 +29,83 @@ const keyMaxBytes = 1_024
 export const createDeliver =
   (memory: PartMemory): ObjstoreConnector['deliver'] =>
   (payload, target, context) =>
-    withClient(target, context, async (client) => {
-      const key = keyOf(target.config.prefix, payload.path)
-      const object = objectOf(payload, target.config, key)
-      const path = `s3://${target.config.bucket}/${key}`
-      if (payload.sizeBytes <= minPartBytes) {
-        const stored = await withPayloadStream(payload, context, (body, abortSignal) =>
-          client.send(
-            new PutObjectCommand({
-              ...object,
-              Body: body,
-              ContentLength: payload.sizeBytes,
-              ChecksumSHA256: Buffer.from(payload.sha256, 'hex').toString('base64'),
-            }),
-            { abortSignal },
-          ),
-        )
-        return { path, bytesSent: payload.sizeBytes, answer: answerOf(stored) }
-      }
-      const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
-      const found = await findUpload(client, context.saved, wanted, context.signal)
-      if (found.state === 'completed') return { path, bytesSent: 0, answer: answerOf(found.object) }
-      const started = found.state === 'started' ? found : { ...(await startUpload(client, wanted, context.signal)), startByte: 0 }
-      context.save(started.upload)
-      const bytesSent = payload.sizeBytes - started.startByte
-      const stored = await withPayloadStream(payload, { ...context, startByte: started.startByte }, (body, abortSignal) =>
-        uploadParts(client, started, body, { sizeBytes: bytesSent, memory }, abortSignal),
-      )
-      return { path, bytesSent, answer: answerOf(stored) }
-    })
+    withClient(
+      target,
+      context,
+      async (client) => {
+        const key = keyOf(target.config.prefix, payload.path)
+        const object = objectOf(payload, target.config, key)
+        const result = { path: urlOf(target.config, key), ...(await store(client, object, payload, context, memory)) }
+        if (object.Tagging === undefined && hasProperties(payload)) {
+          const { Bucket, Key } = object
+          const tagging = new PutObjectTaggingCommand({ Bucket, Key, Tagging: tagSetOf(payload.properties) })
+          await client.send(tagging, { abortSignal: context.signal })
+        }
+        return result
+      },
+      hasProperties(payload) ? purposes.storeWithTags : purposes.store,
+    )
+
+const store = async (
+  client: S3Client,
+  object: CreateMultipartUploadCommandInput,
+  payload: Payload,
+  context: AttemptContext,
+  memory: PartMemory,
+): Promise<Pick<DeliveryResult, 'bytesSent' | 'answer'>> => {
+  if (payload.sizeBytes <= minPartBytes) {
+    const stored = await withPayloadStream(payload, context, (body, abortSignal) =>
+      client.send(
+        new PutObjectCommand({
+          ...object,
+          Body: body,
+          ContentLength: payload.sizeBytes,
+          ChecksumSHA256: Buffer.from(payload.sha256, 'hex').toString('base64'),
+        }),
+        { abortSignal },
+      ),
+    )
+    return { bytesSent: payload.sizeBytes, answer: answerOf(stored) }
+  }
+  const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
+  const found = await findUpload(client, context.saved, wanted, context.signal)
+  if (found.state === 'completed') return { bytesSent: 0, answer: answerOf(found.object) }
+  const started = found.state === 'started' ? found : { ...(await startUpload(client, wanted, context.signal)), startByte: 0 }
+  context.save(started.upload)
+  const bytesSent = payload.sizeBytes - started.startByte
+  const stored = await withPayloadStream(payload, { ...context, startByte: started.startByte }, (body, abortSignal) =>
+    uploadParts(client, started, body, { sizeBytes: bytesSent, memory }, abortSignal),
+  )
+  return { bytesSent, answer: answerOf(stored) }
+}
+
+const hasProperties = ({ properties }: Payload) => Object.keys(properties).length > 0
+
+/** What an account needs a permission for. */
+const purposes = {
+  store: 'write; it needs s3:PutObject and s3:AbortMultipartUpload',
+  storeWithTags:
+    'write with the properties of the connection as tags; it needs s3:PutObject, s3:AbortMultipartUpload and s3:PutObjectTagging',
+  tag: 'set tags; it needs s3:GetObjectTagging and s3:PutObjectTagging',
+}
+
+/** Sets the tags of a stored object. Tags of others stay. */
+export const updateMetadata: NonNullable<ObjstoreConnector['updateMetadata']> = (copy, target, context) =>
+  withClient(
+    target,
+    context,
+    async (client) => {
+      const object = { Bucket: target.config.bucket, Key: keyOf(target.config.prefix, copy.path) }
+      requireSameLocation(copy, urlOf(target.config, object.Key))
+      const { signal: abortSignal } = context
+      const { TagSet = [] } = await client.send(new GetObjectTaggingCommand(object), { abortSignal })
+      const before = Object.fromEntries(TagSet.map(({ Key = '', Value = '' }) => [Key, Value]))
+      if (Object.entries(copy.properties).every(([name, value]) => before[name] === value)) return
+      const Tagging = tagSetOf({ ...before, ...copy.properties })
+      await client.send(new PutObjectTaggingCommand({ ...object, Tagging }), { abortSignal })
+    },
+    purposes.tag,
+  )
 
 export const probe: ObjstoreConnector['probe'] = (target, context) =>
   withClient(target, context, async (client) => {
@@ -66,13 +117,21 @@ export const probe: ObjstoreConnector['probe'] = (target, context) =>
     return `The relay started an upload to the bucket ${object.Bucket} and aborted it, so it may write there. No object was stored.`
   })
 
-const withClient = <Result>(target: ObjstoreTarget, context: AttemptContext, act: (client: S3Client) => Promise<Result>) =>
+/** @param purpose what the account needs a permission for */
+const withClient = <Result>(
+  target: ObjstoreTarget,
+  context: AttemptContext,
+  act: (client: S3Client) => Promise<Result>,
+  purpose = purposes.store,
+) =>
   withDeliveryErrors(
     context,
     secretsIn(objstoreCredentials, target.credentials),
     () => act(createClient(target, context)),
-    (thrown) => objstoreError(thrown, target.config),
+    (thrown) => objstoreError(thrown, target.config, purpose),
   )
+
+const urlOf = ({ bucket }: ObjstoreConfig, key: string) => `s3://${bucket}/${key}`
 
 const answerOf = ({ $metadata, ETag, VersionId }: Pick<PutObjectCommandOutput, '$metadata' | 'ETag' | 'VersionId'>) => ({
   status: $metadata.httpStatusCode,
@@ -101,6 +160,7 @@ const objectOf = (payload: Payload, config: ObjstoreConfig, key: string): Create
   ...storageOf(config),
   Key: key,
   ContentType: contentTypeHeader(payload.contentType),
+  ...taggingOf(payload.properties),
   Metadata: {
     'delivery-id': percentEncoded(payload.deliveryId),
     'document-id': percentEncoded(payload.documentId),
@@ -109,6 +169,20 @@ const objectOf = (payload: Payload, config: ObjstoreConfig, key: string): Create
     'comp-id': percentEncoded(payload.compId),
     sha256: payload.sha256,
   },
+})
+
+// AWS accepts 8 KiB for all headers of a request. This leaves half of it to the rest.
+const taggingMaxCharacters = 4_096
+
+/** Returns the tags in the form of a header, by which they cost no request of their own. */
+const taggingOf = (properties: Payload['properties']) => {
+  const pairs = Object.entries(properties).map((pair) => pair.map(encodeURIComponent).join('='))
+  const Tagging = pairs.join('&')
+  return pairs.length > 0 && Tagging.length <= taggingMaxCharacters ? { Tagging } : {}
+}
+
+const tagSetOf = (properties: Readonly<Record<string, string>>) => ({
+  TagSet: Object.entries(properties).map(([Key, Value]) => ({ Key, Value })),
 })
 
 const ignore = () => {}

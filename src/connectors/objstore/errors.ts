@@ -36,8 +36,11 @@ const temporaryErrors = new Set([
   'NoSuchUpload',
 ])
 
-/** Maps an error of the S3 SDK. Retries everything that is not certainly permanent. */
-export const objstoreError = (thrown: unknown, config: ObjstoreConfig): DeliveryError => {
+/**
+ * Maps an error of the S3 SDK. Retries everything that is not certainly permanent.
+ * @param purpose what the account needs a permission for
+ */
+export const objstoreError = (thrown: unknown, config: ObjstoreConfig, purpose: string): DeliveryError => {
   const error = thrown as ServiceError
   const status = error.$metadata?.httpStatusCode
   if (!types.isNativeError(thrown) || thrown instanceof DeliveryError || status === undefined) return networkError(thrown)
@@ -62,11 +65,10 @@ export const objstoreError = (thrown: unknown, config: ObjstoreConfig): Delivery
   }
   if (error.name === 'NoSuchBucket') return refusal('bucket_missing', `the bucket ${config.bucket} does not exist`)
   if (status === 403 && !temporaryErrors.has(error.name)) {
-    return new DeliveryError(
-      'access_denied',
-      `the account has no permission to write (${error.name}); it needs s3:PutObject and s3:AbortMultipartUpload`,
-      { permanent: true, ...details },
-    )
+    return new DeliveryError('access_denied', `the account has no permission to ${purpose} (${error.name})`, {
+      permanent: true,
+      ...details,
+    })
   }
   return new DeliveryError(`http_${status}`, `the store answered ${status} ${error.name}: ${error.message}`, {
     permanent: isPermanentStatus(status) && !temporaryErrors.has(error.name),

@@ -1,9 +1,20 @@
-import type { Connector } from '../connector.ts'
+import type { Connector, PropertyRules } from '../connector.ts'
+import { acceptedValue, namesLike } from '../shared/properties.ts'
 import type { PartMemory } from '../shared/upload-parts.ts'
 import { objstoreConfig, objstoreCredentials, objstoreExample, type ObjstoreConfig, type ObjstoreCredentials } from './schema.ts'
 
 // Imports the SDK, which costs a process 34 MiB and 0.13 CPU-s.
 const load = () => import('./deliver.ts')
+
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-tagging.html
+const tagProperties: PropertyRules = {
+  nameIssue: namesLike(
+    /^(?!aws:)[\p{L}\p{Z}\p{N}_.:/=+\-@]+$/iu,
+    128,
+    'must be the name of an object tag: at most 128 letters, digits, blanks and + - = . _ : / @, without aws: in front',
+  ),
+  clean: (value) => acceptedValue(value, /[^\p{L}\p{Z}\p{N}_.:/=+\-@]/gu, 256),
+}
 
 /** Buckets of S3 and of stores with its protocol. */
 export const createObjstore = (memory: PartMemory): Connector<ObjstoreConfig, ObjstoreCredentials> => ({
@@ -13,5 +24,7 @@ export const createObjstore = (memory: PartMemory): Connector<ObjstoreConfig, Ob
   boundKeys: ['endpoint', 'ca_certificate'],
   example: objstoreExample,
   deliver: async (...attempt) => (await load()).createDeliver(memory)(...attempt),
+  properties: tagProperties,
+  updateMetadata: async (...update) => (await load()).updateMetadata(...update),
   probe: async (...attempt) => (await load()).probe(...attempt),
 })

@@ -2,9 +2,10 @@ import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import ssh2, { type Stats } from 'ssh2'
 import { newId } from '../../base/ids.ts'
-import { DeliveryError, type AttemptContext, type Connector, type Target } from '../connector.ts'
+import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
 import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
+import { documentFile, requireSameLocation, sidecarFiles } from '../shared/properties.ts'
 import { partFileName, targetSegments } from '../shared/target-path.ts'
 import { sendPartsInParallel } from '../shared/upload-parts.ts'
 import { sftpError, sftpStatusOf } from './errors.ts'
@@ -34,18 +35,52 @@ export const deliver: SftpConnector['deliver'] = async (payload, target, context
     await requireFolder(session, target.config.directory, context.signal)
     await makeFolders(session, target.config.directory, folders, context.signal)
     const source = openPayload(payload, context)
-    const partFile = posix.join(folder, partFileName(name, payload.deliveryId))
+    const document = { ...documentFile(name, payload.deliveryId), sizeBytes: payload.sizeBytes, source }
     try {
-      await writeFile(session, partFile, { sizeBytes: payload.sizeBytes, source }, context.signal)
-      await replace(session, partFile, path, context.signal)
-    } catch (thrown) {
-      await cleanUp(session, partFile)
-      throw thrown
+      await writeFiles(session, folder, [...sidecarsOf(name, payload), document], context.signal)
     } finally {
       source.destroy()
     }
   })
   return { path: urlOf(target.config, path), bytesSent: payload.sizeBytes }
+}
+
+/** Writes the properties of a delivered document into the file beside it. */
+export const updateMetadata: NonNullable<SftpConnector['updateMetadata']> = async (copy, target, context) => {
+  const { directory } = target.config
+  const path = posix.join(directory, ...targetSegments(copy.path))
+  requireSameLocation(copy, urlOf(target.config, path))
+  await withSession(target, context, async (session) => {
+    await requireFolder(session, directory, context.signal)
+    await writeFiles(session, posix.dirname(path), sidecarsOf(posix.basename(path), copy), context.signal)
+  })
+}
+
+const sidecarsOf = (name: string, copy: Pick<Payload, 'deliveryId' | 'properties'>) =>
+  sidecarFiles(name, copy).map(({ bytes, ...file }) => ({ ...file, sizeBytes: bytes.length, source: Readable.from([bytes]) }))
+
+/**
+ * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that whoever finds it finds
+ * its properties.
+ */
+const writeFiles = async (
+  session: SftpSession,
+  folder: string,
+  files: (Content & { name: string; partName: string })[],
+  signal: AbortSignal,
+) => {
+  try {
+    for (const { partName, ...content } of files) await writeFile(session, posix.join(folder, partName), content, signal)
+    for (const { partName, name } of files) await replace(session, posix.join(folder, partName), posix.join(folder, name), signal)
+  } catch (thrown) {
+    for (const { partName } of files) await cleanUp(session, posix.join(folder, partName))
+    throw thrown
+  }
+}
+
+interface Content {
+  sizeBytes: number
+  source: AsyncIterable<Buffer>
 }
 
 export const probe: SftpConnector['probe'] = async (target, context) => {
@@ -87,12 +122,7 @@ const withSession = (
     sftpError,
   )
 
-const writeFile = async (
-  session: SftpSession,
-  path: string,
-  { sizeBytes, source }: { sizeBytes: number; source: AsyncIterable<Buffer> },
-  signal: AbortSignal,
-) => {
+const writeFile = async (session: SftpSession, path: string, { sizeBytes, source }: Content, signal: AbortSignal) => {
   const { sftp: channel, call } = session
   const handle = await call<Buffer>((done) => channel.open(path, 'w', done), signal)
   try {

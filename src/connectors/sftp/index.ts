@@ -1,4 +1,5 @@
 import type { Connector } from '../connector.ts'
+import { sidecarProperties } from '../shared/properties.ts'
 import { sftpConfig, sftpCredentials, sftpExample, type SftpConfig, type SftpCredentials } from './schema.ts'
 
 // Imports ssh2, which costs a process 18 MiB and 0.08 CPU-s.
@@ -13,5 +14,7 @@ export const sftp: Connector<SftpConfig, SftpCredentials> = {
   pinnedKeys: ['host_key_sha256'],
   example: sftpExample,
   deliver: async (...attempt) => (await load()).deliver(...attempt),
+  properties: sidecarProperties,
+  updateMetadata: async (...update) => (await load()).updateMetadata(...update),
   probe: async (...attempt) => (await load()).probe(...attempt),
 }

@@ -53,7 +53,8 @@ export const partFileName = (name: string, deliveryId: string): string => {
   return `.${cutToBytes(name, nameMaxBytes - 1 - Buffer.byteLength(tail))}${tail}`
 }
 
-const cutToBytes = (text: string, maxBytes: number) => {
+/** Cuts a text without splitting a character. */
+export const cutToBytes = (text: string, maxBytes: number) => {
   let [kept, bytes] = ['', 0]
   for (const character of text) {
     bytes += Buffer.byteLength(character)

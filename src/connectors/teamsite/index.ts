@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { createTtlCache } from '../../base/ttl-cache.ts'
-import type { AttemptContext, Connector, Payload, Target } from '../connector.ts'
+import type { AttemptContext, Connector, Payload, PropertyRules, Target } from '../connector.ts'
 import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CompletedUpload } from '../shared/cloud-api.ts'
 import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'
-import { withDeliveryErrors } from '../shared/errors.ts'
+import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
+import { namesLike, plainValue, requireSameLocation } from '../shared/properties.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
 import { findLibrary, requirePathFits, sharePointSegments, urlPath, type Library } from './library.ts'
@@ -25,6 +26,12 @@ type TeamsiteTarget = Target<TeamsiteConfig, TeamsiteCredentials>
 const singleRequestMaxBytes = 4 * 1024 * 1024
 const maxLibraries = 1_000
 const libraryLifetimeMs = 10 * 60_000
+
+// A column has 255 characters unless it is one of several lines.
+const columnProperties: PropertyRules = {
+  nameIssue: namesLike(/^[A-Za-z_][A-Za-z0-9_]*$/, 128, 'must be the internal name of a column: letters, digits and _'),
+  clean: (value) => plainValue(value, 255),
+}
 
 /**
  * Stores the document as a file in a library of a SharePoint site. A repetition writes the same file again.
@@ -67,14 +74,21 @@ export const createTeamsite = (
         const library = known ?? (await findLibrary(graph, { siteUrl: config.site_url, name: config.document_library }))
         requirePathFits(library.webUrl, segments)
         try {
-          const { response, bytesSent } = await upload(graph, fileAddress(library, segments), payload, context)
+          const address = fileAddress(library, segments)
+          const { response, bytesSent } = await upload(graph, address, payload, context)
           // Cache only a library that was just looked up. If every delivery renewed the entry, its address would never
           // be refreshed.
           if (!known) libraries.set(key, library, Date.now() + libraryLifetimeMs)
           const { id, eTag } = parseObject(response.text)
+          // The document is stored. That its columns cannot be set must not send it again.
+          const propertiesError = await setColumns(graph, address, payload.properties).catch((thrown: unknown) => {
+            context.signal.throwIfAborted()
+            return withoutSecrets(toDeliveryError(thrown, 'request_failed').message, graph.secrets)
+          })
           return {
-            path: `${library.webUrl}/${urlPath(segments)}`,
+            path: urlOf(library, segments),
             bytesSent,
+            ...(typeof propertiesError === 'string' && { propertiesError }),
             answer: {
               status: response.status,
               item_id: typeof id === 'string' ? id : undefined,
@@ -87,6 +101,17 @@ export const createTeamsite = (
           if (isNotFound(thrown)) libraries.delete(key)
           throw thrown
         }
+      }),
+
+    properties: columnProperties,
+    updateMetadata: (copy, target, context) =>
+      withGraph(target, context, async (graph) => {
+        const { config } = target
+        const segments = inFolder(config, sharePointSegments(copy.path))
+        const key = libraryKey(target)
+        const library = libraries.get(key) ?? (await findLibrary(graph, { siteUrl: config.site_url, name: config.document_library }))
+        requireSameLocation(copy, urlOf(library, segments))
+        await setColumns(graph, fileAddress(library, segments), copy.properties)
       }),
 
     probe: (target, context) =>
@@ -122,6 +147,18 @@ const libraryKey = ({ config, credentials }: TeamsiteTarget) =>
     .digest('base64')
 
 const inFolder = ({ folder }: TeamsiteConfig, segments: string[]) => (folder ? [...folder.split('/'), ...segments] : segments)
+
+const urlOf = ({ webUrl }: Library, segments: string[]) => `${webUrl}/${urlPath(segments)}`
+
+/** Sets columns of a file. Those of others stay. */
+const setColumns = async (graph: CloudApi, file: string, columns: Payload['properties']): Promise<void> => {
+  if (Object.keys(columns).length === 0) return
+  await graph.request(`${file}:/listItem/fields`, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(columns),
+  })
+}
 
 const fileAddress = ({ driveId }: Library, segments: string[]) => `/drives/${encodeURIComponent(driveId)}/root:/${urlPath(segments)}`
 

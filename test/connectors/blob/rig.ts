@@ -53,6 +53,13 @@ export const rig: Rig = {
       missingLocation: { target: target(server.port, { container: 'not-there' }), code: 'container_missing' },
       keepsContentType: true,
       partsExpire: true,
+      properties: {
+        names: ['Vendor', 'Invoice number'],
+        foreign: 'scanned',
+        read: async (_payload, { path }) => (await client.getBlobClient(path.split(`/${container}/`)[1]!).getTags()).tags,
+        add: async (_payload, { path }, properties) =>
+          void (await client.getBlobClient(path.split(`/${container}/`)[1]!).setTags(properties)),
+      },
       read: async (_payload, { path }) => {
         const location = `${server.accountUrl}/${container}/`
         if (!path.startsWith(`${location}relay/`)) throw new Error(`Unexpected path ${path}`)

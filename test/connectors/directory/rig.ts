@@ -33,6 +33,10 @@ export const rig: Rig = {
       target: () => target(),
       missingLocation: { target: target(join(root, 'not-there')), code: 'directory_missing' },
       keepsContentType: false,
+      properties: {
+        names: ['Vendor', 'Rechnung: Nummer'],
+        read: async (_payload, { path }) => JSON.parse(await readFile(`${path}.meta.json`, 'utf8')) as Record<string, string>,
+      },
       read: async (_payload, { path }) => {
         if (!path.startsWith(`${archive}/`)) throw new Error(`Unexpected path ${path}`)
         const bytes = await readFile(path)

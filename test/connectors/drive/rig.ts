@@ -61,6 +61,8 @@ export const rig: Rig = {
   start: async (): Promise<RunningTarget> => {
     const { double, connector, connectorAt, target, reset, stop } = await startDrive()
     const otherKey = newPrivateKey()
+    const fileAt = ({ path }: { path: string }) =>
+      double.files.get(/^https:\/\/drive\.google\.com\/file\/d\/([^/]+)\/view$/.exec(path)?.[1] ?? '')
     return {
       connector,
       processSettings: { root: double.rootAt() },
@@ -84,8 +86,14 @@ export const rig: Rig = {
       missingLocation: { target: target({ config: { folder_id: 'not-there' } }), code: 'folder_missing' },
       // Drive stores the media type only, without its parameters.
       keepsContentType: false,
-      read: async ({ deliveryId }, { path }) => {
-        const file = double.files.get(/^https:\/\/drive\.google\.com\/file\/d\/([^/]+)\/view$/.exec(path)?.[1] ?? '')
+      properties: {
+        names: ['Vendor', 'Invoice number'],
+        foreign: 'CheckedBy',
+        read: async (_payload, result) => fileAt(result)?.properties ?? {},
+        add: async (_payload, result, properties) => void Object.assign(fileAt(result)!.properties, properties),
+      },
+      read: async ({ deliveryId }, result) => {
+        const file = fileAt(result)
         return file?.appProperties.relay_delivery === deliveryId ? { sha256: file.sha256, sizeBytes: file.sizeBytes } : undefined
       },
       documents: async () => [...double.files.keys()],

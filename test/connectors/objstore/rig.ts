@@ -4,8 +4,10 @@ import {
   AbortMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
+  GetObjectTaggingCommand,
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
+  PutObjectTaggingCommand,
 } from '@aws-sdk/client-s3'
 import { createObjstore } from '../../../src/connectors/objstore/index.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
@@ -51,6 +53,7 @@ export const rig: Rig = {
       const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket }))
       return Contents.map(({ Key = '' }) => Key)
     }
+    const keyOf = ({ path }: { path: string }) => path.slice(`s3://${Bucket}/`.length)
     const uploads = async () => (await client.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads ?? []
     return {
       connector: objstore,
@@ -68,6 +71,18 @@ export const rig: Rig = {
       },
       missingLocation: { target: target(server.port, { bucket: 'not-there' }), code: 'bucket_missing' },
       keepsContentType: true,
+      properties: {
+        names: ['Vendor', 'Invoice number'],
+        foreign: 'scanned',
+        read: async (_payload, result) => {
+          const { TagSet = [] } = await client.send(new GetObjectTaggingCommand({ Bucket, Key: keyOf(result) }))
+          return Object.fromEntries(TagSet.map(({ Key: name = '', Value = '' }) => [name, Value]))
+        },
+        add: async (_payload, result, properties) => {
+          const TagSet = Object.entries(properties).map(([Key, Value]) => ({ Key, Value }))
+          await client.send(new PutObjectTaggingCommand({ Bucket, Key: keyOf(result), Tagging: { TagSet } }))
+        },
+      },
       read: async (_payload, { path }) => {
         const prefix = `s3://${Bucket}/`
         if (!path.startsWith(`${prefix}relay/`)) throw new Error(`Unexpected path ${path}`)

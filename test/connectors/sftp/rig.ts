@@ -25,6 +25,11 @@ export const rig: Rig = {
       const entries = await readdir(server.directory, { recursive: true, withFileTypes: true })
       return entries.filter((entry) => entry.isFile()).map((entry) => entry.name)
     }
+    const fileAt = ({ path }: { path: string }) => {
+      const prefix = `sftp://127.0.0.1:${server.port}/~/`
+      if (!path.startsWith(prefix)) throw new Error(`Unexpected path ${path}`)
+      return join(server.directory, path.slice(prefix.length))
+    }
     return {
       connector: sftp,
       target,
@@ -37,10 +42,12 @@ export const rig: Rig = {
       },
       missingLocation: { target: target(server.port, { directory: 'not-there' }), code: 'directory_missing' },
       keepsContentType: false,
-      read: async (_payload, { path }) => {
-        const prefix = `sftp://127.0.0.1:${server.port}/~/`
-        if (!path.startsWith(prefix)) throw new Error(`Unexpected path ${path}`)
-        const bytes = await readFile(join(server.directory, path.slice(prefix.length)))
+      properties: {
+        names: ['Vendor', 'Rechnung: Nummer'],
+        read: async (_payload, result) => JSON.parse(await readFile(`${fileAt(result)}.meta.json`, 'utf8')) as Record<string, string>,
+      },
+      read: async (_payload, result) => {
+        const bytes = await readFile(fileAt(result))
         return { sha256: createHash('sha256').update(bytes).digest('hex'), sizeBytes: bytes.length }
       },
       documents: async () => (await files()).filter((name) => !name.endsWith('.part')),

@@ -70,6 +70,11 @@ export const rig: Rig = {
 
   start: async (): Promise<RunningTarget> => {
     const { double, connector, connectorAt, target, reset, stop } = await startTeamsite()
+    const itemAt = ({ path }: { path: string }) => {
+      const prefix = `${double.siteUrl}/Documents/`
+      if (!path.startsWith(`${prefix}From%20the%20relay/`)) throw new Error(`Unexpected path ${path}`)
+      return double.find('Documents', path.slice(prefix.length).split('/').map(decodeURIComponent).join('/'))
+    }
     return {
       connector,
       processSettings: { root: double.rootAt(), scope: double.scope },
@@ -92,11 +97,13 @@ export const rig: Rig = {
       },
       missingLocation: { target: target({ document_library: 'Nowhere' }), code: 'library_missing' },
       keepsContentType: false,
-      read: async (_payload, { path }) => {
-        const prefix = `${double.siteUrl}/Documents/`
-        if (!path.startsWith(`${prefix}From%20the%20relay/`)) throw new Error(`Unexpected path ${path}`)
-        return double.find('Documents', path.slice(prefix.length).split('/').map(decodeURIComponent).join('/'))
+      properties: {
+        names: ['Vendor', 'InvoiceNumber'],
+        foreign: 'CheckedBy',
+        read: async (_payload, result) => (itemAt(result)?.columns ?? {}) as Record<string, string>,
+        add: async (_payload, result, properties) => void Object.assign(itemAt(result)!.columns, properties),
       },
+      read: async (_payload, result) => itemAt(result),
       documents: async () => [...double.items.keys()],
       leftovers: async () => [...double.sessions.keys()],
       reset: async () => reset(),
