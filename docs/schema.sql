@@ -147,6 +147,7 @@ create table destinations (
   config jsonb not null,
   credentials_sealed bytea not null,
   credentials_expire_at timestamptz,
+  sign_in text,
   download_links_version integer not null default 1,
   last_delivered_at timestamptz,
   created_at timestamptz not null default now(),
@@ -161,6 +162,8 @@ comment on column destinations.credentials_sealed is
   'AES-256-GCM, see src/security/seal.ts. Credentials are never stored in plain text. Empty if the destination is deleted.';
 comment on column destinations.credentials_expire_at is
   'When the credentials expire as far as they say so themselves, such as a client certificate.';
+comment on column destinations.sign_in is
+  'Name of the way in which the credentials sign in. Null if the connector knows only one.';
 comment on column destinations.download_links_version is
   'Signed into each download link that the destination sends. Raising it revokes the links of the previous versions.';
 

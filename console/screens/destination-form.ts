@@ -77,14 +77,14 @@ export const EditDestination = ({ id }: { id: string }) => {
       html`<${Loaded} live=${live}>
         ${() => {
           const { schemas, data, etag } = live.data!
-          const { connector_type: kind, config, name: storedName } = data.attributes
+          const { connector_type: kind, config, name: storedName, sign_in: signIn } = data.attributes
           const its = schemas.get(kind)
           if (!its) return html`<${Notice} tone="bad">${words.unknownKind}</${Notice}>`
           return html`<${DestinationForm}
             key=${version}
             kind=${kind}
             schemas=${its}
-            stored=${{ id, name: storedName, config, etag }}
+            stored=${{ id, name: storedName, config, signIn, etag }}
             reload=${() => setVersion(version + 1)}
           />`
         }}

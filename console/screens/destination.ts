@@ -156,6 +156,7 @@ const optionalTime = (at: string | null, isPlanned = false): ComponentChildren =
 
 const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
   const words = destinationsWords()
+  const { signIn: signInName } = connectorWords()
   const { circuit, slots, slots_in_use: used } = attributes
   const health = healthOf(attributes)
   const note = health in words.healthNote ? words.healthNote[health as keyof typeof words.healthNote] : undefined
@@ -167,6 +168,7 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
         [words.nextTrial, optionalTime(attributes.next_trial_at, true)],
         [words.lastError, attributes.last_error === null ? undefined : html`<${LastError} attributes=${attributes} />`],
         [words.lastDelivered, optionalTime(attributes.last_delivered_at) ?? words.never],
+        [words.signIn, attributes.sign_in === null ? undefined : signInName(attributes.sign_in)],
         [words.credentialsExpire, optionalTime(attributes.credentials_expire_at, true)],
         [words.slots, words.slotsOf(used, slots)],
         [words.circuit, words.circuits[circuit]],

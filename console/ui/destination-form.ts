@@ -21,6 +21,8 @@ interface Stored {
   id: string
   name: string
   config: Values
+  /** The way in which the stored credentials sign in, if the connector knows several. */
+  signIn: string | null
   etag: string | null
 }
 
@@ -47,7 +49,7 @@ export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) =>
   const form = useForm({
     fields: [nameField, ...config, ...(hasCredentials ? [...(signIn ? [signIn] : []), ...credentials] : [])],
     groups: ['credentials'],
-    stored: stored && { name: stored.name, config: stored.config },
+    stored: stored && { name: stored.name, config: stored.config, ...(stored.signIn !== null && { [signInPath]: stored.signIn }) },
     toBody: (values) => ({
       ...(!stored && { config: {} }),
       ...(hasCredentials && { credentials: {} }),
@@ -112,6 +114,7 @@ export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) =>
   const isSet = ({ path, fallback }: SchemaField) => form.texts[path] !== fallback || form.messagesOf(path).length > 0
   const credentialsNote = () => {
     if (!stored) return words.credentialsHelp
+    if (!hasCredentials && stored.signIn !== null) return words.credentialsKeptOf(signInName(stored.signIn))
     return hasCredentials ? words.credentialsReplaced : words.credentialsKept
   }
 

@@ -87,6 +87,12 @@ const attributes = z.object({
   credentials_expire_at: timestamp
     .nullable()
     .describe('When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.'),
+  sign_in: z
+    .string()
+    .nullable()
+    .describe(
+      'The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one.',
+    ),
   last_error: z
     .string()
     .nullable()

@@ -5,7 +5,7 @@ import type { AuditActor } from '../db/audit.ts'
 import { SealError, type KeyRing } from '../security/seal.ts'
 import { changedNames, type Destinations, type SealedDestination } from './destinations.ts'
 import type { PinConfig } from './pin-config.ts'
-import { credentialsExpireAt, replacementOf, resealCredentials, storedCredentialsFor } from './stored-credentials.ts'
+import { factsOf, replacementOf, resealCredentials, storedCredentialsFor } from './stored-credentials.ts'
 import {
   checkTarget,
   connectorOf,
@@ -54,7 +54,7 @@ export const createConfigureDestinations = (deps: ConfigureDeps) => {
     const connector = connectorOf(findConnector, connectorType)
     const sealed = {
       credentialsSealed: keyRing.seal(credentials, credentialsOwner(connector, { workspaceId, id, config })),
-      credentialsExpireAt: credentialsExpireAt(connector, credentials),
+      ...factsOf(connector, credentials),
     }
     return destinations.insert(workspaceId, { id, name, connectorType, config, ...sealed }, actor)
   }

@@ -20,6 +20,8 @@ export interface Destination {
   config: Record<string, unknown>
   /** When the credentials expire as far as they say so themselves, such as a client certificate. */
   credentialsExpireAt: Date | null
+  /** Name of the way in which the credentials sign in. Null if the connector knows only one. */
+  signIn: string | null
   /** Error of the last attempt that failed since the last success. */
   lastError: string | null
   lastErrorCode: string | null
@@ -40,6 +42,9 @@ export interface SealedDestination extends Destination {
   credentialsSealed: Buffer
 }
 
+/** What a destination shows of its credentials. */
+export type CredentialsFacts = Pick<Destination, 'credentialsExpireAt' | 'signIn'>
+
 /** A repository that a connection links to a destination. */
 export interface DestinationConnection {
   id: string
@@ -51,8 +56,8 @@ export interface DestinationConnection {
 export interface DestinationChange {
   name?: string | undefined
   config?: Record<string, unknown> | undefined
-  /** `areNew` is false for stored credentials that are sealed again for a changed config. `expireAt` is absent then. */
-  credentials?: { sealed: Buffer; areNew: boolean; expireAt?: Date | null } | undefined
+  /** `areNew` is false for stored credentials that are sealed again for a changed config. `facts` are absent then. */
+  credentials?: { sealed: Buffer; areNew: boolean; facts?: CredentialsFacts } | undefined
 }
 
 const columnsOf = (db: Database) => [
@@ -62,6 +67,7 @@ const columnsOf = (db: Database) => [
   'status',
   'config',
   'credentials_expire_at as credentialsExpireAt',
+  'sign_in as signIn',
   'last_delivered_at as lastDeliveredAt',
   'created_at as createdAt',
   'updated_at as updatedAt',
@@ -76,7 +82,7 @@ const columnsOf = (db: Database) => [
 ]
 
 /** The columns that a deleted destination loses. */
-const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), credentials_expire_at: null }
+const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), credentials_expire_at: null, sign_in: null }
 
 /**
  * Returns the names of the values that a change alters. The values themselves do not go into the audit log: headers of a webhook, for
@@ -148,7 +154,8 @@ export const createDestinations = (db: Database) => {
         config,
         credentialsSealed,
         credentialsExpireAt,
-      }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed' | 'credentialsExpireAt'>,
+        signIn,
+      }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'> & CredentialsFacts,
       actor: AuditActor,
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
@@ -161,6 +168,7 @@ export const createDestinations = (db: Database) => {
             config: JSON.stringify(config),
             credentials_sealed: credentialsSealed,
             credentials_expire_at: credentialsExpireAt,
+            sign_in: signIn,
           })
           .returning(columns)
         await record(trx, {
@@ -198,7 +206,11 @@ export const createDestinations = (db: Database) => {
             ...(name !== undefined && { name }),
             ...(config && { config: JSON.stringify(config) }),
             ...(credentials && { credentials_sealed: credentials.sealed }),
-            ...(credentials?.areNew && { credentials_expire_at: credentials.expireAt ?? null }),
+            ...(credentials?.areNew &&
+              credentials.facts && {
+                credentials_expire_at: credentials.facts.credentialsExpireAt,
+                sign_in: credentials.facts.signIn,
+              }),
             updated_at: trx.fn.now(),
           })
           .returning(columns)

@@ -2,9 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { AppError } from '../base/errors.ts'
 import { validationFailed } from '../base/refusals.ts'
 import type { Connector } from '../connectors/connector.ts'
+import { signInOf } from '../connectors/shared/sign-in.ts'
 import { changedBoundKeys, credentialsOwner, sendsCredentials, type CredentialsOwner } from '../connectors/target.ts'
 import { SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
-import type { DestinationChange } from './destinations.ts'
+import type { CredentialsFacts, DestinationChange } from './destinations.ts'
 
 /**
  * Returns the credentials to store with a change of a destination: the new ones, or the stored ones if the change alters where they are
@@ -15,11 +16,11 @@ export const resealCredentials = (
   keyRing: KeyRing,
   connector: Connector,
   current: CredentialsOwner & { credentialsSealed: Buffer },
-  { config = current.config, credentials }: { config?: Record<string, unknown> | undefined; credentials?: unknown },
+  { config = current.config, credentials }: { config?: Record<string, unknown> | undefined; credentials?: object | undefined },
 ): DestinationChange['credentials'] => {
   const owner = credentialsOwner(connector, { ...current, config })
   if (credentials !== undefined) {
-    return { sealed: keyRing.seal(credentials, owner), areNew: true, expireAt: credentialsExpireAt(connector, credentials) }
+    return { sealed: keyRing.seal(credentials, owner), areNew: true, facts: factsOf(connector, credentials) }
   }
   if (changedBoundKeys(connector, current.config, config).length === 0) return undefined
   return { sealed: keyRing.seal(storedCredentialsFor(keyRing, connector, current, config), owner), areNew: false }
@@ -45,7 +46,7 @@ export const replacementOf = (
   const areBoundElsewhere = changedBoundKeys(connector, current.config, config).length > 0
   if (!areNew && !areBoundElsewhere) return { config }
   const sealed = keyRing.seal(wanted.credentials, credentialsOwner(connector, { ...current, config }))
-  return { config, credentials: { sealed, areNew, expireAt: credentialsExpireAt(connector, wanted.credentials) } }
+  return { config, credentials: { sealed, areNew, facts: factsOf(connector, wanted.credentials) } }
 }
 
 /**
@@ -65,9 +66,11 @@ export const storedCredentialsFor = (
   return stored
 }
 
-/** Returns when valid credentials expire as far as they say so themselves. */
-export const credentialsExpireAt = (connector: Connector, credentials: unknown): Date | null =>
-  connector.credentialsExpireAt?.(credentials) ?? null
+/** Returns what is stored of valid credentials in plain text. */
+export const factsOf = (connector: Connector, credentials: object): CredentialsFacts => ({
+  credentialsExpireAt: connector.credentialsExpireAt?.(credentials) ?? null,
+  signIn: signInOf(connector, credentials),
+})
 
 /** Opens the stored credentials of a destination. @returns undefined if no key opens them */
 export const openStored = (keyRing: KeyRing, connector: Connector, current: CredentialsOwner & { credentialsSealed: Buffer }): unknown =>

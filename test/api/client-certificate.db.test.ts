@@ -28,7 +28,9 @@ test('the client certificate of a destination is sealed, and its expiry is shown
   const change = async (body: object) => (await acme.call('PATCH', `/destinations/${id}`, body)).json.data.attributes.credentials_expire_at
   expect(await change({ credentials: second })).toBe(expiryOf(second))
   expect(await change({ config: { method: 'PUT' } })).toBe(expiryOf(second))
+  expect(attributes.sign_in).toBe('none')
   expect(await change({ credentials: { bearer_token: 'a-token' } })).toBeNull()
+  expect((await acme.call('GET', `/destinations/${id}`)).json.data.attributes.sign_in).toBe('bearer_token')
 
   const stored = JSON.stringify(await database.db('destinations').where({ id }).first())
   const [, body] = first.client_key.split('\n')

@@ -175,7 +175,6 @@ const specifiedEvents = {
 
 // Not part of the specification.
 const decidedEvents = {
-  'notification.tested': 'Notification',
   'repository.test_document_sent': 'Repository',
   'document.attempted': 'Document',
   'destination.attempted': 'Destination',
@@ -185,6 +184,7 @@ const decidedEvents = {
   'notification.created': 'Notification',
   'notification.updated': 'Notification',
   'notification.deleted': 'Notification',
+  'notification.tested': 'Notification',
   'incident.opened': 'Incident',
   'incident.closed': 'Incident',
   'notice.delivered': 'Notice',

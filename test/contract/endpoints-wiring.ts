@@ -48,6 +48,7 @@ const destinations: Row[] = [
           // Not part of the specification.
           warnings: [],
           credentials_expire_at: null,
+          sign_in: 'none',
           last_error: null,
           last_error_code: null,
           last_error_at: null,

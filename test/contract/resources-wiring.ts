@@ -51,6 +51,7 @@ const destination = {
   // Not part of the specification.
   warnings: [],
   credentials_expire_at: null,
+  sign_in: 'none',
   last_error: null,
   last_error_code: null,
   last_error_at: null,
@@ -124,7 +125,7 @@ const destinations: Row[] = [
       ]
       for (const answer of answers) {
         expect(answer.text).not.toContain(canary)
-        expect(answer.text).not.toMatch(/"credentials":|bearer_token"/)
+        expect(answer.text).not.toMatch(/"credentials":|"bearer_token":/)
       }
     },
   ],

@@ -1717,6 +1717,8 @@ export interface components {
                  * @description When the next delivery may try the target, if `circuit` is `open`.
                  */
                 next_trial_at: string | null;
+                /** @description The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one. */
+                sign_in: string | null;
                 /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
                 slots: number;
                 /** @description Deliveries that run at this destination at present. */
@@ -3258,6 +3260,8 @@ export interface components {
                  * @description When the next delivery may try the target, if `circuit` is `open`.
                  */
                 next_trial_at: string | null;
+                /** @description The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one. */
+                sign_in: string | null;
                 /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
                 slots: number;
                 /** @description Deliveries that run at this destination at present. */
@@ -4855,6 +4859,7 @@ export interface operations {
                      *               }
                      *             ],
                      *             "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                     *             "sign_in": "bearer_token",
                      *             "last_error": "The target answered 401 Unauthorized",
                      *             "last_error_code": "credentials_refused",
                      *             "last_error_at": "2026-11-21T09:00:03.000Z",
@@ -4934,6 +4939,7 @@ export interface operations {
                      *             }
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                     *           "sign_in": "bearer_token",
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_error_code": "credentials_refused",
                      *           "last_error_at": "2026-11-21T09:00:03.000Z",
@@ -5007,6 +5013,7 @@ export interface operations {
                      *             }
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                     *           "sign_in": "bearer_token",
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_error_code": "credentials_refused",
                      *           "last_error_at": "2026-11-21T09:00:03.000Z",
@@ -5224,6 +5231,7 @@ export interface operations {
                      *             }
                      *           ],
                      *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                     *           "sign_in": "bearer_token",
                      *           "last_error": "The target answered 401 Unauthorized",
                      *           "last_error_code": "credentials_refused",
                      *           "last_error_at": "2026-11-21T09:00:03.000Z",

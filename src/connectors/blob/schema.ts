@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { entraCredentials } from '../shared/entra-tokens.ts'
 import { caCertificate, keyPrefix, plainUrl } from '../shared/schema-fields.ts'
-import { withSignIns } from '../shared/sign-in.ts'
+import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 
 export const blobConfig = z.strictObject({
   account_url: plainUrl
@@ -22,11 +22,13 @@ export const blobConfig = z.strictObject({
   ca_certificate: caCertificate,
 })
 
-const signIns = [
+type SignInKey = 'account_key' | 'sas_token' | 'tenant_id' | 'client_id' | 'client_secret'
+
+const signIns: SignIn<SignInKey>[] = [
   { name: 'account_key', required: ['account_key'] },
   { name: 'sas_token', required: ['sas_token'] },
   { name: 'entra', required: ['tenant_id', 'client_id', 'client_secret'] },
-] as const
+]
 
 const credentials = z
   .strictObject({
@@ -53,20 +55,14 @@ const credentials = z
     client_id: entraCredentials.client_id.optional(),
     client_secret: entraCredentials.client_secret.optional(),
   })
-  .superRefine((values, context) => {
-    const used = signIns.map(({ required }) => required).filter((keys) => keys.some((key) => values[key] !== undefined))
-    if (used.length !== 1) {
-      context.addIssue({
-        code: 'custom',
-        message: 'must contain exactly one of account_key, sas_token, or tenant_id with client_id and client_secret',
-      })
-    }
-    for (const keys of used) {
-      for (const key of keys.filter((each) => values[each] === undefined)) {
-        context.addIssue({ code: 'custom', path: [key], message: `is missing; ${keys.join(', ')} must be set together` })
-      }
-    }
-  })
+  .superRefine((values, context) =>
+    checkOneSignIn(
+      signIns,
+      values,
+      context,
+      'must contain exactly one of account_key, sas_token, or tenant_id with client_id and client_secret',
+    ),
+  )
 
 export const blobCredentials = withSignIns(credentials, signIns)
 

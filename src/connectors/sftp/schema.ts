@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { z } from 'zod'
 import { hostName, plainText, tcpPort } from '../shared/schema-fields.ts'
-import { withSignIns } from '../shared/sign-in.ts'
+import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 
 // Required at the first key, not imported: a schema does not wait, and ssh2 costs a process 18 MiB and 0.08 CPU-s.
 const require = createRequire(import.meta.url)
@@ -24,6 +24,13 @@ export const sftpConfig = z.strictObject({
     ),
 })
 
+type SignInKey = 'password' | 'private_key' | 'passphrase'
+
+const signIns: SignIn<SignInKey>[] = [
+  { name: 'password', required: ['password'] },
+  { name: 'private_key', required: ['private_key'], optional: ['passphrase'] },
+]
+
 const accountCredentials = z
   .strictObject({
     username: z.string().min(1).max(255).describe('Account'),
@@ -37,23 +44,16 @@ const accountCredentials = z
     private_key: z.string().min(1).max(20_000).meta({ secret: true }).optional().describe('Private key in OpenSSH or PEM form'),
     passphrase: z.string().min(1).max(1_024).meta({ secret: true }).optional().describe('Passphrase of the private key'),
   })
-  .superRefine(({ password, private_key: key, passphrase }, context) => {
-    if ((password === undefined) === (key === undefined)) {
-      context.addIssue({ code: 'custom', message: 'must contain either password or private_key' })
-    }
-    if (key === undefined && passphrase !== undefined) {
-      context.addIssue({ code: 'custom', path: ['passphrase'], message: 'needs a private_key' })
-    }
+  .superRefine((values, context) => {
+    checkOneSignIn(signIns, values, context, 'must contain either password or private_key')
+    const { private_key: key, passphrase } = values
     // The parser's own message is not used: it may quote the key.
     if (key !== undefined && parseKey(key, passphrase) instanceof Error) {
       context.addIssue({ code: 'custom', path: ['private_key'], message: 'is no private key, or the passphrase does not open it' })
     }
   })
 
-export const sftpCredentials = withSignIns(accountCredentials, [
-  { name: 'password', required: ['password'] },
-  { name: 'private_key', required: ['private_key'], optional: ['passphrase'] },
-])
+export const sftpCredentials = withSignIns(accountCredentials, signIns)
 
 /** A plausible destination, for documentation. */
 export const sftpExample = {

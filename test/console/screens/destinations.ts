@@ -115,7 +115,10 @@ test(
       expect(new URL(page.url()).pathname).toBe(`/console/destinations/${id}`)
 
       await page.getByRole('link', { name: 'Edit' }).click()
-      await page.getByText('The stored credentials are kept.').waitFor()
+      await page.getByText('The stored credentials are kept. Sign-in: Secret header.').waitFor()
+      await page.getByRole('button', { name: 'Replace the credentials' }).click()
+      expect(await page.getByLabel('Sign-in').inputValue()).toBe('header')
+      await page.getByRole('button', { name: 'Keep the stored credentials' }).click()
       expect(await page.content()).not.toContain('canary')
       await page.getByText('Further settings').click()
       await page.getByLabel('HTTP method').selectOption('PUT')

@@ -1,0 +1,35 @@
+import { createConnectors } from '../../../src/connectors/index.ts'
+import { signInOf } from '../../../src/connectors/shared/sign-in.ts'
+
+const { find } = createConnectors()
+
+const entra = { tenant_id: 'acme.example', client_id: '4711', client_secret: 'fictitious' }
+
+test.each([
+  ['blob', { account_key: 'ZmljdGl0aW91cw==' }, 'account_key'],
+  ['blob', { sas_token: 'sv=2024&sig=abc' }, 'sas_token'],
+  ['blob', entra, 'entra'],
+  ['sftp', { username: 'relay', password: 'fictitious' }, 'password'],
+  ['sftp', { username: 'relay', private_key: 'fictitious', passphrase: 'fictitious' }, 'private_key'],
+  ['email', {}, 'none'],
+  ['email', { username: 'relay', password: 'fictitious' }, 'password'],
+  ['email', { username: 'relay', ...entra }, 'entra'],
+  ['webhook', { secret: 'fictitious' }, 'none'],
+  ['webhook', { secret: 'fictitious', bearer_token: 'fictitious' }, 'bearer_token'],
+  ['webhook', { username: 'relay', password: 'fictitious' }, 'basic'],
+  ['webhook', { header_name: 'X-Key', header_value: 'fictitious' }, 'header'],
+  ['webhook', { token_url: 'https://login.example/token', client_id: '4711', client_secret: 'fictitious' }, 'oauth2'],
+  ['objstore', { access_key_id: 'fictitious', secret_access_key: 'fictitious' }, null],
+])('the sign-in of %s with %j is %s', (kind, credentials, signIn) => {
+  expect(signInOf(find(kind)!, credentials)).toBe(signIn)
+})
+
+test.each([
+  ['blob', {}, ['', 'must contain exactly one of']],
+  ['blob', { tenant_id: 'acme.example' }, ['client_id', 'tenant_id, client_id and client_secret must be set together']],
+  ['sftp', { username: 'relay' }, ['', 'must contain either password or private_key']],
+  ['sftp', { username: 'relay', password: 'fictitious', passphrase: 'fictitious' }, ['passphrase', 'needs private_key']],
+])('%s refuses the credentials %j', (kind, credentials, [path, message]) => {
+  const { error } = find(kind)!.credentials.safeParse(credentials)
+  expect(error!.issues).toContainEqual(expect.objectContaining({ path: path ? [path] : [], message: expect.stringContaining(message!) }))
+})
