@@ -28,6 +28,7 @@ create table deliveries (
   delivered_at timestamptz,
   location text,
   overwrites integer not null default 0,
+  bulk_retry_id text collate "C",
   primary key (document_id, destination_id)
 );
 comment on table deliveries is
@@ -73,6 +74,9 @@ comment on column deliveries.location is
 comment on column deliveries.overwrites is
   'Counts the attempts for older documents at the same path that may have overwritten this one. Each repeats the delivery.';
 
+comment on column deliveries.bulk_retry_id is
+  'The last bulk retry that has taken the delivery, or whose replay has created it. Null if there is none.';
+
 create index deliveries_by_connection on deliveries (connection_id, document_id);
 comment on index deliveries_by_connection is
   'Serves the search for documents by connection.';
@@ -105,6 +109,11 @@ create index deliveries_held_by_connection on deliveries (connection_id, documen
 where status = 'held';
 comment on index deliveries_held_by_connection is
   'Serves the release and the cancellation of held deliveries, and the search for documents that a connection holds.';
+
+create index deliveries_of_bulk_retry on deliveries (bulk_retry_id, status)
+where bulk_retry_id is not null;
+comment on index deliveries_of_bulk_retry is
+  'Serves the count of what became of the deliveries that a bulk retry has taken.';
 
 create index deliveries_open_of_destination on deliveries (destination_id, document_id)
 where status in ('pending', 'held', 'retrying', 'failed');

@@ -58,6 +58,8 @@ export const en = {
   skipped: (count: number) =>
     `${plural('en', count, 'document is', 'documents are')} left: the replay was refused, or the request or its body is no longer stored. The source system has to send them again.`,
   progress: (done: number, of: number) => `${done.toLocaleString('en')} of ${of.toLocaleString('en')} deliveries`,
+  outcome: (delivered: number, failed: number, open: number) =>
+    `${plural('en', delivered, 'delivery has', 'deliveries have')} arrived, ${failed.toLocaleString('en')} failed again, ${open.toLocaleString('en')} open.`,
   stop: 'Stop',
 }
 
@@ -128,5 +130,7 @@ export const de: typeof en = {
   skipped: (count) =>
     `${plural('de', count, 'Dokument ist', 'Dokumente sind')} übrig: Die Wiederholung wurde abgewiesen, oder die Anfrage oder ihr Body ist nicht mehr gespeichert. Das Quellsystem muss sie erneut senden.`,
   progress: (done, of) => `${done.toLocaleString('de')} von ${of.toLocaleString('de')} Zustellungen`,
+  outcome: (delivered, failed, open) =>
+    `${plural('de', delivered, 'Zustellung ist', 'Zustellungen sind')} angekommen, ${failed.toLocaleString('de')} erneut fehlgeschlagen, ${open.toLocaleString('de')} offen.`,
   stop: 'Anhalten',
 }

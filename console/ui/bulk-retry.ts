@@ -9,6 +9,8 @@ import { announce, Confirm, ErrorNotice, Loaded } from './parts.ts'
 const attentionWords = inLanguage(attentionCatalogue)
 
 const progressMs = 1_000
+/** After the bulk retry has ended, while deliveries that it has taken are under way. */
+const outcomeMs = 3_000
 
 /** What a bulk retry takes. */
 export type Target = FailedTarget | DiscardedTarget
@@ -36,20 +38,18 @@ const filterOf = (target: Target) =>
 /** The progress of a bulk retry, until it has ended. */
 export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void }) => {
   const words = attentionWords()
-  const [hasEnded, setEnded] = useState(false)
+  const [refreshMs, setRefreshMs] = useState(progressMs)
   const [error, setError] = useState<ApiError>()
-  const live = useLive(
-    id,
-    (abort) => call<Schemas['BulkRetryResponse']>('GET', `/bulk-retries/${id}`, { signal: abort }),
-    hasEnded ? 0 : progressMs,
-  )
-  const status = live.data?.data.attributes.status
+  const live = useLive(id, (abort) => call<Schemas['SingleBulkRetryResponse']>('GET', `/bulk-retries/${id}`, { signal: abort }), refreshMs)
+  const { status, open_deliveries: open } = live.data?.data.attributes ?? {}
   useEffect(() => {
     if (status === undefined || status === 'running') return
-    setEnded(true)
     announce(words.bulk[live.data!.data.attributes.action][status])
     onEnd()
   }, [status])
+  useEffect(() => {
+    if (status !== undefined && status !== 'running') setRefreshMs(open === 0 ? 0 : outcomeMs)
+  }, [status, open])
   const stop = () =>
     callRaw('POST', `/bulk-retries/${id}/cancel`).then(
       () => live.reload(),
@@ -65,6 +65,7 @@ export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void
       const shown = isRetry ? words.progress(done, of) : words.documentProgress(done, of)
       return html`<div class="progress">
         <label>${title}: ${shown}<progress max=${Math.max(1, of)} value=${of === 0 ? 1 : done}></progress></label>
+        ${counts.retried_deliveries > 0 && html`<p>${words.outcome(counts.delivered_deliveries, counts.failed_deliveries, counts.open_deliveries)}</p>`}
         ${!isRetry && skipped > 0 && html`<p>${words.skipped(skipped)}</p>`} ${error && html`<${ErrorNotice} error=${error} />`}
         ${
           status === 'running' &&

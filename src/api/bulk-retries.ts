@@ -33,7 +33,7 @@ const attributes = z.object({
   matched_documents: z.int(),
   matched_deliveries: z.int(),
   retried_documents: z.int().describe('Documents to which the action was applied.'),
-  retried_deliveries: z.int(),
+  retried_deliveries: z.int().describe('Deliveries that were made again, or that the documents of the replays have.'),
   skipped_documents: z
     .int()
     .describe('Documents to which it could not be applied, such as those whose request was refused again or has no body any more.'),
@@ -41,6 +41,15 @@ const attributes = z.object({
   ended_at: timestamp.nullable(),
 })
 const bulkRetry = resource('bulk_retry', attributes).meta({ id: 'BulkRetry' })
+
+const outcome = {
+  delivered_deliveries: z
+    .int()
+    .describe('Of these deliveries: those that have arrived. Deliveries that a later bulk retry has taken count there.'),
+  failed_deliveries: z.int().describe('Those that have failed again, or were cancelled.'),
+  open_deliveries: z.int().describe('Those that wait or are under way.'),
+}
+const singleBulkRetry = resource('bulk_retry', attributes.extend(outcome)).meta({ id: 'SingleBulkRetry' })
 
 const startResponse = one(
   z
@@ -201,9 +210,9 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       path: '/bulk-retries/:id',
       level: 'viewer',
       summary: 'Retrieve a bulk retry',
-      description: 'Shows the progress of a bulk retry.',
+      description: 'Shows the progress of a bulk retry, and how many of its deliveries have arrived.',
       params: idParams,
-      response: one(bulkRetry),
+      response: one(singleBulkRetry),
       status: 200,
       handle: async ({ params }, { workspaceId }) => ({ data: present(await bulkRetries.find(workspaceId, params.id)) }),
     }),
@@ -216,7 +225,7 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       summary: 'Cancel a bulk retry',
       description: 'Stops the bulk retry before its next document. Deliveries that were already retried are not affected.',
       params: idParams,
-      response: one(bulkRetry),
+      response: one(singleBulkRetry),
       conflict: 'The bulk retry has already ended.',
       status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {

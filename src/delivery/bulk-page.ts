@@ -22,6 +22,8 @@ interface Outcome {
   documents: number
   deliveries: number
   skipped: number
+  /** The request that has replayed the one of the document. */
+  replay?: string
 }
 
 const nothing: Outcome = { documents: 0, deliveries: 0, skipped: 0 }
@@ -123,6 +125,18 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     return rows[0]?.id
   }
 
+  /** Counts the deliveries of the documents that a replay has created as those of the bulk retry. @returns how many there are */
+  const claimReplayed = async (trx: Transaction, { id, workspaceId }: StoredBulkRetry, replayId: string | undefined): Promise<number> => {
+    if (replayId === undefined) return 0
+    const documents: { id: string }[] = await trx('documents')
+      .select('id')
+      .where({ workspace_id: workspaceId, request_id: replayId })
+      .orderBy('id')
+      .forNoKeyUpdate()
+    const ids = documents.map((document) => document.id)
+    return trx('deliveries').whereIn('document_id', ids).update({ bulk_retry_id: id })
+  }
+
   /** Replays the request of a discarded document. It may have contained several, which are then all acknowledged. */
   const replayOne = async (bulkRetry: StoredBulkRetry, documentId: string): Promise<Outcome> => {
     const { workspaceId } = bulkRetry
@@ -134,12 +148,12 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     if (!found || found.acknowledgedAt) return nothing
     const earlier = await findReplay(documentId)
     if (earlier !== undefined) {
-      return { ...nothing, documents: await acknowledgeReplayed(workspaceId, found.requestId, earlier, actor) }
+      return { ...nothing, documents: await acknowledgeReplayed(workspaceId, found.requestId, earlier, actor), replay: earlier }
     }
     try {
-      const { statusCode, acknowledged } = await replay(workspaceId, found.requestId, actor)
+      const { statusCode, acknowledged, newRequestId } = await replay(workspaceId, found.requestId, actor)
       if (statusCode === unavailable) throw new AppError('unavailable', 'The replay was answered with 503.')
-      return acknowledged > 0 ? { ...nothing, documents: acknowledged } : skipped
+      return acknowledged > 0 ? { ...nothing, documents: acknowledged, replay: newRequestId } : skipped
     } catch (thrown) {
       // The request or its body is no longer stored.
       if (thrown instanceof AppError && (thrown.code === 'not_found' || thrown.code === 'conflict')) return skipped
@@ -157,7 +171,10 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     if (!(await db('bulk_retries').where({ id: bulkRetry.id, status: 'running' }).first('id'))) return false
     // A replay takes its own transactions. A second run of this page finds what the first one has done.
     const outcome = await (bulkRetry.action === 'replay' ? replayOne : acknowledgeOne)(bulkRetry, documentId)
-    return advance(bulkRetry.id, documentId, async () => outcome)
+    return advance(bulkRetry.id, documentId, async (trx) => ({
+      ...outcome,
+      deliveries: await claimReplayed(trx, bulkRetry, outcome.replay),
+    }))
   }
 
   /**

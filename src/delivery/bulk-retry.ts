@@ -46,6 +46,13 @@ export interface BulkRetry extends Matched {
   endedAt: Date | null
 }
 
+/** What has become of the deliveries that a bulk retry has taken, unless a later one has taken them, too. */
+export interface BulkOutcome {
+  deliveredDeliveries: number
+  failedDeliveries: number
+  openDeliveries: number
+}
+
 export const bulkRetryColumns = [
   'id',
   'action',
@@ -112,10 +119,25 @@ export const createBulkRetries = (db: Database) => {
   }
 
   /** @throws `AppError` 404 */
-  const find = async (workspaceId: string, id: string): Promise<BulkRetry> => {
+  const find = async (workspaceId: string, id: string): Promise<BulkRetry & BulkOutcome> => {
     const row = await db('bulk_retries').select<BulkRetry[]>(bulkRetryColumns).where({ workspace_id: workspaceId, id }).first()
     if (!row) throw notFound()
-    return parseFilter(row)
+    return { ...parseFilter(row), ...(await outcomeOf(id)) }
+  }
+
+  const outcomeOf = async (id: string): Promise<BulkOutcome> => {
+    const { rows } = await db.raw<{ rows: BulkOutcome[] }>(
+      `
+      select
+        count(*) filter (where status = 'delivered') as "deliveredDeliveries",
+        count(*) filter (where status in ('failed', 'cancelled')) as "failedDeliveries",
+        count(*) filter (where status in ('pending', 'held', 'retrying')) as "openDeliveries"
+      from deliveries
+      where bulk_retry_id = :id
+      `,
+      { id },
+    )
+    return rows[0]!
   }
 
   return {

@@ -76,7 +76,8 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
       update deliveries
       set
         status = :to, next_attempt_at = now(), attempt_id = null, begin_as = 'retry',
-        begin_at = now() + :graceMs::integer * interval '1 millisecond'
+        begin_at = now() + :graceMs::integer * interval '1 millisecond',
+        bulk_retry_id = coalesce(:bulkRetryId::text, bulk_retry_id)
       from destinations, documents
       where document_id = :documentId
         and documents.id = document_id
@@ -103,6 +104,7 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
       errorCode: errorCode ?? null,
       statuses,
       graceMs: bulkRetryId === undefined ? startGraceMs : 0,
+      bulkRetryId: bulkRetryId ?? null,
       from: [...transitions.retry.from],
       to: transitions.retry.to,
     },

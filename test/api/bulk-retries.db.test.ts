@@ -114,6 +114,9 @@ describe('a bulk retry', () => {
       matched_deliveries: 2,
       retried_documents: 0,
       retried_deliveries: 0,
+      delivered_deliveries: 0,
+      failed_deliveries: 0,
+      open_deliveries: 0,
       created_at: expect.any(String),
       ended_at: null,
     })
@@ -141,6 +144,32 @@ describe('a bulk retry', () => {
     expect(await attributesOf(id)).toMatchObject({ status: 'completed', retried_documents: 3, ended_at: expect.any(String) })
     expect(new Set(await retryingOf())).toEqual(new Set(ids))
     expect((await dueStarts(database.db)).map(({ kind }) => kind)).toEqual(Array(4).fill('retryDelivery'))
+  })
+
+  test('tells how many of its deliveries have arrived, failed again and are open', async () => {
+    const taken = [await insert(), await insert({ second: 'failed' }), await insert()]
+    const first = await begin()
+    await page(first)
+    const outcomeOf = async (id: string) => {
+      const {
+        retried_deliveries: retried,
+        delivered_deliveries: delivered,
+        failed_deliveries: failed,
+        open_deliveries: open,
+      } = await attributesOf(id)
+      return { retried, delivered, failed, open }
+    }
+    expect(await outcomeOf(first)).toEqual({ retried: 4, delivered: 0, failed: 0, open: 4 })
+    const { db } = database
+    await db('deliveries').where({ document_id: taken[0] }).update({ status: 'delivered' })
+    await db('deliveries').where({ document_id: taken[1], destination_id: secondDestinationId }).update({ status: 'failed' })
+    expect(await outcomeOf(first)).toEqual({ retried: 4, delivered: 1, failed: 1, open: 2 })
+    // What a later bulk retry takes counts there.
+    await db('documents').where({ id: taken[1] }).update({ status: 'failed' })
+    const second = await begin()
+    await page(second)
+    expect(await outcomeOf(second)).toEqual({ retried: 1, delivered: 0, failed: 0, open: 1 })
+    expect(await outcomeOf(first)).toEqual({ retried: 4, delivered: 1, failed: 0, open: 2 })
   })
 
   test('counts each document once, even if a page runs concurrently', async () => {
@@ -204,7 +233,7 @@ describe('a bulk retry', () => {
       { id: ids[1], attributes: { status: 'running', filter: { date_from: '2026-11-02T00:00:00.000Z' } } },
     ])
     const last = await acme.call('GET', '/bulk-retries?per_page=2&page=2')
-    expect(last.json.data).toEqual([(await acme.call('GET', `/bulk-retries/${ids[0]}`)).json.data])
+    expect(last.json.data).toMatchObject([{ id: ids[0], attributes: { filter: { repo_id: 'A1' } } }])
   })
 
   test('requires the level member, known attributes and the same workspace', async () => {

@@ -56,6 +56,11 @@ test('discarded documents are counted by repository until their requests are rep
 
   const done = { action: 'replay', status: 'completed' }
   expect(await act('/documents/replay')).toMatchObject({ ...done, matched_documents: 5, retried_documents: 4, skipped_documents: 1 })
+  const [replayed] = (await ask('GET', '/bulk-retries')).json.data
+  expect((await ask('GET', `/bulk-retries/${replayed.id}`)).json.data.attributes).toMatchObject({
+    retried_deliveries: 4,
+    open_deliveries: 4,
+  })
   const pending = (await ask('GET', '/documents?status=pending')).json.data
   expect(pending.map(({ attributes }: { attributes: { doc_id: string } }) => attributes.doc_id).toSorted()).toEqual([
     'D1',

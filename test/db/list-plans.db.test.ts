@@ -1,6 +1,7 @@
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { createAuditLogs } from '../../src/db/audit-logs.ts'
+import { systemActor } from '../../src/db/audit.ts'
 import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { countOverdue } from '../../src/delivery/overdue.ts'
@@ -87,11 +88,12 @@ const fill = async () => {
     values,
   )
   await db.raw(
-    `insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, next_attempt_at, begin_at)
+    `insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, next_attempt_at, begin_at, bulk_retry_id)
     select
       id, id, workspace_id, id, (array['pending', 'retrying', 'failed', 'delivered'])[least(1 + n % 100, 4)], 'a/b',
       case when n % 100 < 2 then now() + (n - ${rowCount / 2}) * interval '1 second' end,
-      case when n % 101 = 5 then now() - n * interval '1 second' end
+      case when n % 101 = 5 then now() - n * interval '1 second' end,
+      case when n % 20 = 0 then 'B' || n % 7 end
     from (${rows}) as rows`,
     values,
   )
@@ -394,6 +396,14 @@ test('overdue deliveries are found, checked and counted through an index', async
   expect(await slowNodesOfList(run)).toEqual(['Index Scan bulk_retries: the whole index'])
   expect(checked).toBeGreaterThan(rowCount / 200)
   expect(await slowNodesOfList(() => countOverdue(database.db, config))).toEqual([])
+})
+
+test('what became of the deliveries of a bulk retry is counted through an index', async () => {
+  const bulkRetries = createBulkRetries(database.db)
+  const { bulkRetry } = await bulkRetries.start({ id: workspaceId, userSlug: 'acme', workspaceSlug: 'plans' }, 'retry', {}, systemActor)
+  const { id } = bulkRetry
+  expect(await slowNodesOfList(() => bulkRetries.find(workspaceId, id))).toEqual([])
+  await database.db('bulk_retries').where({ id }).delete()
 })
 
 test('due messages are found without reading all that wait', async () => {

@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * Retrieve a bulk retry
-         * @description Shows the progress of a bulk retry. Required level: `viewer`.
+         * @description Shows the progress of a bulk retry, and how many of its deliveries have arrived. Required level: `viewer`.
          */
         get: operations["getBulkRetry"];
         put?: never;
@@ -1476,6 +1476,7 @@ export interface components {
                 };
                 matched_deliveries: number;
                 matched_documents: number;
+                /** @description Deliveries that were made again, or that the documents of the replays have. */
                 retried_deliveries: number;
                 /** @description Documents to which the action was applied. */
                 retried_documents: number;
@@ -1490,9 +1491,6 @@ export interface components {
         BulkRetryList: {
             data: components["schemas"]["BulkRetry"][];
             meta: components["schemas"]["PageMeta"];
-        };
-        BulkRetryResponse: {
-            data: components["schemas"]["BulkRetry"];
         };
         /** @enum {string} */
         BulkRetryStatus: "running" | "completed" | "cancelled";
@@ -3165,6 +3163,46 @@ export interface components {
         };
         /** @enum {string} */
         SignedParameterOrder: "fixed" | "any";
+        SingleBulkRetry: {
+            attributes: {
+                /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+                action: components["schemas"]["BulkAction"];
+                /** Format: date-time */
+                created_at: string;
+                /** @description Of these deliveries: those that have arrived. Deliveries that a later bulk retry has taken count there. */
+                delivered_deliveries: number;
+                /** Format: date-time */
+                ended_at: string | null;
+                /** @description Those that have failed again, or were cancelled. */
+                failed_deliveries: number;
+                filter: {
+                    /** Format: date-time */
+                    date_from?: string;
+                    /** Format: date-time */
+                    date_to?: string;
+                    destination_id?: string;
+                    error_code?: string;
+                    repo_id?: string;
+                };
+                matched_deliveries: number;
+                matched_documents: number;
+                /** @description Those that wait or are under way. */
+                open_deliveries: number;
+                /** @description Deliveries that were made again, or that the documents of the replays have. */
+                retried_deliveries: number;
+                /** @description Documents to which the action was applied. */
+                retried_documents: number;
+                /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+                skipped_documents: number;
+                status: components["schemas"]["BulkRetryStatus"];
+            };
+            id: string;
+            /** @constant */
+            type: "bulk_retry";
+        };
+        SingleBulkRetryResponse: {
+            data: components["schemas"]["SingleBulkRetry"];
+        };
         SingleCapturedRequest: {
             attributes: {
                 channel: components["schemas"]["Channel"];
@@ -3402,6 +3440,7 @@ export interface components {
                 };
                 matched_deliveries: number;
                 matched_documents: number;
+                /** @description Deliveries that were made again, or that the documents of the replays have. */
                 retried_deliveries: number;
                 /** @description Documents to which the action was applied. */
                 retried_documents: number;
@@ -4240,12 +4279,15 @@ export interface operations {
                      *           "retried_deliveries": 1,
                      *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           "ended_at": "2026-11-21T09:00:00.000Z",
+                     *           "delivered_deliveries": 1,
+                     *           "failed_deliveries": 1,
+                     *           "open_deliveries": 1
                      *         }
                      *       }
                      *     }
                      */
-                    "application/json": components["schemas"]["BulkRetryResponse"];
+                    "application/json": components["schemas"]["SingleBulkRetryResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -4307,12 +4349,15 @@ export interface operations {
                      *           "retried_deliveries": 1,
                      *           "skipped_documents": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           "ended_at": "2026-11-21T09:00:00.000Z",
+                     *           "delivered_deliveries": 1,
+                     *           "failed_deliveries": 1,
+                     *           "open_deliveries": 1
                      *         }
                      *       }
                      *     }
                      */
-                    "application/json": components["schemas"]["BulkRetryResponse"];
+                    "application/json": components["schemas"]["SingleBulkRetryResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
