@@ -33,6 +33,9 @@ export const documentWorkflowId = (document: DocumentKey, revision = 1): string 
 /** `document/acme/invoices/Z1/4711/data/<document id>/<destination id>`, for every revision of the document. */
 export const deliveryWorkflowId = (document: DocumentKey, destinationId: string): string => `${documentPath(document)}/${destinationId}`
 
+/** `document/acme/invoices/Z1/4711/data/<document id>@enrichment`, of a document whose business data is asked for again */
+export const enrichmentWorkflowId = (document: DocumentKey): string => `${documentPath(document)}@enrichment`
+
 /** Returns the id of the workflow of the document that a delivery belongs to. */
 export const documentOfDelivery = (workflowId: string, revision = 1): string => {
   const path = workflowId.slice(0, workflowId.lastIndexOf('/'))

@@ -1,6 +1,14 @@
 // Start options of the workflows. The client and the parent workflow use the same options, so all runs look alike to operators.
 import { defineSearchAttributeKey, SearchAttributeType, type SearchAttributePair } from '@temporalio/common'
-import { batchWorkflowId, bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, noticeWorkflowId, type DocumentKey } from './ids.ts'
+import {
+  batchWorkflowId,
+  bulkRetryWorkflowId,
+  deliveryWorkflowId,
+  documentWorkflowId,
+  enrichmentWorkflowId,
+  noticeWorkflowId,
+  type DocumentKey,
+} from './ids.ts'
 import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput } from './messages.ts'
 
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD)
@@ -77,6 +85,13 @@ export const documentOptions = (input: DocumentInput, registration: Registration
   staticSummary: `${documentName(input)} to ${input.destinations.map((destination) => destination.name).join(', ')}`,
   ...fairness(input, registration),
   ...withAttributes(documentAttributes(input), registration),
+})
+
+/** Of a workflow of a document that delivers nothing: its enrichment is run again. */
+export const enrichmentOptions = (input: DocumentInput, registration: Registration) => ({
+  ...documentOptions(input, registration),
+  workflowId: enrichmentWorkflowId(input),
+  staticSummary: `Business data of ${documentName(input)}`,
 })
 
 export const deliveryOptions = (input: DeliveryInput, registration: Registration & Urgent) => ({

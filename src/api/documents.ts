@@ -92,6 +92,18 @@ const document = resource(
   'document',
   documentAttributes.extend({ metadata: metadata.optional().describe('The business object, if `include` asks for it.') }),
 ).meta({ id: 'Document' })
+export const stepOutcome = z.object({
+  name: z.string(),
+  status: z
+    .enum(['done', 'waiting', 'incomplete', 'failed'])
+    .meta({ id: 'EnrichmentStepStatus' })
+    .describe(
+      'Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there ' +
+        'was no answer.',
+    ),
+  error: z.string().nullable(),
+  at: z.iso.datetime().describe('When the step ended.'),
+})
 const enrichment = z
   .object({
     status: z
@@ -102,26 +114,14 @@ const enrichment = z
           'Deliveries do not depend on it.',
       ),
     enrichment_id: z.string().describe('The enrichment. It may have been deleted since.'),
-    steps: z.array(
-      z.object({
-        name: z.string(),
-        status: z
-          .enum(['done', 'waiting', 'incomplete', 'failed'])
-          .meta({ id: 'EnrichmentStepStatus' })
-          .describe(
-            'Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there ' +
-              'was no answer.',
-          ),
-        error: z.string().nullable(),
-      }),
-    ),
+    steps: z.array(stepOutcome),
     attempts: z.int().describe('The number of tries.'),
     waits_until: timestamp.describe('When the deliveries start, if the enrichment is not complete earlier.'),
     ends_at: timestamp.describe('When the calls are not repeated any more.'),
     updated_at: timestamp,
   })
   .meta({ id: 'DocumentEnrichment' })
-const singleDocument = resource(
+export const singleDocument = resource(
   'document',
   documentAttributes.extend({
     metadata,
@@ -150,7 +150,7 @@ export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...r
   attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
 })
 
-const presentSingle = ({ enriched, ...row }: Awaited<ReturnType<Documents['find']>>) => {
+export const presentSingle = ({ enriched, ...row }: Awaited<ReturnType<Documents['find']>>) => {
   const { attributes, ...rest } = presentDocument(row)
   return { ...rest, attributes: { ...attributes, fields: enriched?.fields ?? {}, enrichment: enriched ?? null } }
 }

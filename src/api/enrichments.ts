@@ -1,11 +1,18 @@
+import { z } from 'zod'
+import type { Documents } from '../archive/document-list.ts'
+import { isId } from '../base/ids.ts'
 import { maskedConfig } from '../connectors/target.ts'
 import type { Enrichment, Enrichments } from '../enrichment/enrichments.ts'
+import type { RunAgain } from '../enrichment/run-again.ts'
 import { enrichmentChange, enrichmentFields, newEnrichment } from '../enrichment/settings.ts'
+import type { TryEnrichment } from '../enrichment/try.ts'
 import type { KeyLevel } from '../security/levels.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import type { ProbeDeps } from '../workspace/targets.ts'
+import { presentSingle, singleDocument, stepOutcome } from './documents.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
+import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
@@ -34,12 +41,62 @@ const versionOf = (values: Versioned) => [
 ]
 const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
 
-export interface EnrichmentDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
+const triedStep = stepOutcome
+  .extend({
+    request: z
+      .object({
+        kind: z.enum(['rfc', 'http']).meta({ id: 'EnrichmentCallKind' }),
+        function: z.string().optional(),
+        imports: z.unknown().optional(),
+        tables: z.unknown().optional(),
+        method: z.string().optional(),
+        url: z.string().optional(),
+        body: z.string().optional(),
+      })
+      .meta({
+        id: 'EnrichmentCall',
+        examples: [
+          {
+            kind: 'rfc',
+            function: 'ARCHIV_GET_CONNECTIONS',
+            imports: { ARCHIV_ID: 'Z1', ARC_DOC_ID: 'DOC1' },
+            tables: { CONNECTIONS: [] },
+          },
+        ],
+      })
+      .nullable()
+      .describe('What was sent, without headers. Null if the step made no call.'),
+    answer: z
+      .string()
+      .nullable()
+      .describe('The answer, without secrets: at most its first 20,000 characters. Null if there was none.')
+      .meta({ examples: ['{"exports":{"COUNT":"1"},"tables":{"CONNECTIONS":[{"SAP_OBJECT":"RMRP","OBJECT_ID":"51056001012026"}]}}'] }),
+    answer_truncated: z.boolean().describe('Whether the answer is longer.'),
+    fields: z
+      .array(
+        z
+          .object({
+            name: z.string(),
+            value: z.string().nullable().describe('What the path finds in the answer. Null if it finds no value.'),
+            problem: z.string().nullable().describe('Why there is no value.'),
+          })
+          .meta({ id: 'TriedField' }),
+      )
+      .describe('Each field of the step, if there was an answer.')
+      .meta({ examples: [[{ name: 'erp_object_id', value: '51056001012026', problem: null }]] }),
+  })
+  .meta({ id: 'TriedStep' })
+const trial = one(z.object({ steps: z.array(triedStep) }).meta({ id: 'EnrichmentTrial' }))
+
+export interface EnrichmentDeps extends Pick<ProbeDeps, 'outbound' | 'config'>, Pick<LaunchDeps, 'launch'> {
   enrichments: Enrichments
+  documents: Pick<Documents, 'find'>
+  tryEnrichment: TryEnrichment
+  runAgain: RunAgain
   keyRing: KeyRing
 }
 
-export const enrichmentEndpoints = ({ enrichments, ...deps }: EnrichmentDeps): Endpoint[] => {
+export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, runAgain, launch, ...deps }: EnrichmentDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -120,6 +177,49 @@ export const enrichmentEndpoints = ({ enrichments, ...deps }: EnrichmentDeps): E
       handle: async ({ params }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Enrichment) => checkVersion(versionOf(current))
         await enrichments.delete(workspaceId, params.id, actorOf(actor), check)
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/enrichments/:id/try',
+      level: 'member',
+      audit: 'enrichment.tried',
+      summary: 'Try an enrichment on a document',
+      description:
+        'Makes the calls for a document of the workspace, and returns for each step what was sent, what came back and what each field finds. ' +
+        'Stores nothing at the document. The enrichment need not serve its repository, nor be active. All calls together may take a minute.',
+      params: idParams,
+      body: z.strictObject({
+        document_id: z.string().refine(isId, 'must be the id of a document').describe('The document that the calls are made for.'),
+      }),
+      response: trial,
+      status: 200,
+      handle: async ({ params: { id }, body: { documentId } }, { workspaceId, actor, signal }) => ({
+        data: { steps: await tryEnrichment({ workspaceId, id, documentId, actor: actorOf(actor) }, signal) },
+      }),
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/documents/:id/enrich',
+      level: 'member',
+      audit: 'document.enriched',
+      summary: 'Fetch the business data of a document again',
+      description:
+        'Has the calls of the enrichment of its repository made again, in the background and from the first step. What was found stays until ' +
+        'a call finds something else. Also for a document that arrived before there was an enrichment. Deliveries are not repeated.',
+      params: idParams,
+      response: one(singleDocument),
+      conflict: 'The repository of the document has no active enrichment, or the content of the document is no longer kept.',
+      status: 202,
+      handle: async ({ params: { id } }, { workspaceId, actor }) => {
+        const messages = await runAgain({ workspaceId, documentId: id, actor: actorOf(actor) })
+        try {
+          return { data: presentSingle(await documents.find(workspaceId, id)) }
+        } finally {
+          launch(messages)
+        }
       },
     }),
   ]

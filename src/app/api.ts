@@ -8,8 +8,10 @@ import { createDocuments } from '../archive/document-list.ts'
 import type { Log } from '../base/log.ts'
 import { createBridge } from '../bridge/app.ts'
 import type { Config } from '../config/config.ts'
+import { createInstallation } from '../db/installation.ts'
 import { keepPartitions } from '../db/partitions.ts'
 import { createWakeNext } from '../delivery/wake.ts'
+import { createTry } from '../enrichment/try.ts'
 import { refuseUnknown } from '../http/errors.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { createConnectionLimit, dispatch, startHttpServer, type HttpServer } from '../http/server.ts'
@@ -28,6 +30,7 @@ import { createApiKeys } from '../workspace/api-keys.ts'
 import { openAuthenticator } from '../workspace/authenticator.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { warnAboutOpenReceivers } from '../workspace/repository-warnings.ts'
+import { createWorkspaces } from '../workspace/workspaces.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running } from './runtime.ts'
@@ -107,6 +110,15 @@ export const startApi = async (
       isDeliveryRunning,
       replay,
       sendTestDocument,
+      tryEnrichment: createTry({
+        db,
+        config,
+        keyRing,
+        outbound,
+        workspaces: createWorkspaces(db),
+        installation: createInstallation(db),
+        runOnThread: threads.run,
+      }),
     })
     const reference = createReference(config)
     const middlewares = [

@@ -20,6 +20,7 @@ import { createAcknowledge, createErase } from '../delivery/erase.ts'
 import { createRedeliverAppended, type AppendConfig } from '../delivery/redeliver.ts'
 import { createRetry } from '../delivery/retry.ts'
 import { createEnrichments } from '../enrichment/enrichments.ts'
+import { createRunAgain } from '../enrichment/run-again.ts'
 import { createDestinationStatistics } from '../observe/destination-statistics.ts'
 import { createDiscarded } from '../observe/discarded.ts'
 import { createFailures } from '../observe/failures.ts'
@@ -74,6 +75,7 @@ export const apiUseCases = (db: Database, config: DeliveryConfig) =>
     // documents and their deliveries
     documents: createDocuments(db),
     attemptLog: createAttemptLog(db),
+    runAgain: createRunAgain(db, config),
     retry: createRetry(db, config),
     attemptNow: createAttemptNow(db, config),
     bulkRetries: createBulkRetries(db),

@@ -48,7 +48,7 @@ export interface DocumentEnrichment {
   status: EnrichmentStatus
   enrichmentId: string
   fields: Record<string, string>
-  steps: { name: string; status: 'done' | 'waiting' | 'incomplete' | 'failed'; error: string | null }[]
+  steps: { name: string; status: 'done' | 'waiting' | 'incomplete' | 'failed'; error: string | null; at: string }[]
   attempts: number
   waitsUntil: Date
   endsAt: Date

@@ -1,5 +1,5 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import type { BatchSubject, BulkRetryInput, DeliveryInput, NoticeInput } from '../../workflows/messages.ts'
+import type { BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput } from '../../workflows/messages.ts'
 import type { Database, Transaction } from './database.ts'
 
 /** Cancels the workflow of a cancelled delivery, if it is open. */
@@ -38,11 +38,18 @@ export interface StartNotice {
   input: NoticeInput
 }
 
+/** Has the calls of a document's enrichment made again: at once if they are repeated already, else by a workflow of their own. */
+export interface StartEnrichment {
+  kind: 'startEnrichment'
+  requestId: string
+  input: DocumentInput
+}
+
 /**
  * A command to Temporal, committed together with the change that requires it. Sending it twice has no further effect. Deliveries are begun
  * without a message: see starts.ts.
  */
-export type OutboxMessage = CancelDelivery | ProcessBatches | WakeDelivery | StartBulkRetry | StartNotice
+export type OutboxMessage = CancelDelivery | ProcessBatches | WakeDelivery | StartBulkRetry | StartNotice | StartEnrichment
 
 /**
  * Returns the primary key of a message. It contains the id of the request, so that no message is taken for an earlier one that has been
@@ -58,6 +65,8 @@ export const outboxKey = (message: OutboxMessage): string => {
       return `wake/${message.input.documentId}/${message.input.destination.id}#${message.requestId}`
     case 'startBulkRetry':
       return `bulk-retry/${message.input.bulkRetryId}`
+    case 'startEnrichment':
+      return `enrich/${message.input.documentId}#${message.requestId}`
   }
   return `notice/${message.input.noticeId}`
 }

@@ -1,34 +1,26 @@
 import type { EnrichmentOutcome } from '../../workflows/messages.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
-import { AppError } from '../base/errors.ts'
-import { prepareCallTask, readAnswerTask } from '../bridge/call.ts'
-import { callFunction } from '../bridge/rfc-client.ts'
-import { findRfcTarget, type RfcTargetDeps } from '../bridge/rfc-target.ts'
 import type { Config } from '../config/config.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
 import { planAnew, postponeBegin } from '../delivery/enriched.ts'
-import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
+import { businessObjectOf } from '../domain/business-object.ts'
 import { isLinkField, linkFields } from '../domain/field-template.ts'
-import type { RunOnThread } from '../http/threads.ts'
-import { readFieldsTask } from './answer.ts'
-import { openEnrichmentCredentials } from './enrichments.ts'
-import { createHttpCall, type HttpCallDeps } from './http-call.ts'
-import { enrichmentCredentials, httpSettings, type StepSettings, type storedHttp } from './settings.ts'
-import { runSteps, type MakeCall, type StepOutcome } from './steps.ts'
+import { createMakeCall, type CallDeps } from './calls.ts'
+import type { CallStep, StepSettings, storedHttp } from './settings.ts'
+import { runSteps, type StepOutcome } from './steps.ts'
+import { valuesOf, type KnownDocument } from './values.ts'
 
 /** The document and its enrichment, as they are now. */
-interface Job extends BusinessMetadata {
+interface Job extends KnownDocument {
   workspaceId: string
-  docId: string
-  repoId: string
-  compId: string
-  receivedAt: Date
   status: EnrichmentOutcome['status'] | 'pending'
   fields: Record<string, string>
   attempts: number
+  /** How the steps have ended before, since somebody asked for the data. */
+  outcomes: StepOutcome[]
   enrichmentId: string
   /** Null if the enrichment was deleted, or is inactive. */
   steps: StepSettings[] | null
@@ -50,16 +42,13 @@ export interface EnrichTiming {
   elapsedMs: number
 }
 
-export interface EnrichDeps extends RfcTargetDeps, HttpCallDeps {
+export interface EnrichDeps extends CallDeps {
   db: Database
-  runOnThread: RunOnThread
-  config: HttpCallDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
+  config: CallDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
 }
 
 // Of one try, whatever its steps do. The workflow waits a minute longer.
 const tryMaxMs = 120_000
-// To read an answer of the largest size takes a second. A path with a regular expression may take for ever.
-const readMaxMs = 10_000
 const busyMs = 2_000
 const delaysMs = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
 const longestDelayMs = 3 * 3_600_000
@@ -81,7 +70,7 @@ const load = createStatement<Job>(
   select
     documents.workspace_id as "workspaceId", doc_id as "docId", repo_id as "repoId", comp_id as "compId", received_at as "receivedAt",
     erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
-    document_enrichments.status, fields, attempts, enrichment_id as "enrichmentId", enrichments.steps, http,
+    document_enrichments.status, fields, document_enrichments.steps as outcomes, attempts, enrichment_id as "enrichmentId", enrichments.steps, http,
     credentials_sealed as "credentialsSealed"
   from document_enrichments
   join documents on documents.id = document_id
@@ -90,70 +79,27 @@ const load = createStatement<Job>(
   `,
 )
 
-/** Returns the values of the placeholders of a document. */
-const valuesOf = ({ docId, repoId, compId, receivedAt, erpObjectType, erpObjectId, arObject, fields }: Job): Record<string, string> => ({
-  ...fields,
-  doc_id: docId,
-  repo_id: repoId,
-  comp_id: compId,
-  received_date: receivedAt.toISOString().slice(0, 10),
-  ...(erpObjectType !== null && { erp_object_type: erpObjectType }),
-  ...(erpObjectId !== null && { erp_object_id: erpObjectId }),
-  ...(arObject !== null && { ar_object: arObject }),
+const deleted = (): StepOutcome => ({
+  name: 'enrichment',
+  status: 'failed',
+  error: 'the enrichment was deleted, or is inactive',
+  at: new Date().toISOString(),
 })
 
 const linkNames = { erp_object_type: 'erpObjectType', erp_object_id: 'erpObjectId', ar_object: 'arObject' } as const
 
-/** Creates the function that makes the calls of one document. */
-const createMakeCall = (deps: EnrichDeps) => {
-  const sendHttpCall = createHttpCall(deps)
-  const readOnThread = <Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> => {
-    const signal = AbortSignal.timeout(readMaxMs)
-    return work(signal).catch((thrown: unknown) => {
-      throw new AppError('rfc_failed', 'the answer cannot be read: it is too large or nested too deeply, or a path takes too long', {
-        cause: thrown,
-      })
-    })
+/**
+ * Returns the function that finds the outcome of a step that needs no call: its fields were found before, or the business object that it
+ * looks for is known.
+ */
+const earlierOf =
+  ({ outcomes }: Pick<Job, 'outcomes'>) =>
+  (call: CallStep, values: Readonly<Record<string, string>>): StepOutcome | undefined => {
+    if (call.fields.some(({ name, optional }) => !optional && values[name] === undefined)) return undefined
+    const done = outcomes.find(({ name, status }) => name === call.name && status === 'done')
+    const isLink = call.fields.every(({ name }) => isLinkField(name))
+    return done ?? (isLink ? { name: call.name, status: 'done', error: null, at: new Date().toISOString() } : undefined)
   }
-  const callRfc = async (
-    workspaceId: string,
-    { function: functionName, imports, tables }: { function: string; imports: unknown; tables: unknown },
-    signal: AbortSignal,
-  ): Promise<string> => {
-    const bytes = new Uint8Array(Buffer.from(JSON.stringify({ imports, tables })))
-    const prepared = await readOnThread((limit) => deps.runOnThread(prepareCallTask, workspaceId, { functionName, bytes }, limit))
-    if (prepared.kind === 'refused') throw new AppError(prepared.code, prepared.message)
-    const target = await findRfcTarget(workspaceId, functionName, deps)
-    const readAnswer = (input: { text: string; tables: string[] }) =>
-      readOnThread((limit) => deps.runOnThread(readAnswerTask, workspaceId, input, limit))
-    const answer = await callFunction(target, { ...prepared, readAnswer }, signal, deps)
-    if (answer.kind === 'result') return answer.body
-    throw new AppError('abap_exception', answer.message ? `${answer.name}: ${answer.message}` : answer.name)
-  }
-  const callHttp = async (job: Job, call: Parameters<typeof sendHttpCall>[0], signal: AbortSignal): Promise<string> => {
-    const http = httpSettings(job.http)
-    if (!http) throw new AppError('conflict', 'the enrichment has no system http')
-    const opened = openEnrichmentCredentials(deps.keyRing, job.workspaceId, {
-      id: job.enrichmentId,
-      http,
-      credentialsSealed: job.credentialsSealed,
-    })
-    const credentials = enrichmentCredentials.safeParse(opened)
-    if (!credentials.success) throw new AppError('conflict', 'the credentials of the enrichment cannot be opened; save them again')
-    return sendHttpCall(call, http, credentials.data, signal)
-  }
-  return (job: Job, signal: AbortSignal): MakeCall =>
-    async (call, fields) => {
-      const text = await (call.kind === 'rfc' ? callRfc(job.workspaceId, call, signal) : callHttp(job, call, signal)).catch(
-        (thrown: unknown) => {
-          // The time of one call, or of the try.
-          if (!(thrown instanceof DOMException) || thrown.name !== 'TimeoutError') throw thrown
-          throw new AppError('rfc_timeout', 'the system did not answer in time', { cause: thrown })
-        },
-      )
-      return readOnThread((limit) => deps.runOnThread(readFieldsTask, job.workspaceId, { text, fields }, limit))
-    }
-}
 
 /** Stores what a try has found: the business object, the fields, and paths that contain them. @returns false if the document is gone */
 const save = (
@@ -206,8 +152,8 @@ export const createEnrich = (deps: EnrichDeps) => {
     const signal = AbortSignal.any([aborted, AbortSignal.timeout(tryMaxMs)])
     const steps = job.steps
     const { found, outcomes } = steps
-      ? await runSteps(steps, job.http?.url ?? '', valuesOf(job), makeCallOf(job, signal))
-      : { found: {}, outcomes: [{ name: 'enrichment', status: 'failed' as const, error: 'the enrichment was deleted, or is inactive' }] }
+      ? await runSteps(steps, job.http?.url ?? '', valuesOf(job, job.fields), makeCallOf(job, signal), earlierOf(job))
+      : { found: {}, outcomes: [deleted()] }
     aborted.throwIfAborted()
     const problem = outcomes.find(({ status }) => status !== 'done')
     const delayMs = problem && steps ? nextTryMs(job.attempts + 1, timing) : undefined

@@ -14,13 +14,15 @@ export interface StepOutcome {
   status: 'done' | 'waiting' | 'incomplete' | 'failed'
   /** Why the step is not done. */
   error: string | null
+  /** When it ended, in ISO 8601. */
+  at: string
 }
 
 /** A call with the values of a document. */
-type FilledCall = { kind: 'rfc'; function: string; imports: unknown; tables: unknown } | ({ kind: 'http' } & HttpCall)
+export type FilledCall = { kind: 'rfc'; function: string; imports: unknown; tables: unknown } | ({ kind: 'http' } & HttpCall)
 
-/** Makes a call and reads fields in its answer. @throws `AppError`, `DeliveryError` or the reason of a signal if there is no answer */
-export type MakeCall = (call: FilledCall, fields: FieldSettings[]) => Promise<FoundFields>
+/** Makes a call and reads fields in its answer. `shown`: the answer without secrets. @throws `AppError`, `DeliveryError` or the reason of a signal if there is no answer */
+export type MakeCall = (call: FilledCall, fields: FieldSettings[], step: string) => Promise<FoundFields & { shown: string }>
 
 const fillDeeply = (value: unknown, values: Record<string, string>): unknown => {
   if (typeof value === 'string') return fillFields(value, values)
@@ -54,26 +56,27 @@ const problemsOf = ({ problems }: FoundFields): string | undefined => {
 }
 
 /**
- * Runs the steps of an enrichment in their order. A step whose fields are known is not run again.
- * @param known the values of the placeholders, which the fields of each step are added to
+ * Runs the steps of an enrichment in their order.
+ * @param document the values of the placeholders, which the fields of each step are added to
+ * @param earlier returns the outcome of a step that needs no call
  */
 export const runSteps = async (
   steps: readonly StepSettings[],
   baseUrl: string,
-  known: Readonly<Record<string, string>>,
+  document: Readonly<Record<string, string>>,
   makeCall: MakeCall,
+  earlier: (call: CallStep, values: Readonly<Record<string, string>>) => StepOutcome | undefined,
 ): Promise<{ found: Record<string, string>; outcomes: StepOutcome[] }> => {
   const found: Record<string, string> = {}
   const outcomes: StepOutcome[] = []
   for (const step of steps) {
     const call = callOf(step)
-    const values = { ...known, ...found }
-    const end = (status: StepOutcome['status'], error: string | null = null) => outcomes.push({ name: step.name, status, error })
-    if (
-      call.fields.every(({ name, optional }) => optional || values[name] !== undefined) &&
-      call.fields.some(({ name }) => name in values)
-    ) {
-      end('done')
+    const values = { ...document, ...found }
+    const end = (status: StepOutcome['status'], error: string | null = null) =>
+      outcomes.push({ name: step.name, status, error, at: new Date().toISOString() })
+    const known = earlier(call, values)
+    if (known) {
+      outcomes.push(known)
       continue
     }
     const missing = textsOf(call)
@@ -84,7 +87,7 @@ export const runSteps = async (
       continue
     }
     try {
-      const answer = await makeCall(fillCall(call, baseUrl, values), call.fields)
+      const answer = await makeCall(fillCall(call, baseUrl, values), call.fields, step.name)
       Object.assign(found, answer.values)
       const problem = problemsOf(answer)
       if (problem === undefined) end('done')

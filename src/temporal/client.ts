@@ -4,7 +4,7 @@ import type { attemptDeliveries, cancelDeliveries, releaseDeliveries } from '../
 import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { delivery } from '../../workflows/delivery.ts'
 import type { document } from '../../workflows/document.ts'
-import { deliveryWorkflowId } from '../../workflows/ids.ts'
+import { deliveryWorkflowId, documentWorkflowId, enrichmentWorkflowId } from '../../workflows/ids.ts'
 import { checkAgainSignal, releaseSignal, retrySignal, wakeSignal, type RetryRequest } from '../../workflows/messages.ts'
 import type { notice } from '../../workflows/notice.ts'
 import {
@@ -12,11 +12,12 @@ import {
   bulkRetryOptions,
   deliveryOptions,
   documentOptions,
+  enrichmentOptions,
   noticeOptions,
   searchAttributes,
 } from '../../workflows/options.ts'
 import type { Config } from '../config/config.ts'
-import type { CancelDelivery, OutboxMessage, ProcessBatches, WakeDelivery } from '../db/outbox.ts'
+import type { CancelDelivery, OutboxMessage, ProcessBatches, StartEnrichment, WakeDelivery } from '../db/outbox.ts'
 import type { RetryDelivery, Start, StartDelivery } from '../db/starts.ts'
 import type { RetryPolicy } from '../domain/retry.ts'
 import { createDeliveryWorkflows } from './delivery-workflows.ts'
@@ -139,8 +140,8 @@ export const createTemporal = (
     callIfOpen(async () => void (await workflow.getHandle(deliveryWorkflowId(key, destinationId)).cancel()))
 
   /**
-   * Resets the activity of a delivery that waits for its next attempt, so that the server makes it now.
-   * @returns false if the delivery has no such activity, or the server does not know the command
+   * Resets the activity of a delivery or an enrichment that waits for its next attempt, so that the server makes it now.
+   * @returns false if the workflow has no such activity, or the server does not know the command
    */
   const endBackOff = async (workflowId: string): Promise<boolean> => {
     try {
@@ -183,6 +184,14 @@ export const createTemporal = (
     )
   }
 
+  /** Ends the time before the next try of an enrichment, or starts a workflow for it. One whose try is under way makes another one if it is needed. */
+  const startEnrichment = async ({ input }: StartEnrichment): Promise<void> => {
+    if (await endBackOff(documentWorkflowId(input))) return
+    if (await endBackOff(enrichmentWorkflowId(input))) return
+    const options = enrichmentOptions(input, { registered: await hasSearchAttributes() })
+    await startOnce(() => workflow.start<typeof document>('document', { ...options, ...again }))
+  }
+
   const sendOnce = async (message: OutboxMessage | Start): Promise<void> => {
     switch (message.kind) {
       case 'startDocument': {
@@ -201,6 +210,8 @@ export const createTemporal = (
         // One that has been sent already ends at once.
         return startOnce(() => workflow.start<typeof notice>('notice', { ...options, ...again }))
       }
+      case 'startEnrichment':
+        return startEnrichment(message)
       case 'retryDelivery':
         return retryDelivery(message)
       case 'cancelDelivery':

@@ -154,6 +154,30 @@ const rows: Row[] = [
     recorded: [{ event: 'enrichment.deleted', description: 'Enrichment Invoices was deleted.', metadata: { name: 'Invoices' } }],
   },
   {
+    endpoint: 'POST /enrichments/:id/try',
+    prepare: async () => {
+      const { subjectId: document_id } = await failed('TRY')
+      const subjectId = await created('/enrichments', { name: 'Invoices', repository_ids: [], steps: [{ kind: 'link' }] })
+      return { subjectId, change: () => call('POST', `/enrichments/${subjectId}/try`, { document_id }) }
+    },
+    recorded: [
+      {
+        event: 'enrichment.tried',
+        description: 'Enrichment Invoices was tried on document TRY/DOC1/data.',
+        metadata: { name: 'Invoices' },
+      },
+    ],
+  },
+  {
+    endpoint: 'POST /documents/:id/enrich',
+    prepare: async () => {
+      const { subjectId, repositoryId } = await failed('ASK')
+      await created('/enrichments', { name: 'Invoices', repository_ids: [repositoryId], steps: [{ kind: 'link' }] })
+      return { subjectId, change: () => call('POST', `/documents/${subjectId}/enrich`) }
+    },
+    recorded: [{ event: 'document.enriched', description: 'Business data of document ASK/DOC1/data was asked for again.' }],
+  },
+  {
     endpoint: 'POST /notifications',
     prepare: async () => {
       const { id: destination_id } = await webhook('Operators')

@@ -152,6 +152,24 @@ test('an enrichment that finds nothing in its time has failed, and the document 
     const { status, enrichment } = await readDocument(document)
     expect([status, enrichment.status]).toEqual(['delivered', 'failed'])
     expect(enrichment.attempts).toBeGreaterThan(2)
+
+    // Somebody has linked it since.
+    linked.add('NEVERLINKED')
+    const arrived = target.arrivals.length
+    const runAgain = async () => {
+      const { status: answered, json } = await routes.call('POST', `/documents/${document.id}/enrich`)
+      expect({ answered, status: json.data.attributes.enrichment.status }).toEqual({ answered: 202, status: 'pending' })
+      const complete = async () => (await readDocument(document)).enrichment.status === 'complete'
+      await until(env, 'the enrichment is complete', complete, 100)
+      return (await readDocument(document)).fields
+    }
+    const fields = await runAgain()
+    expect(fields).toMatchObject({ vendor: '17300001', vendor_name: 'Müller & Söhne / GmbH' })
+    // Another run makes the calls again, and changes nothing.
+    const calls = odata.arrivals.length
+    expect(await runAgain()).toEqual(fields)
+    expect(odata.arrivals).toHaveLength(calls + 2)
+    expect(target.arrivals).toHaveLength(arrived)
   })
 })
 

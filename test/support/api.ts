@@ -22,6 +22,7 @@ import type { ContentStore, Stores } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { BulkPage } from '../../src/delivery/bulk-page.ts'
 import { createAcknowledgeReplayed } from '../../src/delivery/discarded.ts'
+import { createTry } from '../../src/enrichment/try.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
 import { dispatch } from '../../src/http/server.ts'
 import { createThreads } from '../../src/http/threads.ts'
@@ -148,6 +149,7 @@ export const startApi = async (
     contents: contents ?? stores,
     replay: replaying,
     sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
+    tryEnrichment: createTry({ ...common, db, workspaces: useCases.workspaces, installation: useCases.installation }),
     ...limits.endpoints,
   }
 

@@ -553,6 +553,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/documents/{id}/enrich": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fetch the business data of a document again
+         * @description Has the calls of the enrichment of its repository made again, in the background and from the first step. What was found stays until a call finds something else. Also for a document that arrived before there was an enrichment. Deliveries are not repeated. Required level: `member`. Audit event: `document.enriched`.
+         */
+        post: operations["enrichDocument"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents/{id}/retry": {
         parameters: {
             query?: never;
@@ -703,6 +723,26 @@ export interface paths {
          * @description `repository_ids`, `http`, `steps` and `credentials` replace the current values. A call under way uses the previous ones. Required level: `member`. Audit event: `enrichment.updated`.
          */
         patch: operations["updateEnrichment"];
+        trace?: never;
+    };
+    "/enrichments/{id}/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try an enrichment on a document
+         * @description Makes the calls for a document of the workspace, and returns for each step what was sent, what came back and what each field finds. Stores nothing at the document. The enrichment need not serve its repository, nor be active. All calls together may take a minute. Required level: `member`. Audit event: `enrichment.tried`.
+         */
+        post: operations["tryEnrichment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/failures": {
@@ -1430,7 +1470,7 @@ export interface components {
         /** @enum {string} */
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
         /** @enum {string} */
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: {
                 actor_type: components["schemas"]["ActorType"];
@@ -2514,6 +2554,11 @@ export interface components {
             /** @description `pending`: the calls are repeated until `ends_at`. `complete`: every field was found. `partial`: some were. `failed`: none was. Deliveries do not depend on it. */
             status: components["schemas"]["EnrichmentStatus"];
             steps: {
+                /**
+                 * Format: date-time
+                 * @description When the step ended.
+                 */
+                at: string;
                 error: string | null;
                 name: string;
                 /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
@@ -2703,6 +2748,30 @@ export interface components {
             /** @constant */
             type: "enrichment";
         };
+        /**
+         * @example {
+         *       "kind": "rfc",
+         *       "function": "ARCHIV_GET_CONNECTIONS",
+         *       "imports": {
+         *         "ARCHIV_ID": "Z1",
+         *         "ARC_DOC_ID": "DOC1"
+         *       },
+         *       "tables": {
+         *         "CONNECTIONS": []
+         *       }
+         *     }
+         */
+        EnrichmentCall: {
+            body?: string;
+            function?: string;
+            imports?: unknown;
+            kind: components["schemas"]["EnrichmentCallKind"];
+            method?: string;
+            tables?: unknown;
+            url?: string;
+        };
+        /** @enum {string} */
+        EnrichmentCallKind: "rfc" | "http";
         /** @description The number of documents by the status of their enrichment. */
         EnrichmentCounts: {
             complete: number;
@@ -2723,6 +2792,12 @@ export interface components {
         EnrichmentStatus: "pending" | "complete" | "partial" | "failed";
         /** @enum {string} */
         EnrichmentStepStatus: "done" | "waiting" | "incomplete" | "failed";
+        EnrichmentTrial: {
+            steps: components["schemas"]["TriedStep"][];
+        };
+        EnrichmentTrialResponse: {
+            data: components["schemas"]["EnrichmentTrial"];
+        };
         Error: {
             error: {
                 /**
@@ -3527,6 +3602,44 @@ export interface components {
         TestStatus: "success" | "failed";
         /** @enum {string} */
         Tier: "standard" | "compliance";
+        TriedField: {
+            name: string;
+            /** @description Why there is no value. */
+            problem: string | null;
+            /** @description What the path finds in the answer. Null if it finds no value. */
+            value: string | null;
+        };
+        TriedStep: {
+            /**
+             * @description The answer, without secrets: at most its first 20,000 characters. Null if there was none.
+             * @example {"exports":{"COUNT":"1"},"tables":{"CONNECTIONS":[{"SAP_OBJECT":"RMRP","OBJECT_ID":"51056001012026"}]}}
+             */
+            answer: string | null;
+            /** @description Whether the answer is longer. */
+            answer_truncated: boolean;
+            /**
+             * Format: date-time
+             * @description When the step ended.
+             */
+            at: string;
+            error: string | null;
+            /**
+             * @description Each field of the step, if there was an answer.
+             * @example [
+             *       {
+             *         "name": "erp_object_id",
+             *         "value": "51056001012026",
+             *         "problem": null
+             *       }
+             *     ]
+             */
+            fields: components["schemas"]["TriedField"][];
+            name: string;
+            /** @description What was sent, without headers. Null if the step made no call. */
+            request: components["schemas"]["EnrichmentCall"] | null;
+            /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
+            status: components["schemas"]["EnrichmentStepStatus"];
+        };
         /** @enum {string} */
         TruncationReason: "too_large" | "incomplete" | "not_json" | "memory" | "refused" | "unread";
         UpdatedConnectionResponse: {
@@ -5931,7 +6044,8 @@ export interface operations {
                      *               {
                      *                 "name": "Invoice archive",
                      *                 "status": "done",
-                     *                 "error": "The answer has no value at $.exports.VENDOR"
+                     *                 "error": "The answer has no value at $.exports.VENDOR",
+                     *                 "at": "2026-11-21T09:00:00.000Z"
                      *               }
                      *             ],
                      *             "attempts": 1,
@@ -6446,6 +6560,118 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             /** @description The delivery is in progress, has succeeded, is held by an inactive connection or cannot be made (`nothing_to_retry`). The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    enrichDocument: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request was accepted. */
+            202: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "document",
+                     *         "attributes": {
+                     *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *           "repo_id": "Z1",
+                     *           "comp_id": "data",
+                     *           "content_type": "application/pdf",
+                     *           "size_bytes": 48213,
+                     *           "status": "pending",
+                     *           "content_retained": true,
+                     *           "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                     *           "deliveries": [
+                     *             {
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "destination_name": "Invoice archive",
+                     *               "status": "pending",
+                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "attempts": 1,
+                     *               "status_since": "2026-11-21T09:00:00.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *               "waiting_for": {
+                     *                 "reason": "attempt",
+                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                 "connection_name": "Invoices to the archive"
+                     *               },
+                     *               "last_error": {
+                     *                 "code": "auth_failed",
+                     *                 "message": "The target answered 401 Unauthorized"
+                     *               },
+                     *               "ended_by": "permanent_error",
+                     *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data"
+                     *             }
+                     *           ],
+                     *           "metadata": {
+                     *             "erp_object_type": "BUS2081",
+                     *             "erp_object_id": "510560012320261000",
+                     *             "ar_object": "ZFIINVOICE"
+                     *           },
+                     *           "fields": {
+                     *             "vendor_name": "Acme Ltd",
+                     *             "invoice_number": "5105600123"
+                     *           },
+                     *           "enrichment": {
+                     *             "status": "pending",
+                     *             "enrichment_id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
+                     *             "steps": [
+                     *               {
+                     *                 "name": "Invoice archive",
+                     *                 "status": "done",
+                     *                 "error": "The answer has no value at $.exports.VENDOR",
+                     *                 "at": "2026-11-21T09:00:00.000Z"
+                     *               }
+                     *             ],
+                     *             "attempts": 1,
+                     *             "waits_until": "2026-11-21T09:00:00.000Z",
+                     *             "ends_at": "2026-11-21T09:00:00.000Z",
+                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SingleDocumentResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The repository of the document has no active enrichment, or the content of the document is no longer kept. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
@@ -7818,6 +8044,99 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    tryEnrichment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The document that the calls are made for. */
+                    document_id: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "steps": [
+                     *           {
+                     *             "name": "Invoice archive",
+                     *             "status": "done",
+                     *             "error": "The answer has no value at $.exports.VENDOR",
+                     *             "at": "2026-11-21T09:00:00.000Z",
+                     *             "request": {
+                     *               "kind": "rfc",
+                     *               "function": "ARCHIV_GET_CONNECTIONS",
+                     *               "imports": {
+                     *                 "ARCHIV_ID": "Z1",
+                     *                 "ARC_DOC_ID": "DOC1"
+                     *               },
+                     *               "tables": {
+                     *                 "CONNECTIONS": []
+                     *               }
+                     *             },
+                     *             "answer": "{\"exports\":{\"COUNT\":\"1\"},\"tables\":{\"CONNECTIONS\":[{\"SAP_OBJECT\":\"RMRP\",\"OBJECT_ID\":\"51056001012026\"}]}}",
+                     *             "answer_truncated": true,
+                     *             "fields": [
+                     *               {
+                     *                 "name": "erp_object_id",
+                     *                 "value": "51056001012026",
+                     *                 "problem": null
+                     *               }
+                     *             ]
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EnrichmentTrialResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
