@@ -3,7 +3,7 @@ import { version } from '../base/version.ts'
 import { addKeyVerbs, addSealingKeyVerbs, addWorkspaceVerbs } from './administration-verbs.ts'
 import { addApplyVerbs } from './apply-verbs.ts'
 import { createContext } from './context.ts'
-import { addDocumentVerbs } from './document-verbs.ts'
+import { addDiscardedVerbs, addDocumentVerbs } from './document-verbs.ts'
 import { addDevelopmentVerbs, addServiceVerbs } from './service-verbs.ts'
 import { addSetupVerbs } from './setup-verbs.ts'
 
@@ -27,6 +27,7 @@ export const createCli = (variables: NodeJS.ProcessEnv): Command => {
   addServiceVerbs(program, context)
   addSetupVerbs(program, context)
   addDocumentVerbs(program, context)
+  addDiscardedVerbs(program, context)
   addWorkspaceVerbs(program, context)
   addKeyVerbs(program, context)
   addSealingKeyVerbs(program, context)

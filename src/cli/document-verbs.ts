@@ -59,3 +59,35 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
       printResult(options, document, describeDocument(document))
     })
 }
+
+/** Adds the commands for documents that were discarded for lack of a connection. */
+export const addDiscardedVerbs = (program: Command, context: CommandContext) => {
+  const discarded = program.command('discarded').description('list, replay and acknowledge documents that were discarded')
+  discarded
+    .command('list [user/workspace]')
+    .description('count the discarded documents that need attention, by repository, of a workspace or of all')
+    .addOption(jsonOption)
+    .action(async (workspace: string | undefined, options: OutputOptions) => {
+      const { describeDiscarded, listDiscarded } = await import('./discarded.ts')
+      const groups = await context.inDatabase((db) => listDiscarded(db, workspace))
+      printResult(options, groups, describeDiscarded(groups))
+    })
+  const verbs = {
+    replay: 'process the requests of the discarded documents of a repository again, as if they arrived now',
+    acknowledge: 'acknowledge the discarded documents of a repository: they are not needed anywhere',
+  } as const
+  for (const action of ['replay', 'acknowledge'] as const) {
+    discarded
+      .command(`${action} <user/workspace> <repo_id>`)
+      .description(verbs[action])
+      .option('--dry-run', 'only count the documents')
+      .addOption(jsonOption)
+      .action(async (workspace: string, repoId: string, { dryRun, ...options }: OutputOptions & { dryRun?: boolean }) => {
+        const { describeTreated, treatDiscardedOf } = await import('./discarded.ts')
+        const settings = await context.config()
+        const log = await context.openLog(settings)
+        const result = await treatDiscardedOf(settings, log, { action, workspace, repoId, dryRun, onProgress: printProgress })
+        printResult(options, result, describeTreated(action, result))
+      })
+  }
+}

@@ -1,3 +1,4 @@
+import { describeDiscarded, describeTreated, listDiscarded, treatDiscarded } from '../../src/cli/discarded.ts'
 import { foldAll } from '../support/counters.ts'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { share } from '../support/share.ts'
@@ -107,4 +108,37 @@ test('a replay of a single request acknowledges its document, and so does an ope
   await scene.post(`/requests/${first.id}/replay`, {})
   expect((await scene.ask('GET', '/documents?status=discarded')).json.meta.total).toBe(3)
   expect(await groupsOf(scene)).toEqual([])
+})
+
+test('the command line lists, counts, replays and acknowledges discarded documents', async () => {
+  const scene = await unconnected()
+  const { source, name, repoId } = scene
+  for (const docId of ['C1', 'C2']) await source.create(docId, docId, text)
+  expect(await listDiscarded(db, name)).toMatchObject([{ workspace: name, repo_id: repoId, is_connected: false, documents: 2 }])
+  const progress: string[] = []
+  const treat = (action: 'replay' | 'acknowledge', more: object = {}) =>
+    treatDiscarded(
+      db,
+      async (message) => {
+        if (message.kind === 'startBulkRetry') await api.bulkPage(message.input.bulkRetryId, 100, () => {})
+        await db('deliveries').where({ workspace_id: scene.workspaceId }).update({ status: 'delivered' })
+      },
+      { action, workspace: name, repoId, onProgress: (line) => void progress.push(line), ...more },
+    )
+  expect(describeTreated('replay', await treat('replay', { dryRun: true }))).toEqual(['2 documents would be replayed.'])
+  await expect(treat('replay')).rejects.toThrow(`No connection leads from repository ${repoId} to a destination.`)
+  await scene.connect()
+  expect(describeTreated('replay', await treat('replay'))).toEqual([
+    '2 of 2 documents replayed.',
+    'Of 2 deliveries, 2 arrived, 0 failed and 0 are open.',
+  ])
+  expect(progress).toEqual(['2 of 2 documents'])
+  expect(describeDiscarded(await listDiscarded(db, name))).toEqual(['No discarded document needs attention.'])
+  await expect(treat('acknowledge')).rejects.toThrow(`Repository ${repoId} of ${name} has no discarded document that needs attention.`)
+  await expect(treat('acknowledge', { workspace: 'acme/none' })).rejects.toThrow('There is no workspace acme/none')
+
+  const second = await unconnected()
+  await second.source.create('C3', 'three', text)
+  const acknowledged = await treat('acknowledge', { workspace: second.name, repoId: second.repoId })
+  expect(describeTreated('acknowledge', acknowledged)).toEqual(['1 of 1 document acknowledged.'])
 })
