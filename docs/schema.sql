@@ -65,7 +65,8 @@ comment on index installation_is_only_row_key is
   'Allows one row.';
 
 create table idempotency_keys (
-  api_key_id text collate "C" not null references api_keys (id) on delete cascade,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  owner text collate "C" not null,
   key text collate "C" not null,
   execution_id text collate "C" not null,
   request_sealed bytea not null,
@@ -73,10 +74,12 @@ create table idempotency_keys (
   answer_sealed bytea,
   locked_until timestamptz not null,
   expires_at timestamptz not null,
-  primary key (api_key_id, key)
+  primary key (workspace_id, owner, key)
 );
 comment on table idempotency_keys is
   'A POST with an Idempotency-Key, and its answer.';
+comment on column idempotency_keys.owner is
+  'Who has sent the request: api_key with the id of the key, or user with the id of the person at the sign-in provider.';
 comment on column idempotency_keys.key is
   'As the client sent it in Idempotency-Key.';
 comment on column idempotency_keys.execution_id is
@@ -763,8 +766,8 @@ create table bulk_retries (
   document_cursor text collate "C" not null default '',
   actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
   user_id text collate "C",
-  key_id text collate "C",
-  key_name text,
+  actor_id text collate "C",
+  actor_name text,
   created_at timestamptz not null default now(),
   ended_at timestamptz
 );
@@ -785,8 +788,10 @@ comment on column bulk_retries.document_cursor is
   'The last document that was processed.';
 comment on column bulk_retries.actor_type is
   'The actor who requested it.';
-comment on column bulk_retries.key_name is
-  'Name of the API key at that time, which every audit log entry of the bulk retry contains.';
+comment on column bulk_retries.actor_id is
+  'Id of the API key, or of the person at the sign-in provider.';
+comment on column bulk_retries.actor_name is
+  'Name of the API key or person at that time, which every audit log entry of the bulk retry contains.';
 
 create index bulk_retries_of_workspace on bulk_retries (workspace_id, id);
 comment on index bulk_retries_of_workspace is

@@ -64,7 +64,8 @@ comment on index installation_is_only_row_key is
   'Allows one row.';
 
 create table idempotency_keys (
-  api_key_id text collate "C" not null references api_keys (id) on delete cascade,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  owner text collate "C" not null,
   key text collate "C" not null,
   execution_id text collate "C" not null,
   request_sealed bytea not null,
@@ -72,10 +73,12 @@ create table idempotency_keys (
   answer_sealed bytea,
   locked_until timestamptz not null,
   expires_at timestamptz not null,
-  primary key (api_key_id, key)
+  primary key (workspace_id, owner, key)
 );
 comment on table idempotency_keys is
   'A POST with an Idempotency-Key, and its answer.';
+comment on column idempotency_keys.owner is
+  'Who has sent the request: api_key with the id of the key, or user with the id of the person at the sign-in provider.';
 comment on column idempotency_keys.key is
   'As the client sent it in Idempotency-Key.';
 comment on column idempotency_keys.execution_id is

@@ -201,8 +201,8 @@ create table bulk_retries (
   document_cursor text collate "C" not null default '',
   actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
   user_id text collate "C",
-  key_id text collate "C",
-  key_name text,
+  actor_id text collate "C",
+  actor_name text,
   created_at timestamptz not null default now(),
   ended_at timestamptz
 );
@@ -224,8 +224,10 @@ comment on column bulk_retries.document_cursor is
   'The last document that was processed.';
 comment on column bulk_retries.actor_type is
   'The actor who requested it.';
-comment on column bulk_retries.key_name is
-  'Name of the API key at that time, which every audit log entry of the bulk retry contains.';
+comment on column bulk_retries.actor_id is
+  'Id of the API key, or of the person at the sign-in provider.';
+comment on column bulk_retries.actor_name is
+  'Name of the API key or person at that time, which every audit log entry of the bulk retry contains.';
 
 create index bulk_retries_of_workspace on bulk_retries (workspace_id, id);
 comment on index bulk_retries_of_workspace is

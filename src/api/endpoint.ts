@@ -11,6 +11,7 @@ import type { AuditEvent } from '../domain/audit-events.ts'
 import { toCamelCase, toSnakeCase, type CamelCased, type CamelCasedOutput } from '../domain/casing.ts'
 import { answerBytes, answerCsv, type CsvExport, type Download } from '../http/attachments.ts'
 import { isStorable, readJson, queryOf } from '../http/input.ts'
+import { nameActor } from '../http/request-log.ts'
 import { demandLevel, type KeyLevel } from '../security/levels.ts'
 import type { Requester } from '../workspace/authenticator.ts'
 import type { Sessions } from './console/session.ts'
@@ -132,7 +133,7 @@ const serve =
   async (context: Koa.Context): Promise<void> => {
     const { userSlug, workspaceSlug, ...named } = context.params as Record<string, string>
     const actor = await sessions.authenticate(context, { userSlug: userSlug!, workspaceSlug: workspaceSlug! })
-    context.state['keyId'] = actor.keyId
+    nameActor(context, actor)
     demandLevel(actor.level, definition.level)
     const params = read(definition.params ?? empty, named, notFound)
     const query = readQuery(definition.query ?? empty, context)
@@ -158,7 +159,7 @@ const serve =
       return definition.response === 'bytes' ? answerBytes(context, answer as Download) : answerCsv(context, answer as CsvExport)
     }
     const execute = async (execution?: Execution) => toJsonAnswer(definition, await handle(execution))
-    const answer = definition.method === 'POST' ? await idempotency(context, actor.keyId, json, execute) : await execute()
+    const answer = definition.method === 'POST' ? await idempotency(context, actor, json, execute) : await execute()
     context.status = answer.status
     context.body = answer.body
     if (answer.etag !== undefined) context.set('etag', answer.etag)

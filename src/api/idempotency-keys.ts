@@ -1,8 +1,9 @@
 import type { Database } from '../db/database.ts'
 
-/** A key as one caller sent it. Keys of different API keys are independent. */
+/** A key as one caller sent it. Keys of different callers, and of different workspaces, are independent. */
 export interface IdempotencyKey {
-  apiKeyId: string
+  workspaceId: string
+  owner: string
   key: string
 }
 
@@ -19,8 +20,8 @@ interface StoredExecution {
 
 export const createIdempotencyKeys = (db: Database) => {
   const after = (ms: number) => db.raw(`now() + ? * interval '1 millisecond'`, [ms])
-  const executionOf = ({ apiKeyId, key }: IdempotencyKey, executionId: string) =>
-    db('idempotency_keys').where({ api_key_id: apiKeyId, key, execution_id: executionId }).whereNull('answer_sealed')
+  const executionOf = ({ workspaceId, owner, key }: IdempotencyKey, executionId: string) =>
+    db('idempotency_keys').where({ workspace_id: workspaceId, owner, key, execution_id: executionId }).whereNull('answer_sealed')
 
   return {
     /**
@@ -29,7 +30,7 @@ export const createIdempotencyKeys = (db: Database) => {
      * @returns undefined if the key was claimed, otherwise the execution that uses it
      */
     claim: async (
-      { apiKeyId, key }: IdempotencyKey,
+      { workspaceId, owner, key }: IdempotencyKey,
       execution: { id: string; requestSealed: Buffer; lockMs: number; ttlMs: number },
     ): Promise<StoredExecution | undefined> => {
       for (;;) {
@@ -41,15 +42,15 @@ export const createIdempotencyKeys = (db: Database) => {
             'answer_sealed as answerSealed',
             db.raw('answer_sealed is null and locked_until <= now() as "isLost"'),
           ])
-          .where({ api_key_id: apiKeyId, key })
+          .where({ workspace_id: workspaceId, owner, key })
           .where('expires_at', '>', db.fn.now())
           .first()
         if (stored) return stored
         const { rowCount } = await db.raw<{ rowCount: number }>(
           `
-          insert into idempotency_keys (api_key_id, key, execution_id, request_sealed, locked_until, expires_at)
-          values (:apiKeyId, :key, :executionId, :requestSealed, :lockedUntil, :expiresAt)
-          on conflict (api_key_id, key) do update
+          insert into idempotency_keys (workspace_id, owner, key, execution_id, request_sealed, locked_until, expires_at)
+          values (:workspaceId, :owner, :key, :executionId, :requestSealed, :lockedUntil, :expiresAt)
+          on conflict (workspace_id, owner, key) do update
           set
             execution_id = excluded.execution_id,
             request_sealed = excluded.request_sealed,
@@ -60,7 +61,8 @@ export const createIdempotencyKeys = (db: Database) => {
           where idempotency_keys.expires_at <= now()
           `,
           {
-            apiKeyId,
+            workspaceId,
+            owner,
             key,
             executionId: execution.id,
             requestSealed: execution.requestSealed,

@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts'
 import { validationFailed } from '../base/refusals.ts'
 import { isLostRace } from '../db/database.ts'
 import type { Execution } from '../db/executions.ts'
+import type { Actor } from '../security/api-keys.ts'
 import { idempotencyOf, SealError, type KeyRing } from '../security/seal.ts'
 import type { IdempotencyKey, IdempotencyKeys } from './idempotency-keys.ts'
 
@@ -69,7 +70,7 @@ const hasEnded = (thrown: unknown): boolean => thrown instanceof AppError || isL
 export const createIdempotency = ({ idempotencyKeys, keyRing, log }: IdempotencyDeps) => {
   const openStored = (key: IdempotencyKey, sealed: Buffer): unknown => {
     try {
-      return keyRing.open(sealed, idempotencyOf(key.apiKeyId, key.key))
+      return keyRing.open(sealed, idempotencyOf(key))
     } catch (thrown) {
       if (!(thrown instanceof SealError)) throw thrown
       const message = 'The first answer for this Idempotency-Key cannot be read, because the sealing keys have changed. Use another key.'
@@ -79,7 +80,7 @@ export const createIdempotency = ({ idempotencyKeys, keyRing, log }: Idempotency
 
   /** Claims the key for an execution, or returns the stored answer. @throws AppError 409 or 422 if neither is possible */
   const claim = async (key: IdempotencyKey, executionId: string, digest: string): Promise<JsonAnswer | undefined> => {
-    const requestSealed = keyRing.seal(digest, idempotencyOf(key.apiKeyId, key.key))
+    const requestSealed = keyRing.seal(digest, idempotencyOf(key))
     const stored = await idempotencyKeys.claim(key, { id: executionId, requestSealed, lockMs, ttlMs })
     if (!stored) return undefined
     if (openStored(key, stored.requestSealed) !== digest) {
@@ -103,15 +104,15 @@ export const createIdempotency = ({ idempotencyKeys, keyRing, log }: Idempotency
       if (hasEnded(thrown)) await settled
       throw thrown
     }
-    await idempotencyKeys.complete(key, executionId, keyRing.seal(answer, idempotencyOf(key.apiKeyId, key.key))).catch(warn)
+    await idempotencyKeys.complete(key, executionId, keyRing.seal(answer, idempotencyOf(key))).catch(warn)
     return answer
   }
 
   /** Executes a request, or returns the stored answer if the request repeats another one. */
-  return async (context: Koa.Context, apiKeyId: string, body: unknown, execute: Execute): Promise<JsonAnswer> => {
+  return async (context: Koa.Context, { type, id, workspace }: Actor, body: unknown, execute: Execute): Promise<JsonAnswer> => {
     const text = readKey(context)
     if (text === undefined) return execute()
-    const [key, executionId] = [{ apiKeyId, key: text }, newId()]
+    const [key, executionId] = [{ workspaceId: workspace.id, owner: `${type} ${id}`, key: text }, newId()]
     const stored = await claim(key, executionId, digestOf(context, body))
     if (!stored) return executeClaimed(key, executionId, execute)
     context.set('idempotent-replayed', 'true')

@@ -11,6 +11,7 @@ import { hasPassed, hopsHeader } from '../domain/headers.ts'
 import { functionName } from '../domain/rfc-settings.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { checkIsJson, checkValues, maxJsonBytes, readBytes } from '../http/input.ts'
+import { nameActor } from '../http/request-log.ts'
 import type { RunOnThread } from '../http/threads.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
@@ -68,7 +69,7 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
       if (encodedName === undefined) throw nothingHere()
       if (context.method !== 'POST') throw methodNotAllowed(context, ['POST'])
       const actor = await deps.authenticator.authenticate(context.get('authorization'), context.ip, { userSlug, workspaceSlug })
-      context.state['keyId'] = actor.keyId
+      nameActor(context, actor)
       demandLevel(actor.level, level)
       // Read the body only now, so that a client without a key cannot fill the memory and the table of captured requests.
       const bytes = await readBytes(context, limits.maxBytes)

@@ -6,16 +6,17 @@ import { markExecution, type Execution } from './executions.ts'
 /** The originator of a change. */
 export type AuditActor =
   | {
-      type: 'api_key'
-      keyId: string
-      /** Written into the entry, which outlives the key. */
-      keyName: string
-      /** Member that the API key belongs to, if any. */
+      type: 'api_key' | 'user'
+      /** Of the key, or of the person at the sign-in provider. */
+      id: string
+      /** Written into the entry, which outlives the key and the person. */
+      name: string
+      /** Member that the API key belongs to, or that is the person, if any. */
       userId: string | null
       /** Of a request that has an `Idempotency-Key`. */
       execution?: Execution | undefined
     }
-  | { type: 'user' | 'system'; userId: string | null }
+  | { type: 'system'; userId: null }
 
 /** The relay itself, or an operator on the command line, which has no user to name. */
 export const systemActor: AuditActor = { type: 'system', userId: null }
@@ -31,9 +32,14 @@ interface AuditEntry {
   actor: AuditActor
 }
 
+const namesOf = (actor: AuditActor) => {
+  if (actor.type === 'system') return {}
+  return actor.type === 'api_key' ? { key_id: actor.id, key_name: actor.name } : { person_id: actor.id, person_name: actor.name }
+}
+
 /**
- * Writes an audit log entry in the transaction of the change, so that neither exists without the other. The id and the name of an API key are
- * part of the metadata. Every request that changes something records an entry, so the mark of an execution is made here, too.
+ * Writes an audit log entry in the transaction of the change, so that neither exists without the other. The id and the name of an API key, or
+ * of a person, are part of the metadata. Every request that changes something records an entry, so the mark of an execution is made here, too.
  */
 export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry): Promise<void> => {
   const id = newId()
@@ -44,13 +50,11 @@ export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry):
     subject_type: auditEvents[entry.event],
     subject_id: entry.subjectId,
     description: entry.description,
-    metadata: JSON.stringify(
-      actor.type === 'api_key' ? { ...entry.metadata, key_id: actor.keyId, key_name: actor.keyName } : entry.metadata,
-    ),
+    metadata: JSON.stringify({ ...entry.metadata, ...namesOf(actor) }),
     user_id: actor.userId,
     actor_type: actor.type,
     // The time of the id, so that a range of dates is a range of ids.
     created_at: timeOfId(id),
   })
-  if (actor.type === 'api_key' && actor.execution) await markExecution(trx, actor.execution, entry.subjectId)
+  if (actor.type !== 'system' && actor.execution) await markExecution(trx, actor.execution, entry.subjectId)
 }

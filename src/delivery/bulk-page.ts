@@ -1,7 +1,7 @@
 import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
 import { AppError } from '../base/errors.ts'
 import type { Replay } from '../capture/replay.ts'
-import type { AuditActor } from '../db/audit.ts'
+import { systemActor, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { bulkRetryColumns, discardedDocuments, parseFilter, retryableDeliveries, type BulkRetry } from './bulk-retry.ts'
 import type { Acknowledge } from './erase.ts'
@@ -12,9 +12,9 @@ interface StoredBulkRetry extends BulkRetry {
   documentCursor: string
   actorType: AuditActor['type']
   userId: string | null
-  /** Null if the actor was not an API key. */
-  keyId: string | null
-  keyName: string | null
+  /** Null if the actor was neither an API key nor a person. */
+  actorId: string | null
+  actorName: string | null
 }
 
 /** What became of one document. */
@@ -30,8 +30,8 @@ const nothing: Outcome = { documents: 0, deliveries: 0, skipped: 0 }
 const skipped: Outcome = { ...nothing, skipped: 1 }
 
 /** Returns the actor who requested a bulk retry. Each document that it takes has an audit entry of this actor. */
-const actorOf = ({ actorType, userId, keyId, keyName }: StoredBulkRetry): AuditActor =>
-  actorType === 'api_key' ? { type: actorType, userId, keyId: keyId ?? '', keyName: keyName ?? '' } : { type: actorType, userId }
+const actorOf = ({ actorType, userId, actorId, actorName }: StoredBulkRetry): AuditActor =>
+  actorType === 'system' ? systemActor : { type: actorType, userId, id: actorId ?? '', name: actorName ?? '' }
 
 /** The relay could not answer a replay, because it lacks the database or the content store. Temporal runs the page again. */
 const unavailable = 503
@@ -53,8 +53,8 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
         'document_cursor as documentCursor',
         'actor_type as actorType',
         'user_id as userId',
-        'key_id as keyId',
-        'key_name as keyName',
+        'actor_id as actorId',
+        'actor_name as actorName',
       ])
       .where({ id })
       .first()

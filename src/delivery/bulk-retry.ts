@@ -176,8 +176,8 @@ export const createBulkRetries = (db: Database) => {
             matched_deliveries: matched.matchedDeliveries,
             actor_type: actor.type,
             user_id: actor.userId,
-            key_id: actor.type === 'api_key' ? actor.keyId : null,
-            key_name: actor.type === 'api_key' ? actor.keyName : null,
+            actor_id: actor.type === 'system' ? null : actor.id,
+            actor_name: actor.type === 'system' ? null : actor.name,
           })
           .returning(bulkRetryColumns)
         await addMessages(trx, [message])

@@ -2,6 +2,7 @@ import { AsyncResource } from 'node:async_hooks'
 import type { Context } from 'koa'
 import { Histogram, type Metric } from 'prom-client'
 import type { Log } from '../base/log.ts'
+import type { Actor } from '../security/api-keys.ts'
 
 /** Surfaces that answer with the errors of docs/errors.md. `other`: paths that no surface serves. */
 export type Surface = 'api' | 'bridge' | 'console' | 'download' | 'other'
@@ -10,6 +11,8 @@ export type Surface = 'api' | 'bridge' | 'console' | 'download' | 'other'
 export interface RequestState {
   /** Id of the API key. */
   keyId?: string
+  /** Id of the person at the sign-in provider. */
+  personId?: string
   /** Code of the error response. */
   errorCode?: string
   /** True if the answer is a file of the console, of which a page loads dozens. */
@@ -22,6 +25,11 @@ export interface RequestLog {
   /** Logs and measures a request when its answer has been sent, or the client has closed the connection. */
   begin(context: Context, surface: Surface, requestId: string): void
   metrics: Metric[]
+}
+
+/** Adds the caller to the log line of a request. */
+export const nameActor = (context: Pick<Context, 'state'>, { type, id }: Pick<Actor, 'type' | 'id'>): void => {
+  context.state[(type === 'api_key' ? 'keyId' : 'personId') satisfies keyof RequestState] = id
 }
 
 const pathMaxCharacters = 500
@@ -45,7 +53,7 @@ export const createRequestLog = (log: Log): RequestLog => {
         const durationMs = performance.now() - startedAt
         const { method } = context
         const status = context.res.headersSent ? context.status : clientGone
-        const { keyId, errorCode, isAsset } = context.state as RequestState
+        const { keyId, personId, errorCode, isAsset } = context.state as RequestState
         durations.observe(
           { surface, method: knownMethods.has(method) ? method : 'other', status: `${Math.trunc(status / 100)}xx` },
           durationMs / 1_000,
@@ -65,6 +73,7 @@ export const createRequestLog = (log: Log): RequestLog => {
             complete: context.res.writableFinished,
             duration_ms: Math.round(durationMs),
             key_id: keyId,
+            person_id: personId,
             source_ip: context.ip,
           },
           'request',

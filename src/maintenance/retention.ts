@@ -269,11 +269,11 @@ export const createRetention = (
   const removeIdempotencyKeys = (signal: AbortSignal) =>
     inBatches(signal, async () => {
       const expired = db('idempotency_keys')
-        .select('api_key_id', 'key')
+        .select('workspace_id', 'owner', 'key')
         .where('expires_at', '<=', db.fn.now())
         .orderBy('expires_at')
         .limit(batchRows)
-      return db('idempotency_keys').whereIn(['api_key_id', 'key'], expired).where('expires_at', '<=', db.fn.now()).delete()
+      return db('idempotency_keys').whereIn(['workspace_id', 'owner', 'key'], expired).where('expires_at', '<=', db.fn.now()).delete()
     })
 
   const removeIncidents = (now: Date, signal: AbortSignal) =>

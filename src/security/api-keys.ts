@@ -26,11 +26,13 @@ export interface StoredKey {
   lastUsedAt: Date | null
 }
 
-/** Authenticated caller of a request. */
+/** Authenticated caller of a request: an API key, or a person whom the sign-in provider has identified. */
 export interface Actor {
-  keyId: string
-  keyName: string
-  /** Member who owns the key, if any. */
+  type: 'api_key' | 'user'
+  /** Of the key, or of the person at the provider. */
+  id: string
+  name: string
+  /** Member who owns the key, or who is the person, if any. */
   userId: string | null
   level: KeyLevel
   workspace: StoredKey['workspace']
@@ -81,8 +83,9 @@ const unauthorized = () =>
 const isUsable = ({ revokedAt, expiresAt }: StoredKey, now: number) => !revokedAt && (!expiresAt || expiresAt.getTime() > now)
 
 const actorOf = ({ id, name, memberId, level, workspace }: StoredKey): Actor => ({
-  keyId: id,
-  keyName: name,
+  type: 'api_key',
+  id,
+  name,
   userId: memberId,
   level,
   workspace,

@@ -34,7 +34,12 @@ export const enrichmentCredentialsOf = (
 ): SealedFor => ['enrichment', workspaceId, enrichmentId, [http?.url ?? null, http?.ca_certificate ?? null]]
 
 /** Returns the owner of a request with an idempotency key, and of its answer. */
-export const idempotencyOf = (apiKeyId: string, key: string): SealedFor => ['idempotency', apiKeyId, key]
+export const idempotencyOf = ({ workspaceId, owner, key }: { workspaceId: string; owner: string; key: string }): SealedFor => [
+  'idempotency',
+  workspaceId,
+  owner,
+  key,
+]
 
 /** Returns the owner of the state that a connector saves during an upload. */
 export const uploadOf = (documentId: string, destinationId: string): SealedFor => ['upload', documentId, destinationId]

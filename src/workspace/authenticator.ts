@@ -15,14 +15,8 @@ export const openAuthenticator = (apiKeys: Pick<ApiKeys, 'find' | 'recordUse'>, 
     wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE),
   })
 
-/** The holder of an API key, with the execution of its request if that has an `Idempotency-Key`. */
+/** The caller of a request, with its execution if the request has an `Idempotency-Key`. */
 export type Requester = Actor & { execution?: Execution | undefined }
 
-/** The holder of an API key, as the audit log names the actor of a change. */
-export const actorOf = ({ keyId, keyName, userId, execution }: Requester): AuditActor => ({
-  type: 'api_key',
-  keyId,
-  keyName,
-  userId,
-  execution,
-})
+/** The caller of a request, as the audit log names the actor of a change. */
+export const actorOf = ({ type, id, name, userId, execution }: Requester): AuditActor => ({ type, id, name, userId, execution })

@@ -29,7 +29,7 @@ const write = (workspaceId: string, description: string, metadata: object = {}, 
       subjectId: 'S1',
       description,
       metadata: { ...metadata },
-      actor: { type: 'user', userId },
+      actor: { type: 'user', id: 'P1', name: 'ada@example.com', userId },
     }),
   )
 
@@ -83,7 +83,8 @@ test('the export has the specified columns, is quoted as in RFC 4180, and turns 
   })
   expect(answer.headers['content-encoding']).toBeUndefined()
   const text = (await bodyOf(answer)).toString()
-  const line = (description: string, user = '', metadata = '{}') =>
+  const person = '""person_id"":""P1"",""person_name"":""ada@example.com""'
+  const line = (description: string, user = '', metadata = `"{${person}}"`) =>
     `,repository.updated,Repository,S1,${description},${user},user,${metadata}`
   const records = text.split(/\r\n(?=\d{4}-)/)
   expect(records[0]).toBe(header)
@@ -102,7 +103,7 @@ test('the export has the specified columns, is quoted as in RFC 4180, and turns 
     line("'+1"),
     line("'=1+1"),
     line('"a ""quoted"", folded\r\nline of Größe"'),
-    line('plain', 'U1', '"{""repo_id"":""A1""}"'),
+    line('plain', 'U1', `"{""repo_id"":""A1"",${person}}"`),
   ]
   expect(found).toEqual(expected)
 })

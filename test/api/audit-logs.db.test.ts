@@ -17,7 +17,7 @@ const write = (workspaceId: string, event: AuditEvent, subjectId: string = newId
       subjectId,
       description: `Test entry: ${event}`,
       metadata: { repo_id: 'A1' },
-      actor: userId === null ? { type: 'system', userId } : { type: 'api_key', keyId: 'K1', keyName: 'Night batch', userId },
+      actor: userId === null ? { type: 'system', userId } : { type: 'api_key', id: 'K1', name: 'Night batch', userId },
     }),
   )
 

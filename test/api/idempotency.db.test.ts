@@ -199,10 +199,12 @@ test('a request whose process was lost after its change is not executed again, a
 })
 
 test('an execution whose key was taken over changes nothing any more', async () => {
-  const execution = { id: newId(), apiKeyId: adminKeyId, key: 'slow' }
-  const row = { api_key_id: execution.apiKeyId, key: 'slow', request_sealed: Buffer.from(''), expires_at: new Date(Date.now() + 60_000) }
+  const owner = `api_key ${adminKeyId}`
+  const execution = { id: newId(), workspaceId: acme.id, owner, key: 'slow' }
+  const named = { workspace_id: acme.id, owner, key: 'slow' }
+  const row = { ...named, request_sealed: Buffer.from(''), expires_at: new Date(Date.now() + 60_000) }
   await database.db('idempotency_keys').insert({ ...row, execution_id: newId(), locked_until: new Date() })
-  const actor = { type: 'api_key', keyId: execution.apiKeyId, keyName: 'Night batch', userId: null, execution } as const
+  const actor = { type: 'api_key', id: adminKeyId, name: 'Night batch', userId: null, execution } as const
   const repository = {
     repoId: 'SLOW',
     name: 'Slow',
@@ -255,7 +257,7 @@ describe('if the connection to PostgreSQL is cut during COMMIT', () => {
       })
     }
     const { execution_id: executionId } = await keyRow('Delayed').first()
-    const key = { apiKeyId: adminKeyId, key: 'Delayed' }
+    const key = { workspaceId: acme.id, owner: `api_key ${adminKeyId}`, key: 'Delayed' }
     expect(await createIdempotencyKeys(database.db).takeOver(key, executionId, { id: newId(), lockMs: 1 })).toBe(false)
     expect(await destinationsNamed('Delayed')).toBe(0)
     cut.faults.deliver()

@@ -44,8 +44,9 @@ test('a key has the form relay_<id>_<256 bits> and is unique', () => {
 test.each(['Bearer ', 'bearer ', 'BEARER  '])('the scheme %p is accepted', async (scheme) => {
   const { id, key, authenticate } = arrange()
   expect(await authenticate(scheme + key)).toEqual({
-    keyId: id,
-    keyName: 'CI',
+    type: 'api_key',
+    id,
+    name: 'CI',
     userId: null,
     level: 'member',
     workspace: { id: 'W', ...path },

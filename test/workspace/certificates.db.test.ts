@@ -117,7 +117,7 @@ describe('certificates', () => {
     const { workspaceId, repositoryId, certificates, receive, auditLog } = await arrange()
     const received = await receive(signers[0]!)
     const { id, fingerprintSha256, validTo } = received.certificate
-    const by = { type: 'api_key', keyId: newId(), keyName: 'Night batch', userId: newId() } as const
+    const by = { type: 'api_key', id: newId(), name: 'Night batch', userId: newId() } as const
     for (const status of ['active', 'active', 'inactive', 'inactive'] as const) {
       expect(await certificates.setStatus({ workspaceId, repositoryId, actor: by }, id, status)).toMatchObject({ id, status })
     }

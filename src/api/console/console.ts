@@ -6,6 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { compressText } from '../../http/browsers.ts'
 import { answerErrors, type ErrorDeps } from '../../http/errors.ts'
 import { readJson } from '../../http/input.ts'
+import { nameActor } from '../../http/request-log.ts'
 import { entityTagOf } from '../endpoint.ts'
 import type { EventStreams } from './event-streams.ts'
 import { loadConsoleFiles, type ConsoleFile } from './files.ts'
@@ -74,7 +75,7 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
         user_slug: actor.workspace.userSlug,
         workspace_slug: actor.workspace.workspaceSlug,
         level: actor.level,
-        key_id: actor.keyId,
+        key_id: actor.id,
         expires_at: expiresAt.toISOString(),
         temporal_workflows_url: temporalWorkflowsUrl,
       },
@@ -94,7 +95,7 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
       const parsed = signIn.safeParse(json, { reportInput: true })
       if (!parsed.success) throw bodyRefusal(parsed.error)
       const session = await sessions.start(context, 'key' in parsed.data ? { key: parsed.data.key.trim() } : parsed.data)
-      context.state['keyId'] = session.actor.keyId
+      nameActor(context, session.actor)
       context.body = present(session)
       return
     }
@@ -107,7 +108,7 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
     if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
     const session = await sessions.find(context)
     if (!session) throw signInRequired()
-    context.state['keyId'] = session.actor.keyId
+    nameActor(context, session.actor)
     await eventStreams.open(context, session.actor, async () => (await sessions.find(context)) !== undefined)
   }
 

@@ -9,7 +9,7 @@ import { changeKinds, type ReadVersions, type Versions } from './changes.ts'
 const streamLimits = {
   /** Pages that listen at one process. Others ask by themselves. */
   maxStreams: 1_000,
-  maxStreamsPerKey: 20,
+  maxStreamsPerActor: 20,
   /** Between two looks for changes. */
   intervalMs: 1_000,
   /** Shorter than the idle timeouts of proxies and of the HTTP server. */
@@ -18,7 +18,8 @@ const streamLimits = {
 
 interface Stream {
   workspaceId: string
-  keyId: string
+  /** The API key or person whose page listens. */
+  actor: string
   body: PassThrough
 }
 
@@ -91,12 +92,13 @@ export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLi
     /**
      * Answers a request with a stream that ends with the session.
      * @param isSignedIn asked with every heartbeat
-     * @throws AppError 429 if the key has too many streams, 503 if the process has
+     * @throws AppError 429 if the key or person has too many streams, 503 if the process has
      */
-    open: async (context: Context, { keyId, workspace }: Actor, isSignedIn: () => Promise<boolean>): Promise<void> => {
+    open: async (context: Context, { type, id, workspace }: Actor, isSignedIn: () => Promise<boolean>): Promise<void> => {
       if (streams.size >= limits.maxStreams || isClosed) throw tooMany()
-      if ([...streams].filter((stream) => stream.keyId === keyId).length >= limits.maxStreamsPerKey) {
-        throw new AppError('rate_limited', 'This API key has too many streams of events.', { retryAfterSeconds })
+      const actor = `${type} ${id}`
+      if ([...streams].filter((stream) => stream.actor === actor).length >= limits.maxStreamsPerActor) {
+        throw new AppError('rate_limited', 'This API key or person has too many streams of events.', { retryAfterSeconds })
       }
       context.type = 'text/event-stream'
       // Proxies would collect the events before they pass them on, to compress them or to fill a buffer.
@@ -105,7 +107,7 @@ export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLi
       context.status = 200
       if (context.method === 'HEAD') return
 
-      const stream: Stream = { workspaceId: workspace.id, keyId, body: new PassThrough() }
+      const stream: Stream = { workspaceId: workspace.id, actor, body: new PassThrough() }
       const heartbeat = setInterval(() => {
         isSignedIn().then(
           (isStill) => (isStill ? send(stream, ': still here\n\n') : stream.body.end()),

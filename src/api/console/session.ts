@@ -92,7 +92,7 @@ export const createSessions = ({ authenticator, keyRing, config }: SessionDeps) 
           ? await authenticator.signIn(credential.key, context.ip)
           : await authenticator.signInById(links.open(credential.token), context.ip)
       const expiresAt = Math.min(Date.now() + config.RELAY_SESSION_TTL_MS, keyExpiresAt?.getTime() ?? Infinity)
-      const sealed: SealedSession = { keyId: actor.keyId, expiresAt }
+      const sealed: SealedSession = { keyId: actor.id, expiresAt }
       const maxAgeSeconds = Math.max(1, Math.floor((expiresAt - Date.now()) / 1_000))
       setCookie(context, keyRing.seal(sealed, sessionCookie).toString('base64url'), maxAgeSeconds)
       return { actor, expiresAt: new Date(expiresAt) }

@@ -8,7 +8,7 @@ import { insertDocument } from '../insert-document.ts'
 import { objstore, wire } from '../objstore.ts'
 
 const database = share(await createTestDatabase())
-const api = share(await startApi(database.db, { limits: { streams: { intervalMs: 100, heartbeatMs: 1_000, maxStreamsPerKey: 2 } } }))
+const api = share(await startApi(database.db, { limits: { streams: { intervalMs: 100, heartbeatMs: 1_000, maxStreamsPerActor: 2 } } }))
 const acme = await api.tenant('acme/prod')
 const other = await api.tenant('other/prod')
 const wired = await wire(acme, 'A1')
