@@ -11,8 +11,9 @@ import { rfcCredentials, rfcFields } from '../../domain/rfc-settings.ts'
 import { enrichmentCredentials } from '../../enrichment/settings.ts'
 import { isStorable } from '../../http/input.ts'
 import { readGivenKey, type KeyDigest } from '../../security/api-keys.ts'
+import { readReference, reference } from '../../workspace/references.ts'
 import { checkTarget, connectorOf, requireEncryptedBridge, requireEncryption, type ProbeDeps } from '../../workspace/targets.ts'
-import { destinationInFile, reference, references, workspacesFile, type Reference, type WantedWorkspace } from './workspaces-file.ts'
+import { destinationInFile, references, workspacesFile, type WantedWorkspace } from './workspaces-file.ts'
 
 export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   findConnector: FindConnector
@@ -274,23 +275,11 @@ type ReadReferences = ReturnType<typeof createReferences>
 
 /** Returns a function that reads the values of references. It returns undefined, and adds issues, if a value is missing. */
 const createReferences = (folder: string, variables: NodeJS.ProcessEnv, issues: ErrorDetail[]) => {
-  const read = async (from: Reference): Promise<{ text: string } | { message: string }> => {
-    if ('env' in from) {
-      const text = variables[from.env]
-      return text ? { text } : { message: `the environment variable ${from.env} is not set` }
-    }
-    try {
-      // Editors and `echo` end a file with a line break that does not belong to the secret.
-      return { text: (await readFile(resolve(folder, from.file), 'utf8')).replace(/\r?\n$/, '') }
-    } catch (thrown) {
-      return { message: `the file ${from.file} cannot be read (${(thrown as NodeJS.ErrnoException).code})` }
-    }
-  }
   return async (from: z.output<typeof references>, at: string, schema: z.ZodType): Promise<Record<string, unknown> | undefined> => {
     const values: Record<string, unknown> = {}
     let isComplete = true
     for (const [key, each] of Object.entries(from)) {
-      const found = await read(each)
+      const found = await readReference(each, folder, variables)
       const value = 'text' in found ? valueOf(schema, key, found.text) : found
       if ('message' in value) issues.push({ path: `${at}.${key}`, message: value.message })
       else values[key] = value.value

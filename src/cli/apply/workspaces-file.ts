@@ -16,25 +16,8 @@ import {
   openObject,
   repositoryStatus,
 } from '../../workspace/inputs.ts'
+import { reference } from '../../workspace/references.ts'
 
-export const reference = z
-  .union(
-    [
-      z.strictObject({
-        env: z
-          .string()
-          .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
-          .describe('The environment variable that contains the value.'),
-      }),
-      z.strictObject({
-        file: z.string().min(1).describe('The file that contains the value. A relative path starts at the folder of this document.'),
-      }),
-    ],
-    { error: 'must be { env: NAME } or { file: PATH }' },
-  )
-  .meta({ id: 'Reference' })
-  .describe('Where `relay apply` reads a secret value.')
-export type Reference = z.output<typeof reference>
 export const references = z.record(z.string(), reference)
 
 const email = z.email()
