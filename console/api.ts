@@ -1,17 +1,28 @@
 import { signal } from '@preact/signals'
 import type { components } from '../clients/typescript/src/schema.ts'
 import type * as ErrorTexts from './texts/api-errors.ts'
+import { chosenWorkspace } from './workspace-choice.ts'
 
 /** The types of the API, generated from its description. */
 export type Schemas = components['schemas']
 export type Level = 'viewer' | 'member' | 'admin'
 
+interface WorkspaceAccess {
+  user_slug: string
+  workspace_slug: string
+  level: Level
+}
+
 export interface Session {
   user_slug: string
   workspace_slug: string
   level: Level
-  /** Id of the API key that is signed in. */
-  key_id: string
+  /** Id of the API key that is signed in, or null if a person is. */
+  key_id: string | null
+  /** The person who is signed in, or null if an API key is. */
+  person: { id: string; name: string } | null
+  /** All that the session gives access to. */
+  workspaces: WorkspaceAccess[]
   expires_at: string
   temporal_workflows_url: string | null
 }
@@ -20,6 +31,8 @@ export interface Session {
 export const session = signal<Session | null | undefined>(undefined)
 /** Why that is not known: the relay does not answer, or cannot. */
 export const sessionError = signal<ApiError | undefined>()
+/** The name of the provider through which people can sign in, if there is one. */
+export const provider = signal<string | undefined>()
 /** True if the session has ended without the user's doing. */
 export const sessionEnded = signal(false)
 
@@ -103,12 +116,17 @@ const send = async (method: string, url: URL, { body, signal: abort, headers = {
 
 const sessionUrl = () => new URL('session', document.baseURI)
 
-const readSession = async (response: Response): Promise<Session | null> =>
-  ((await response.json()) as { data: { attributes: Session } | null }).data?.attributes ?? null
+const readSession = async (response: Response): Promise<Session | null> => {
+  const { data, meta } = (await response.json()) as { data: { attributes: Session } | null; meta?: { provider: string } }
+  provider.value = meta?.provider
+  return data?.attributes ?? null
+}
 
 /** Asks whether this browser is signed in. @throws ApiError */
 export const loadSession = async (): Promise<void> => {
-  session.value = await readSession(await send('GET', sessionUrl(), {}))
+  const url = sessionUrl()
+  url.searchParams.set('workspace', chosenWorkspace())
+  session.value = await readSession(await send('GET', url, {}))
 }
 
 /** @throws ApiError */
@@ -127,6 +145,9 @@ export const signInWithLink = async (token: string): Promise<boolean> => {
     throw thrown
   }
 }
+
+/** Why the sign-in through the provider has failed, if it has led back to this page. */
+export const signInFailure = signal<string | undefined>()
 
 /** True if the page was opened by a link to sign in that does not work. */
 export const hasLinkFailed = signal(false)

@@ -1,5 +1,6 @@
 import { effect, signal } from '@preact/signals'
 import { session } from './api.ts'
+import { nameOfWorkspace } from './workspace-choice.ts'
 
 type Listener = () => void
 
@@ -29,7 +30,9 @@ const close = () => {
 
 const open = () => {
   if (source || !session.peek() || document.hidden || listeners.size === 0) return
-  source = new EventSource(new URL('events', document.baseURI))
+  const url = new URL('events', document.baseURI)
+  url.searchParams.set('workspace', nameOfWorkspace(session.peek()!))
+  source = new EventSource(url)
   source.addEventListener('open', () => {
     isStreaming.value = true
     // Something may have changed before.

@@ -1,5 +1,5 @@
 import { render } from 'preact'
-import { hasLinkFailed, loadSession, sessionError, signInWithLink, toApiError } from './api.ts'
+import { hasLinkFailed, loadSession, sessionError, signInFailure, signInWithLink, toApiError } from './api.ts'
 import { html } from './html.ts'
 import { startRouter } from './router.ts'
 import { App } from './ui/shell.ts'
@@ -9,7 +9,8 @@ render(html`<${App} />`, document.querySelector('#app')!)
 
 // A link to sign in: browsers do not send the part behind #, and it does not stay in the history.
 const token = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1]
-if (token !== undefined) history.replaceState(null, '', location.pathname + location.search)
+signInFailure.value = /^#sign-in-failed=(\w+)$/.exec(location.hash)?.[1]
+if (token !== undefined || signInFailure.value !== undefined) history.replaceState(null, '', location.pathname + location.search)
 
 const start = async () => {
   if (token !== undefined) {

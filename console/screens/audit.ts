@@ -80,12 +80,11 @@ const Changes = ({ changes }: { changes: Change[] }) => {
 /** Whoever made a change. */
 const Actor = ({ attributes }: { attributes: Entry['attributes'] }) => {
   const words = auditWords()
-  const { keyId, keyName } = readMetadata(attributes.metadata)
-  if (attributes.actor_type !== 'api_key' || keyName === undefined) return words.actors[attributes.actor_type]
-  const note = keyId === session.value!.key_id ? words.thisKey : undefined
-  return html`${words.key(keyName)}${note !== undefined && html`<span class="small">${note}</span>`}<span class="small mono break"
-      >${keyId}</span
-    >
+  const { keyId, keyName, personId, personName } = readMetadata(attributes.metadata)
+  const name = personName ?? (keyName === undefined ? undefined : words.key(keyName))
+  if (attributes.actor_type === 'system' || name === undefined) return words.actors[attributes.actor_type]
+  const isOwn = keyId !== undefined && keyId === session.value!.key_id
+  return html`${name}${isOwn && html`<span class="small">${words.thisKey}</span>`}<span class="small mono break">${personId ?? keyId}</span>
     ${attributes.user_id !== null && html`<a class="small" href=${addressOf('audit', { user_id: attributes.user_id })}>${words.member(attributes.user_id)}</a>`}`
 }
 

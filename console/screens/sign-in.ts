@@ -1,17 +1,36 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { hasLinkFailed, sessionEnded, signIn, toApiError, type ApiError } from '../api.ts'
+import { hasLinkFailed, provider, sessionEnded, signIn, signInFailure, toApiError, type ApiError } from '../api.ts'
 import { html, type Children } from '../html.ts'
 import { texts } from '../preferences.ts'
+import { addressOf, route } from '../router.ts'
 import { ErrorText, Notice } from '../ui/parts.ts'
 
-/** Asks for an API key. @param children the brand and the preferences */
+type Failure = keyof ReturnType<typeof texts>['signIn']['failures']
+
+/** Leads to the provider, and back to the page that was asked for; says why the last attempt has failed. */
+const WithProvider = ({ name }: { name: string }) => {
+  const { signIn: words } = texts()
+  const { path, query } = route.value
+  const failure = signInFailure.value
+  const explain = failure === undefined ? undefined : (words.failures[failure as Failure] ?? words.failures.failed)
+  // With a target, the router leaves the link to the browser.
+  return html`${explain && html`<${Notice} tone="bad">${explain(name)}</${Notice}>`}
+    <a class="button primary wide" target="_self" href=${addressOf('sign-in/start', { to: addressOf(path, Object.fromEntries(query)) })}
+      >${words.withProvider(name)}</a
+    >
+    <p class="divider">${words.or}</p>`
+}
+
+/** Asks for an API key, or leads to the provider of people. @param children the brand and the preferences */
 export const SignIn = ({ children }: { children: Children }) => {
   const { signIn: words, common } = texts()
   const [key, setKey] = useState('')
   const [isShown, setShown] = useState(false)
   const [state, setState] = useState<{ isBusy: boolean; error?: ApiError }>({ isBusy: false })
   const ref = useRef<HTMLInputElement>(null)
-  useLayoutEffect(() => ref.current?.focus(), [])
+  useLayoutEffect(() => {
+    if (provider.value === undefined) ref.current?.focus()
+  }, [])
   useEffect(() => {
     document.title = `${words.title} · Document Relay`
   }, [words])
@@ -31,8 +50,8 @@ export const SignIn = ({ children }: { children: Children }) => {
     ${children}
     <form class="card" onSubmit=${submit}>
       <h1>${words.title}</h1>
-      <p>${words.intro}</p>
       ${sessionEnded.value && !state.error && html`<${Notice} tone="warn">${common.sessionEnded}</${Notice}>`}
+      ${provider.value === undefined ? html`<p>${words.intro}</p>` : html`<${WithProvider} name=${provider.value} />`}
       ${hasLinkFailed.value && !state.error && html`<${Notice} tone="warn">${words.linkFailed}</${Notice}>`}
       ${state.error && html`<${Notice} tone="bad">${state.error.status === 401 ? words.wrong : html`<${ErrorText} error=${state.error} />`}</${Notice}>`}
       <label for="key">${words.key}</label>
@@ -54,7 +73,9 @@ export const SignIn = ({ children }: { children: Children }) => {
           </svg>
         </button>
       </div>
-      <button type="submit" class="button primary wide" disabled=${state.isBusy}>${words.submit}</button>
+      <button type="submit" class=${`button wide ${provider.value === undefined ? 'primary' : ''}`} disabled=${state.isBusy}>
+        ${words.submit}
+      </button>
       <p class="small">${words.help}</p>
     </form>
   </main>`

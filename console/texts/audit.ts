@@ -23,7 +23,7 @@ export const en = {
   key: (name: string) => `Key ${name}`,
   member: (id: string) => `Member ${id}`,
   thisKey: 'Your key',
-  actors: { user: 'Command line', api_key: 'API key', system: 'The relay, or its command line' },
+  actors: { user: 'A person', api_key: 'API key', system: 'The relay, or its command line' },
   subjects: {
     Certificate: 'Certificate',
     Repository: 'Repository',
@@ -116,7 +116,7 @@ export const de: typeof en = {
   key: (name) => `Schlüssel ${name}`,
   member: (id) => `Mitglied ${id}`,
   thisKey: 'Ihr Schlüssel',
-  actors: { user: 'Kommandozeile', api_key: 'API-Schlüssel', system: 'Das Relay oder seine Kommandozeile' },
+  actors: { user: 'Eine Person', api_key: 'API-Schlüssel', system: 'Das Relay oder seine Kommandozeile' },
   subjects: {
     Certificate: 'Zertifikat',
     Repository: 'Repository',

@@ -82,6 +82,17 @@ export const en = {
     linkFailed: 'This link has expired. Sign in with a key.',
     wrong: 'This key is not valid. It may be mistyped, revoked or expired.',
     help: 'An administrator of the workspace creates keys, for example with: relay key create USER/WORKSPACE --level member',
+    withProvider: (provider: string) => `Sign in with ${provider}`,
+    or: 'or with an API key',
+    failures: {
+      denied: (provider: string) => `The sign-in at ${provider} was cancelled or refused.`,
+      expired: () => 'The sign-in took too long, or was not begun in this browser. Sign in again.',
+      mismatch: () => 'This answer belongs to another sign-in, perhaps of another tab. Sign in again.',
+      no_access: (provider: string) =>
+        `You are signed in at ${provider}, but none of your groups opens a workspace here. Ask the operator of this relay for access.`,
+      unavailable: (provider: string) => `${provider} does not answer. Try again later, or sign in with an API key.`,
+      failed: (provider: string) => `The sign-in with ${provider} failed. The operator of this relay finds the reason in its log.`,
+    },
   },
   documentStatus: { pending: 'Pending', retrying: 'Retrying', delivered: 'Delivered', failed: 'Failed', discarded: 'Discarded' },
   deliveryStatus: {
@@ -174,6 +185,18 @@ export const de: typeof en = {
     linkFailed: 'Dieser Link ist abgelaufen. Melden Sie sich mit einem Schlüssel an.',
     wrong: 'Dieser Schlüssel ist ungültig: falsch geschrieben, widerrufen oder abgelaufen.',
     help: 'Schlüssel erstellt ein Administrator des Arbeitsbereichs, zum Beispiel mit: relay key create USER/WORKSPACE --level member',
+    withProvider: (provider) => `Anmelden mit ${provider}`,
+    or: 'oder mit einem API-Schlüssel',
+    failures: {
+      denied: (provider) => `Die Anmeldung bei ${provider} wurde abgebrochen oder abgelehnt.`,
+      expired: () => 'Die Anmeldung hat zu lange gedauert oder wurde nicht in diesem Browser begonnen. Melden Sie sich erneut an.',
+      mismatch: () => 'Diese Antwort gehört zu einer anderen Anmeldung, vielleicht der eines anderen Tabs. Melden Sie sich erneut an.',
+      no_access: (provider) =>
+        `Sie sind bei ${provider} angemeldet, aber keine Ihrer Gruppen öffnet hier einen Arbeitsbereich. Bitten Sie den Betreiber dieses Relays um Zugang.`,
+      unavailable: (provider) =>
+        `${provider} antwortet nicht. Versuchen Sie es später erneut, oder melden Sie sich mit einem API-Schlüssel an.`,
+      failed: (provider) => `Die Anmeldung mit ${provider} ist fehlgeschlagen. Den Grund findet der Betreiber dieses Relays im Log.`,
+    },
   },
   documentStatus: {
     pending: 'Ausstehend',

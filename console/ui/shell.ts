@@ -6,6 +6,7 @@ import { language, languages, locale, setLanguage, setTheme, texts, theme, type 
 import { addressOf, navigate, route } from '../router.ts'
 import { preloadScreens, screenNamed, screens, usableScreens, type ScreenName } from '../screens.ts'
 import { SignIn } from '../screens/sign-in.ts'
+import { chooseWorkspace, nameOfWorkspace } from '../workspace-choice.ts'
 import { Announcer, ErrorNotice, ErrorText, Heading, Notice } from './parts.ts'
 
 const Preferences = () => {
@@ -77,7 +78,7 @@ const DocumentSearch = () => {
 /** The number of documents that need attention. */
 const AttentionCount = () => {
   const { app } = texts()
-  const live = useLive(`attention of ${session.value!.key_id}`, (signal) =>
+  const live = useLive(`attention of ${nameOfWorkspace(session.value!)}`, (signal) =>
     // Any hour: what is counted is the present.
     call<Schemas['StatsResponse']>('GET', '/stats', { query: { date_from: new Date().toISOString() }, signal }),
   )
@@ -89,6 +90,27 @@ const AttentionCount = () => {
   >`
 }
 
+/** Who is signed in, where, and with which level. A person who may use several workspaces changes to another one here. */
+const Account = () => {
+  const { app } = texts()
+  const { workspaces, level, person } = session.value!
+  const current = nameOfWorkspace(session.value!)
+  const names = workspaces.map(nameOfWorkspace)
+  return html`${
+      names.length > 1 &&
+      html`<label class="workspace"
+        ><span>${app.workspace}</span>
+        <select value=${current} onChange=${(event: Event) => chooseWorkspace((event.target as HTMLSelectElement).value)}>
+          ${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+        </select></label
+      >`
+    }
+    <p>
+      ${names.length === 1 && html`<span class="visually-hidden">${app.workspace}: </span><strong>${current}</strong><br />`}
+      ${person && html`<span class="break">${person.name}</span><br />`}<span class="small">${app.level[level]}</span>
+    </p>`
+}
+
 const Sidebar = ({ current }: { current: string }) => {
   const { app, screens: names } = texts()
   const [isOpen, setOpen] = useState(false)
@@ -96,7 +118,6 @@ const Sidebar = ({ current }: { current: string }) => {
   useLayoutEffect(() => setOpen(false), [here])
   const [error, setError] = useState<ApiError>()
   const leave = () => signOut().catch((thrown: unknown) => setError(toApiError(thrown)))
-  const { user_slug: user, workspace_slug: workspace, level } = session.value!
   return html`<header class=${`sidebar ${isOpen ? 'open' : ''}`}>
     <div class="top">
       <${Brand} />
@@ -120,11 +141,7 @@ const Sidebar = ({ current }: { current: string }) => {
       </nav>
       <div class="account">
         <${Preferences} />
-        <p>
-          <span class="visually-hidden">${app.workspace}: </span><strong>${user}/${workspace}</strong><br /><span class="small"
-            >${app.level[level]}</span
-          >
-        </p>
+        <${Account} />
         <button type="button" class="button" onClick=${() => void leave()}>${app.signOut}</button>
         ${error && html`<p class="problem" role="alert"><${ErrorText} error=${error} /></p>`}
       </div>

@@ -34,6 +34,7 @@ import { createWorkspaces } from '../workspace/workspaces.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running } from './runtime.ts'
+import { openSignIn } from './sign-in.ts'
 import { traceRequests } from './tracing/requests.ts'
 import type { Tracing } from './tracing/tracing.ts'
 import { apiUseCases, bridgeUseCases } from './use-cases.ts'
@@ -58,6 +59,7 @@ export const startApi = async (
   startWith(config, 'api', { log, tracing }, async (runtime) => {
     const { db, temporal, outbound, outbox, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const authenticator = openAuthenticator(createApiKeys(db), config)
+    const signIn = await openSignIn(config, db, onClose)
     const { captures, threads, receiver, replay } = openReceiver(runtime)
     onClose(keepPartitions(db, log))
     const { launch } = launcher
@@ -119,6 +121,7 @@ export const startApi = async (
         installation: createInstallation(db),
         runOnThread: threads.run,
       }),
+      people: signIn.people,
     })
     const reference = createReference(config)
     const middlewares = [
@@ -131,7 +134,7 @@ export const startApi = async (
         bridge,
         'openapi.json': reference,
         docs: reference,
-        console: createConsole({ config, log, requestLog, keyRing, authenticator, eventStreams }),
+        console: createConsole({ config, log, requestLog, keyRing, authenticator, eventStreams, ...signIn }),
         download: downloads,
         api,
       }),

@@ -12,7 +12,8 @@ export const apiVariables = {
   RELAY_SESSION_TTL_MS: integer(
     12 * 3_600_000,
     60_000,
-    'Time after which a session of the console ends. It ends earlier when its API key expires or is revoked',
+    'Time after which a session of the console ends. It ends earlier when its API key expires or is revoked, and that of a person who ' +
+      'has signed in through RELAY_OIDC_FILE after one hour',
   ),
   RELAY_WRONG_KEYS_PER_MINUTE: integer(
     20,

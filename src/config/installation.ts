@@ -67,6 +67,12 @@ export const installationVariables = {
     .optional()
     .describe('Format of the log: json for programs, pretty for people. Default: json; pretty in script/server and script/demo'),
   RELAY_SECRET_KEYS: list('Keys that seal credentials, as comma-separated entries id:base64(32 bytes). The first key seals, all keys open'),
+  RELAY_OIDC_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'Path of the YAML or JSON file with the OpenID provider by which people sign in to the console, and what each of them may do',
+    ),
   RELAY_ALLOWED_PRIVATE_CIDRS: list('Comma-separated private or loopback address ranges that destinations may use'),
   RELAY_OUTBOUND_PROXY: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })

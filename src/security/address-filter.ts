@@ -6,9 +6,8 @@ type Range = [Address, number]
 
 // Loopback and private networks, which RELAY_ALLOWED_PRIVATE_CIDRS can allow. All other non-public addresses are always
 // blocked.
-const allowableRanges = ['127.0.0.0/8', '::1/128', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7'].map(
-  (text): Range => ipaddr.parseCIDR(text),
-)
+export const allowableCidrs = ['127.0.0.0/8', '::1/128', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', 'fc00::/7']
+const allowableRanges = allowableCidrs.map((text): Range => ipaddr.parseCIDR(text))
 
 // The only IPv6 block in which addresses are assigned. Addresses outside it, such as the deprecated ::a.b.c.d, are
 // blocked.

@@ -50,6 +50,9 @@ export const queryOf = (requestId: string): SealedFor => ['query', requestId]
 /** The owner of the cookies of console sessions. */
 export const sessionCookie: SealedFor = ['session']
 
+/** The owner of the cookies of sign-ins that have begun at the provider. */
+export const begunSignIn: SealedFor = ['begun sign-in']
+
 /** The owner of the links that sign a browser in. */
 export const signInLink: SealedFor = ['sign-in link']
 

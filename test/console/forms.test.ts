@@ -126,7 +126,7 @@ test('values are found and put at their paths', () => {
   })
 })
 
-test('the metadata of an audit log entry are its changes, the key, and the rest', () => {
+test('the metadata of an audit log entry are its changes, the key or person, and the rest', () => {
   const metadata = {
     before: { max_retries: 10, gone: 'x' },
     after: { max_retries: 3, list: ['a'] },
@@ -147,6 +147,11 @@ test('the metadata of an audit log entry are its changes, the key, and the rest'
     ],
     keyId: 'K1',
     keyName: 'CI',
+  })
+  expect(readMetadata({ person_id: 'P1', person_name: 'ada@example.com' })).toMatchObject({
+    others: [],
+    personId: 'P1',
+    personName: 'ada@example.com',
   })
   expect(readMetadata({ name: 'A' })).toEqual({ changes: [], others: [['name', 'A']], keyId: undefined, keyName: undefined })
 })

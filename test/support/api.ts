@@ -9,6 +9,7 @@ import { createConsole } from '../../src/api/console/console.ts'
 import { createEventStreams } from '../../src/api/console/event-streams.ts'
 import type { Endpoint } from '../../src/api/endpoint.ts'
 import { createReference } from '../../src/api/open-api/reference.ts'
+import { openSignIn } from '../../src/app/sign-in.ts'
 import { apiUseCases, bridgeUseCases, receiverUseCases } from '../../src/app/use-cases.ts'
 import { createBridge, type BridgeDeps } from '../../src/bridge/app.ts'
 import { createCaptureStore } from '../../src/capture/capture-store.ts'
@@ -138,6 +139,7 @@ export const startApi = async (
       execute: receiver.replay,
       acknowledge: createAcknowledgeReplayed(db),
     })
+  const closers: (() => Promise<unknown>)[] = []
   const deps = {
     wakeNext: async () => {},
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
@@ -151,6 +153,7 @@ export const startApi = async (
     sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
     tryEnrichment: createTry({ ...common, db, workspaces: useCases.workspaces, installation: useCases.installation }),
     ...limits.endpoints,
+    ...(await openSignIn(config, db, (close) => closers.push(close))),
   }
 
   const app = new Koa()
@@ -191,6 +194,7 @@ export const startApi = async (
     await captures.close()
     await threads.close()
     await outbound.close()
+    for (const close of closers) await close()
   }
   return {
     baseUrl,

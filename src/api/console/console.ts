@@ -8,10 +8,12 @@ import { answerErrors, type ErrorDeps } from '../../http/errors.ts'
 import { readJson } from '../../http/input.ts'
 import { nameActor } from '../../http/request-log.ts'
 import { entityTagOf } from '../endpoint.ts'
+import { basePathOf } from './cookies.ts'
 import type { EventStreams } from './event-streams.ts'
 import { loadConsoleFiles, type ConsoleFile } from './files.ts'
 import { createPage, type Page } from './page.ts'
 import { createSessions, signInRequired, type Session, type SessionDeps } from './session.ts'
+import { callbackPath, createSignIn, startPath, type SignInDeps } from './sign-in.ts'
 
 type ConsoleConfig = SessionDeps['config'] &
   Pick<Config, 'TEMPORAL_UI_URL'> & {
@@ -21,11 +23,19 @@ type ConsoleConfig = SessionDeps['config'] &
 export interface ConsoleDeps extends Omit<SessionDeps, 'config'>, ErrorDeps {
   config: ConsoleConfig
   eventStreams: Pick<EventStreams, 'open'>
+  /** Undefined if people cannot sign in. */
+  signIn?: Pick<SignInDeps, 'settings' | 'provider'> | undefined
+}
+
+/** Returns the workspace that a page shows, of those that its session gives access to. */
+const wantedWorkspace = (context: Context) => {
+  const [userSlug, workspaceSlug] = String(context.query['workspace'] ?? '').split('/')
+  return userSlug !== undefined && workspaceSlug !== undefined ? { userSlug, workspaceSlug } : undefined
 }
 
 const assetMaxAgeSeconds = 365 * 86_400
 
-const signIn = z.union([z.strictObject({ key: z.string() }), z.strictObject({ token: z.string() })])
+const credential = z.union([z.strictObject({ key: z.string() }), z.strictObject({ token: z.string() })])
 
 interface Loaded {
   page: Page
@@ -39,15 +49,13 @@ const load = async (basePath: string): Promise<Loaded> => {
   return { page, pageTag: entityTagOf(page), files: new Map(files.map((file) => [`/console/assets/${digest}/${file.name}`, file])) }
 }
 
-const pathOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).pathname.replace(/\/+$/, '') : '')
-
 /** Returns the address of the workflows of this installation in the Temporal UI, to which an encoded workflow id is appended. */
 const workflowsUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConsoleConfig): string | null =>
   url === undefined ? null : `${url.replace(/\/+$/, '')}/namespaces/${encodeURIComponent(temporal.namespace ?? 'default')}/workflows/`
 
 /** Leads from the address of the relay alone, which people open first, to the console. */
 export const leadToConsole = ({ config, ...deps }: ErrorDeps & { config: Pick<ConsoleConfig, 'RELAY_BASE_URL'> }): Middleware => {
-  const address = `${pathOf(config.RELAY_BASE_URL)}/console`
+  const address = `${basePathOf(config)}/console`
   const errors = answerErrors(deps, 'other')
   return (context, next) => {
     if (context.path !== '/' || !['GET', 'HEAD'].includes(context.method)) return next()
@@ -64,18 +72,23 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
   const temporalWorkflowsUrl = workflowsUrl(config)
   let loaded: Promise<Loaded> | undefined
   const ensureLoaded = () => {
-    loaded ??= load(pathOf(config.RELAY_BASE_URL))
+    loaded ??= load(basePathOf(config))
     return loaded
   }
 
-  const present = ({ actor, expiresAt }: Session) => ({
+  const meta = deps.signIn && { meta: { provider: deps.signIn.settings.name } }
+
+  const present = ({ actor, workspaces, expiresAt }: Session) => ({
+    ...meta,
     data: {
       type: 'session',
       attributes: {
         user_slug: actor.workspace.userSlug,
         workspace_slug: actor.workspace.workspaceSlug,
         level: actor.level,
-        key_id: actor.id,
+        key_id: actor.type === 'api_key' ? actor.id : null,
+        person: actor.type === 'user' ? { id: actor.id, name: actor.name } : null,
+        workspaces: workspaces.map(({ userSlug, workspaceSlug, level }) => ({ user_slug: userSlug, workspace_slug: workspaceSlug, level })),
         expires_at: expiresAt.toISOString(),
         temporal_workflows_url: temporalWorkflowsUrl,
       },
@@ -85,14 +98,14 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
   const answerSession = async (context: Context) => {
     context.set('cache-control', 'no-store')
     if (context.method === 'GET' || context.method === 'HEAD') {
-      const session = await sessions.find(context)
+      const session = await sessions.find(context, wantedWorkspace(context))
       // Not 401: nothing is wrong with a browser that is not signed in.
-      context.body = session ? present(session) : { data: null }
+      context.body = session ? present(session) : { data: null, ...meta }
       return
     }
     if (context.method === 'POST') {
       const json = await readJson(context)
-      const parsed = signIn.safeParse(json, { reportInput: true })
+      const parsed = credential.safeParse(json, { reportInput: true })
       if (!parsed.success) throw bodyRefusal(parsed.error)
       const session = await sessions.start(context, 'key' in parsed.data ? { key: parsed.data.key.trim() } : parsed.data)
       nameActor(context, session.actor)
@@ -106,15 +119,20 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
 
   const answerEvents = async (context: Context) => {
     if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
-    const session = await sessions.find(context)
+    const findSession = () => sessions.find(context, wantedWorkspace(context))
+    const session = await findSession()
     if (!session) throw signInRequired()
     nameActor(context, session.actor)
-    await eventStreams.open(context, session.actor, async () => (await sessions.find(context)) !== undefined)
+    const { id } = session.actor.workspace
+    await eventStreams.open(context, session.actor, async () => (await findSession())?.actor.workspace.id === id)
   }
+
+  const signIn = deps.signIn && createSignIn({ ...deps, ...deps.signIn, sessions })
 
   const answers: Record<string, (context: Context) => Promise<void>> = {
     '/console/session': answerSession,
     '/console/events': answerEvents,
+    ...(signIn && { [startPath]: signIn.start, [callbackPath]: signIn.finish }),
   }
 
   const answerFile = async (context: Context) => {

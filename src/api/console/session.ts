@@ -3,25 +3,45 @@ import { AppError } from '../../base/errors.ts'
 import type { Config } from '../../config/config.ts'
 import type { Actor, Authenticator } from '../../security/api-keys.ts'
 import { SealError, sessionCookie, type KeyRing } from '../../security/seal.ts'
+import type { People, Person, WorkspaceAccess } from '../../workspace/people.ts'
 import { createSignInLinks } from '../sign-in-links.ts'
+import { baseUrlOf, createCookie } from './cookies.ts'
 
 export interface SessionDeps {
   authenticator: Authenticator
   keyRing: KeyRing
+  /** Undefined if people cannot sign in. */
+  people?: People | undefined
   config: Pick<Config, 'RELAY_BASE_URL' | 'RELAY_SESSION_TTL_MS'>
 }
 
-/** An API key that is signed in at a browser. */
+/** An API key or a person that is signed in at a browser. */
 export interface Session {
+  /** In the workspace that was asked for, or else in the first one. */
   actor: Actor
+  /** All that the session gives access to. */
+  workspaces: WorkspaceAccess[]
   expiresAt: Date
 }
 
-interface SealedSession {
-  keyId: string
+type SealedSession = (
+  | { keyId: string }
+  /** The rules in it give access as long as this process has them. */
+  | { person: Person }
+) & {
   /** Milliseconds since 1970. */
   expiresAt: number
 }
+
+type WorkspaceName = Omit<WorkspaceAccess, 'level'>
+
+// The relay does not learn when the provider locks a person out or changes the groups. A person signs in again with one click.
+const personSessionMaxMs = 3_600_000
+
+const isSame = (one: WorkspaceName, other: WorkspaceName | undefined) =>
+  one.userSlug === other?.userSlug && one.workspaceSlug === other.workspaceSlug
+
+const accessOf = ({ workspace: { userSlug, workspaceSlug }, level }: Actor): WorkspaceAccess => ({ userSlug, workspaceSlug, level })
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -29,20 +49,13 @@ export const signInRequired = () => new AppError('unauthorized', 'The session ha
 
 /**
  * Creates the sessions of the console. A session is a cookie that no script can read. It contains the id of the API key, but not the key
- * itself, and the end of the session, sealed with RELAY_SECRET_KEYS. So any API process can open it, and nothing is stored. The key is
- * looked up for each request: a session ends with the key.
+ * itself, or the person, and the end of the session, sealed with RELAY_SECRET_KEYS. So any API process can open it, and nothing is stored.
+ * The key, or the access of the person, is looked up for each request: a session ends with the key.
  */
-export const createSessions = ({ authenticator, keyRing, config }: SessionDeps) => {
+export const createSessions = ({ authenticator, keyRing, people, config }: SessionDeps) => {
   const links = createSignInLinks(keyRing)
-  const baseUrl = config.RELAY_BASE_URL === undefined || !URL.canParse(config.RELAY_BASE_URL) ? undefined : new URL(config.RELAY_BASE_URL)
-
-  const isSecure = (context: Context) => context.secure || baseUrl?.protocol === 'https:'
-  // A browser accepts a cookie with this prefix only from this host and over TLS.
-  const cookieName = (context: Context) => `${isSecure(context) ? '__Host-' : ''}relay_session`
-  const setCookie = (context: Context, value: string, maxAgeSeconds: number) => {
-    const attributes = ['Path=/', 'HttpOnly', 'SameSite=Strict', `Max-Age=${maxAgeSeconds}`, ...(isSecure(context) ? ['Secure'] : [])]
-    context.append('set-cookie', `${cookieName(context)}=${value}; ${attributes.join('; ')}`)
-  }
+  const baseUrl = baseUrlOf(config)
+  const cookie = createCookie({ name: 'relay_session', path: '/', sameSite: 'Strict' }, config)
 
   /**
    * Returns true if a page of this relay sent the request. SameSite=Strict keeps the cookie from pages of other sites, but not from those
@@ -58,10 +71,10 @@ export const createSessions = ({ authenticator, keyRing, config }: SessionDeps) 
   }
 
   const open = (context: Context): SealedSession | undefined => {
-    const cookie = context.cookies.get(cookieName(context))
-    if (cookie === undefined) return undefined
+    const sealed = cookie.read(context)
+    if (sealed === undefined) return undefined
     try {
-      return keyRing.open(Buffer.from(cookie, 'base64url'), sessionCookie) as SealedSession
+      return keyRing.open(Buffer.from(sealed, 'base64url'), sessionCookie) as SealedSession
     } catch (thrown) {
       // Sealed by another installation on this host, or with a key that has been removed since.
       if (thrown instanceof SealError) return undefined
@@ -69,13 +82,34 @@ export const createSessions = ({ authenticator, keyRing, config }: SessionDeps) 
     }
   }
 
+  const openCurrent = (context: Context): SealedSession | undefined => {
+    const session = isFromConsole(context) ? open(context) : undefined
+    return session && session.expiresAt > Date.now() ? session : undefined
+  }
+
+  /** Writes the cookie of a new session. */
+  const begin = (context: Context, session: SealedSession): void => {
+    const maxAgeSeconds = Math.max(1, Math.floor((session.expiresAt - Date.now()) / 1_000))
+    cookie.write(context, keyRing.seal(session, sessionCookie).toString('base64url'), maxAgeSeconds)
+  }
+
+  /** @param wanted the workspace to act in, if the session gives access to several */
+  const resume = async (session: SealedSession, wanted?: WorkspaceName): Promise<Session | undefined> => {
+    const expiresAt = new Date(session.expiresAt)
+    if ('keyId' in session) {
+      const actor = await authenticator.resume(session.keyId)
+      return actor && { actor, workspaces: [accessOf(actor)], expiresAt }
+    }
+    const workspaces = (await people?.list(session.person)) ?? []
+    const current = workspaces.find((each) => isSame(each, wanted)) ?? workspaces[0]
+    const actor = current && (await people?.resume(session.person, current))
+    return actor && { actor, workspaces, expiresAt }
+  }
+
   /** Returns the session of a request from the console, if it has not ended. */
-  const find = async (context: Context): Promise<Session | undefined> => {
-    if (!isFromConsole(context)) return undefined
-    const session = open(context)
-    if (!session || session.expiresAt <= Date.now()) return undefined
-    const actor = await authenticator.resume(session.keyId)
-    return actor && { actor, expiresAt: new Date(session.expiresAt) }
+  const find = async (context: Context, wanted?: WorkspaceName): Promise<Session | undefined> => {
+    const session = openCurrent(context)
+    return session && resume(session, wanted)
   }
 
   return {
@@ -92,14 +126,20 @@ export const createSessions = ({ authenticator, keyRing, config }: SessionDeps) 
           ? await authenticator.signIn(credential.key, context.ip)
           : await authenticator.signInById(links.open(credential.token), context.ip)
       const expiresAt = Math.min(Date.now() + config.RELAY_SESSION_TTL_MS, keyExpiresAt?.getTime() ?? Infinity)
-      const sealed: SealedSession = { keyId: actor.id, expiresAt }
-      const maxAgeSeconds = Math.max(1, Math.floor((expiresAt - Date.now()) / 1_000))
-      setCookie(context, keyRing.seal(sealed, sessionCookie).toString('base64url'), maxAgeSeconds)
-      return { actor, expiresAt: new Date(expiresAt) }
+      begin(context, { keyId: actor.id, expiresAt })
+      return { actor, workspaces: [accessOf(actor)], expiresAt: new Date(expiresAt) }
+    },
+
+    /** Signs in a person whom the provider has identified. @returns false if the person may use no workspace */
+    startFor: async (context: Context, person: Person): Promise<boolean> => {
+      const session = { person, expiresAt: Date.now() + Math.min(config.RELAY_SESSION_TTL_MS, personSessionMaxMs) }
+      if (!(await resume(session))) return false
+      begin(context, session)
+      return true
     },
 
     /** Removes the cookie from the browser. */
-    end: (context: Context): void => setCookie(context, '', 0),
+    end: cookie.remove,
 
     /**
      * Authenticates a request to the API: by the key in its Authorization header or, if it has none and comes from the console, by the
@@ -108,13 +148,13 @@ export const createSessions = ({ authenticator, keyRing, config }: SessionDeps) 
      */
     authenticate: async (context: Context, workspace: { userSlug: string; workspaceSlug: string }): Promise<Actor> => {
       const authorization = context.get('authorization')
-      if (authorization !== '' || context.cookies.get(cookieName(context)) === undefined) {
+      if (authorization !== '' || cookie.read(context) === undefined) {
         return authenticator.authenticate(authorization, context.ip, workspace)
       }
-      const actor = (await find(context))?.actor
-      if (!actor || actor.workspace.userSlug !== workspace.userSlug || actor.workspace.workspaceSlug !== workspace.workspaceSlug) {
-        throw signInRequired()
-      }
+      const session = openCurrent(context)
+      if (!session) throw signInRequired()
+      const actor = 'keyId' in session ? await authenticator.resume(session.keyId) : await people?.resume(session.person, workspace)
+      if (!actor || !isSame(actor.workspace, workspace)) throw signInRequired()
       return actor
     },
   }

@@ -1,0 +1,128 @@
+import type { Context } from 'koa'
+import type { Log } from '../../base/log.ts'
+import { methodNotAllowed } from '../../base/refusals.ts'
+import type { Config } from '../../config/config.ts'
+import { SignInError, type BegunSignIn, type OpenIdProvider } from '../../security/oidc.ts'
+import { begunSignIn, SealError, type KeyRing } from '../../security/seal.ts'
+import { personOf, type SignInSettings } from '../../workspace/people.ts'
+import { basePathOf, createCookie } from './cookies.ts'
+import type { Sessions } from './session.ts'
+
+export interface SignInDeps {
+  settings: SignInSettings
+  provider: Pick<OpenIdProvider, 'begin' | 'finish'>
+  sessions: Pick<Sessions, 'startFor'>
+  keyRing: KeyRing
+  config: Pick<Config, 'RELAY_BASE_URL'>
+  log: Log
+}
+
+interface SealedSignIn extends BegunSignIn {
+  /** Where the person wanted to go, relative to the console. */
+  to: string
+  /** Milliseconds since 1970. */
+  expiresAt: number
+}
+
+export const startPath = '/console/sign-in/start'
+export const callbackPath = '/console/sign-in/callback'
+
+// For a password and a second factor.
+const signInMaxMs = 600_000
+const toMaxCharacters = 1_000
+
+/** Returns the redirect URI, which has to be registered at the provider. @param origin that of the request, if RELAY_BASE_URL is not set */
+const redirectUriOf = (config: Pick<Config, 'RELAY_BASE_URL'>, origin: string): string =>
+  `${(config.RELAY_BASE_URL ?? origin).replace(/\/+$/, '')}${callbackPath}`
+
+/** Returns an address below the console, or the console itself if the text leads elsewhere. */
+export const localAddress = (text: string, basePath: string): string => {
+  const home = new URL(`${basePath}/console/`, 'http://relay.invalid')
+  const address = text.length <= toMaxCharacters && URL.canParse(text, home.href) ? new URL(text, home) : home
+  const isLocal = address.origin === home.origin && address.pathname.startsWith(home.pathname)
+  return isLocal ? address.pathname + address.search : home.pathname
+}
+
+/**
+ * Creates the sign-in through an OpenID provider: two addresses to which a browser is led. What the answer is checked against is in a cookie
+ * of the browser, sealed with RELAY_SECRET_KEYS, so that any API process can check it. A sign-in that fails ends at the sign-in page, which
+ * explains it by the fragment of its address.
+ */
+export const createSignIn = ({ settings, provider, sessions, keyRing, config, log }: SignInDeps) => {
+  const basePath = basePathOf(config)
+  const cookie = createCookie({ name: 'relay_sign_in', path: basePath + callbackPath, sameSite: 'Lax' }, config)
+  const redirectUri = (context: Context) => redirectUriOf(config, `${context.protocol}://${context.host}`)
+
+  const lead = (context: Context, to: string) => {
+    context.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+    context.redirect(to)
+  }
+
+  /** Leads to the sign-in page if a step fails. @param to where the person wanted to go */
+  const orExplain = async (context: Context, to: () => string, step: () => Promise<void>): Promise<void> => {
+    if (context.method !== 'GET') throw methodNotAllowed(context, ['GET'])
+    try {
+      await step()
+    } catch (thrown) {
+      if (!(thrown instanceof SignInError)) throw thrown
+      const { failure, message } = thrown
+      const level = failure === 'unavailable' || failure === 'failed' || failure === 'no_access' ? 'warn' : 'info'
+      log[level]({ event: 'console.sign_in_failed', failure, reason: message }, 'a sign-in through the provider has failed')
+      lead(context, `${to()}#sign-in-failed=${failure}`)
+    }
+  }
+
+  const openCookie = (context: Context): SealedSignIn | undefined => {
+    try {
+      return keyRing.open(Buffer.from(cookie.read(context) ?? '', 'base64url'), begunSignIn) as SealedSignIn
+    } catch (thrown) {
+      if (thrown instanceof SealError) return undefined
+      throw thrown
+    }
+  }
+
+  return {
+    /** Leads a browser to the provider. */
+    start: (context: Context): Promise<void> => {
+      const { to: wanted = '' } = context.query
+      const to = localAddress(String(wanted), basePath)
+      return orExplain(
+        context,
+        () => to,
+        async () => {
+          const { url, begun } = await provider.begin(redirectUri(context))
+          const sealed: SealedSignIn = { ...begun, to, expiresAt: Date.now() + signInMaxMs }
+          cookie.write(context, keyRing.seal(sealed, begunSignIn).toString('base64url'), signInMaxMs / 1_000)
+          lead(context, url.href)
+        },
+      )
+    },
+
+    /** Checks the answer of the provider and starts the session. */
+    finish: (context: Context): Promise<void> => {
+      const begun = openCookie(context)
+      return orExplain(
+        context,
+        () => begun?.to ?? localAddress('', basePath),
+        async () => {
+          cookie.remove(context)
+          if (!begun || begun.expiresAt <= Date.now()) {
+            throw new SignInError('expired', 'the sign-in was begun too long ago, or not in this browser')
+          }
+          const claims = await provider.finish(new URL(`${redirectUri(context)}${context.search}`), begun)
+          const person = personOf(claims, settings)
+          if (!person) throw new SignInError('failed', 'the claim sub is not a subject of OpenID Connect')
+          if (!(await sessions.startFor(context, person))) {
+            const count = [claims[settings.provider.claim] ?? []].flat().length
+            throw new SignInError(
+              'no_access',
+              `the claim ${settings.provider.claim} of ${person.id} has ${count} values, and none of them opens a workspace`,
+            )
+          }
+          context.state['personId'] = person.id
+          lead(context, begun.to)
+        },
+      )
+    },
+  }
+}
