@@ -50,7 +50,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
       const sent = exchange.respond(answer)
       drained ??= drainBody(request, lingerTimeoutMs)
       // Closing a connection with unread bytes discards the answer, so read them first if the connection closes after the answer.
-      if (!ctx.res.shouldKeepAlive) await drained
+      if (exchange.needsBody() || !ctx.res.shouldKeepAlive) await drained
       else void drained.then((ended) => ended || ctx.req.destroy())
       sendAnswer(ctx, sent, request.id)
       receiverLog.answered(exchange, answer.status)

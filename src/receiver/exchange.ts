@@ -48,6 +48,8 @@ export interface Exchange {
    * Call this before the rest of the request is read: the answer decides if the body of the request is kept.
    */
   respond(answer: Answer): Answer
+  /** Returns true if the body of a refused request is kept: a client may stop sending when it is answered, so it is read before the answer is sent. */
+  needsBody(): boolean
   /**
    * Captures the exchange, unless a transaction has done so. Without an answer, the client closed the connection before.
    * @param at when the answer had been sent. The rest of a refused body may have taken longer.
@@ -91,6 +93,7 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
   const querySealed = sealedQueries.seal(request.id, queryString)
   const requestFacts = requestFactsOf(request, { userSlug, workspaceSlug, path, queryString, querySealed, query })
   let response: Response | undefined
+  let isRefusedBodyKept = false
 
   const startResponse = (answer: Answer): Response => {
     response?.body.release()
@@ -110,7 +113,10 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     if (!isRefusal(status)) return isUnread ? recordedBody.discard('unread') : undefined
     // Any other refused request may be hostile, and nobody would replay it.
     const isKept = refusal && isWorthReplaying(refusal.code) && captures.keepsRefusedBodies({ userSlug, workspaceSlug })
-    return isKept ? undefined : recordedBody.discard('refused')
+    if (!isKept) return recordedBody.discard('refused')
+    // A larger body is not recorded.
+    isRefusedBodyKept = Number(request.headers['content-length'] ?? 0) <= captures.bodyMaxBytes
+    return undefined
   }
 
   const responseFactsOf = ({ answer, body }: Response, at = new Date()): ResponseFacts => ({
@@ -146,6 +152,8 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
       started.isReferenced = answer.pieces !== undefined && isOpaque(headOf(answer.body, answer.pieces), contentTypeOf(answer))
       return started.isReferenced ? answer : { ...answer, body: recordWhileSending(answer.body, started.body) }
     },
+
+    needsBody: () => isRefusedBodyKept,
 
     end: (write, how, at) => {
       if (!response) return write(requestFacts, noResponse(captures.streamingBody(request.sourceIp)))

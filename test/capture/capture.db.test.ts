@@ -212,6 +212,22 @@ describe('any other request', () => {
     expect((await gone.ask('POST', `/requests/${captured.id}/replay`)).status).toBe(409)
   })
 
+  test('that can be replayed is answered after its body, because a client may stop sending when it is answered', async () => {
+    await using patient = await startScene({ limits: { receiver: { lingerTimeoutMs: 60_000 } } })
+    const refusing = await patient.workspace()
+    const { send, received, socket } = await openSocket(patient.api.port)
+    await send(
+      `PUT ${refusing.path}?create&pVersion=0045&contRep=Z9&docId=D1&compId=data HTTP/1.1\r\nHost: cs\r\nContent-Length: 5\r\n\r\n`,
+    )
+    await delay(100)
+    expect(received()).toBe('')
+    await send('hello')
+    await until('the refusal is received', received, (text) => text.startsWith('HTTP/1.1 404 '))
+    socket.destroy()
+    const [{ id }] = await refusing.list(1)
+    expect((await refusing.bodyOf(id, 'request')).bytes.toString()).toBe('hello')
+  })
+
   test('is captured and answered if its body never arrives', async () => {
     const idle = await scene.workspace()
     for (const connection of ['close', 'keep-alive']) {

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -30,10 +30,13 @@ const erp = await startRfcSystem({
 })
 const registry = await startNpmRegistry(join(folder, 'registry'), [version])
 const dataDir = join(folder, 'data')
+const serverLog = join(folder, 'server.log')
+const logFile = await open(serverLog, 'a')
 const server = spawn(script('server'), {
   env: { ...process.env, RELAY_DATA_DIR: dataDir, RELAY_PORT: '0', RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN },
-  stdio: 'ignore',
+  stdio: ['ignore', logFile.fd, logFile.fd],
 })
+await logFile.close()
 const isReady = () => {
   if (server.exitCode !== null) throw new Error(`the server ended with ${server.exitCode}`)
   return readReady(dataDir)
@@ -89,6 +92,10 @@ const walk = async (page: string, { before = '', files = {}, variables = {}, rep
     folder: workDir,
     environment,
     timeoutMs: 200_000,
+  }).catch(async (thrown: Error) => {
+    // A step that failed does not show the answer that it could not use.
+    thrown.message += `\nThe server wrote:\n${(await readFile(serverLog, 'utf8')).slice(-4_000)}`
+    throw thrown
   })
   return steps.map(({ commands, answer }, index) => ({ commands, answer: answer && adapt(answer), output: answers[index]! }))
 }
