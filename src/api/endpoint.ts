@@ -134,7 +134,7 @@ const serve =
     const { userSlug, workspaceSlug, ...named } = context.params as Record<string, string>
     const actor = await sessions.authenticate(context, { userSlug: userSlug!, workspaceSlug: workspaceSlug! })
     nameActor(context, actor)
-    demandLevel(actor.level, definition.level)
+    demandLevel(actor, definition.level)
     const params = read(definition.params ?? empty, named, notFound)
     const query = readQuery(definition.query ?? empty, context)
     const json = definition.body && (await readJson(context))

@@ -125,7 +125,7 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
       status: 201,
       conflict: 'The workspace already has a repository with this `repo_id`.',
       handle: async ({ body }, { workspaceId, actor }) => {
-        if (weakensSignatures({ signedParameterOrder: 'fixed' }, body)) demandLevel(actor.level, 'admin')
+        if (weakensSignatures({ signedParameterOrder: 'fixed' }, body)) demandLevel(actor, 'admin')
         return { data: present(await repositories.insert(workspaceId, body, actorOf(actor))) }
       },
     }),
@@ -147,7 +147,7 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
       checksVersion: true,
       handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Repository) => {
-          if (weakensSignatures(current, body)) demandLevel(actor.level, 'admin')
+          if (weakensSignatures(current, body)) demandLevel(actor, 'admin')
           checkVersion(versionOf(current))
         }
         return { data: present(await repositories.update(workspaceId, params.id, body, actorOf(actor), check)) }

@@ -70,7 +70,7 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
       if (context.method !== 'POST') throw methodNotAllowed(context, ['POST'])
       const actor = await deps.authenticator.authenticate(context.get('authorization'), context.ip, { userSlug, workspaceSlug })
       nameActor(context, actor)
-      demandLevel(actor.level, level)
+      demandLevel(actor, level)
       // Read the body only now, so that a client without a key cannot fill the memory and the table of captured requests.
       const bytes = await readBytes(context, limits.maxBytes)
       exchange.received(bytes)

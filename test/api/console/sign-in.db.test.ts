@@ -257,7 +257,10 @@ describe('access', () => {
   test('of a refused person is explained by the level', async () => {
     const { cookie } = await signIn('vera')
     const { json } = await callWith(cookie, 'GET', `${acme.path}/api-keys`)
-    expect(json.error).toMatchObject({ code: 'forbidden', message: expect.stringContaining('level admin') })
+    expect(json.error).toMatchObject({
+      code: 'forbidden',
+      message: 'This operation requires level admin. You have level viewer in this workspace.',
+    })
   })
 
   test('ends at the workspaces of the person, for every endpoint', async () => {
