@@ -47,7 +47,7 @@ export class SignInError extends Error {
 class ProviderUnreachable extends Error {}
 
 // For each request to the provider, from the resolution of its name to the end of the answer.
-const timeoutMs = 10_000
+const usualTimeoutMs = 10_000
 // A token with 200 groups has about 20 kB.
 const answerMaxBytes = 1024 * 1024
 // Keys are read again whenever a token names an unknown one. Addresses of a provider change once in years.
@@ -79,7 +79,7 @@ const withoutBody = new Set([204, 205, 304])
 
 /** Sends the requests of the OpenID client through the guard, without following redirects. */
 const createSend =
-  (outbound: Pick<Outbound, 'dispatcher'>, caCertificate: string | undefined): oidc.CustomFetch =>
+  (outbound: Pick<Outbound, 'dispatcher'>, caCertificate: string | undefined, timeoutMs: number): oidc.CustomFetch =>
   async (url, { method, headers, body, signal }) => {
     try {
       const response = await request(url, {
@@ -145,8 +145,9 @@ const hrefOf = (text: string) => (URL.canParse(text) ? new URL(text).href : text
 export const createOpenIdProvider = (
   { issuer, clientId, clientSecret, scopes, claim, caCertificate }: ProviderSettings,
   outbound: Pick<Outbound, 'dispatcher'>,
+  timeoutMs = usualTimeoutMs,
 ) => {
-  const send = createSend(outbound, caCertificate)
+  const send = createSend(outbound, caCertificate, timeoutMs)
   let known: { configuration: oidc.Configuration; until: number } | undefined
   let running: Promise<oidc.Configuration> | undefined
 

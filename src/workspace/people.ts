@@ -68,6 +68,12 @@ export interface SignInSettings {
   rules: readonly AccessRule[]
 }
 
+/** Path to which the provider leads browsers back. */
+export const callbackPath = '/console/sign-in/callback'
+
+/** Returns the redirect URI, which has to be registered at the provider. @param baseUrl of the relay, as browsers see it */
+export const redirectUriOf = (baseUrl: string): string => `${baseUrl.replace(/\/+$/, '')}${callbackPath}`
+
 const variable = 'RELAY_OIDC_FILE'
 
 // 72 bits: two lines of one file have the same id with a probability below 10^-15.

@@ -63,6 +63,12 @@ const services = ['api', 'worker'].flatMap((verb): Start[] => [
 
 const others: Start[] = [
   {
+    step: 'the file of the sign-in does not exist',
+    verb: 'api',
+    variables: () => ({ RELAY_OIDC_FILE: `${dataDir.path}/none.yaml` }),
+    reason: /^relay: RELAY_OIDC_FILE: .*none\.yaml cannot be read: ENOENT/,
+  },
+  {
     step: 'the port of its probes is taken',
     verb: 'api',
     variables: () => ({ RELAY_PROBES_PORT: takenPort }),

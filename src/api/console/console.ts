@@ -7,13 +7,14 @@ import { compressText } from '../../http/browsers.ts'
 import { answerErrors, type ErrorDeps } from '../../http/errors.ts'
 import { readJson } from '../../http/input.ts'
 import { nameActor } from '../../http/request-log.ts'
+import { callbackPath } from '../../workspace/people.ts'
 import { entityTagOf } from '../endpoint.ts'
 import { basePathOf } from './cookies.ts'
 import type { EventStreams } from './event-streams.ts'
 import { loadConsoleFiles, type ConsoleFile } from './files.ts'
 import { createPage, type Page } from './page.ts'
 import { createSessions, signInRequired, type Session, type SessionDeps } from './session.ts'
-import { callbackPath, createSignIn, startPath, type SignInDeps } from './sign-in.ts'
+import { createSignIn, startPath, type SignInDeps } from './sign-in.ts'
 
 type ConsoleConfig = SessionDeps['config'] &
   Pick<Config, 'TEMPORAL_UI_URL'> & {

@@ -4,7 +4,7 @@ import { methodNotAllowed } from '../../base/refusals.ts'
 import type { Config } from '../../config/config.ts'
 import { SignInError, type BegunSignIn, type OpenIdProvider } from '../../security/oidc.ts'
 import { begunSignIn, SealError, type KeyRing } from '../../security/seal.ts'
-import { personOf, type SignInSettings } from '../../workspace/people.ts'
+import { callbackPath, personOf, redirectUriOf, type SignInSettings } from '../../workspace/people.ts'
 import { basePathOf, createCookie } from './cookies.ts'
 import type { Sessions } from './session.ts'
 
@@ -25,15 +25,10 @@ interface SealedSignIn extends BegunSignIn {
 }
 
 export const startPath = '/console/sign-in/start'
-export const callbackPath = '/console/sign-in/callback'
 
 // For a password and a second factor.
 const signInMaxMs = 600_000
 const toMaxCharacters = 1_000
-
-/** Returns the redirect URI, which has to be registered at the provider. @param origin that of the request, if RELAY_BASE_URL is not set */
-const redirectUriOf = (config: Pick<Config, 'RELAY_BASE_URL'>, origin: string): string =>
-  `${(config.RELAY_BASE_URL ?? origin).replace(/\/+$/, '')}${callbackPath}`
 
 /** Returns an address below the console, or the console itself if the text leads elsewhere. */
 export const localAddress = (text: string, basePath: string): string => {
@@ -51,7 +46,7 @@ export const localAddress = (text: string, basePath: string): string => {
 export const createSignIn = ({ settings, provider, sessions, keyRing, config, log }: SignInDeps) => {
   const basePath = basePathOf(config)
   const cookie = createCookie({ name: 'relay_sign_in', path: basePath + callbackPath, sameSite: 'Lax' }, config)
-  const redirectUri = (context: Context) => redirectUriOf(config, `${context.protocol}://${context.host}`)
+  const redirectUri = (context: Context) => redirectUriOf(config.RELAY_BASE_URL ?? `${context.protocol}://${context.host}`)
 
   const lead = (context: Context, to: string) => {
     context.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })

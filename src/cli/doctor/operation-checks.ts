@@ -9,11 +9,14 @@ import { countOverdue, maxCountedOverdue } from '../../delivery/overdue.ts'
 import { maintenanceJobs } from '../../maintenance/jobs.ts'
 import { readFreeBytes } from '../../observe/metrics.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
+import { createOpenIdProvider, createProviderGuard, SignInError } from '../../security/oidc.ts'
 import { checkForwardProxy } from '../../security/outbound.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { listPollers, readServerTime } from '../../temporal/pollers.ts'
 import { createSchedules } from '../../temporal/schedules.ts'
+import { readSignInSettings, redirectUriOf } from '../../workspace/people.ts'
 import { findUnreadableCredentials } from '../../workspace/sealing-keys.ts'
+import { createWorkspaces } from '../../workspace/workspaces.ts'
 import { applyFile, withApplyDeps } from '../apply/apply.ts'
 import { isDrift, kindName } from '../apply/change.ts'
 import { correctVariables, describeClockDifference, listed, listNames, Problem, problemWith, type Check, type Found } from './check.ts'
@@ -31,6 +34,34 @@ const isAtLeast = (found: string, [major, minor]: readonly [number, number]): bo
 }
 
 const fairnessSettings = 'matching.useNewMatcher and matching.enableFairness'
+
+/** Checks that the provider by which people sign in can be discovered, and that the workspaces of the file exist. */
+const checkSignIn = async (config: Config, db: Database): Promise<Found> => {
+  const { name, provider, rules } = await readSignInSettings(config.RELAY_OIDC_FILE!).catch(problemWith(undefined))
+  const guard = createProviderGuard(config)
+  try {
+    await createOpenIdProvider(provider, guard).check()
+  } catch (thrown) {
+    if (!(thrown instanceof SignInError)) throw thrown
+    throw new Problem(
+      `People cannot sign in: ${thrown.message}.`,
+      'Correct issuer and ca_certificate in the file, or restore the provider.',
+    )
+  } finally {
+    await guard.close()
+  }
+  const existing = new Set((await createWorkspaces(db).list()).map(({ userSlug, workspaceSlug }) => `${userSlug}/${workspaceSlug}`))
+  const named = new Set(rules.map(({ userSlug, workspaceSlug }) => `${userSlug}/${workspaceSlug}`))
+  const missing = [...named].filter((workspace) => !existing.has(workspace))
+  const baseUrl = config.RELAY_BASE_URL
+  return {
+    message: `${name} answers as ${provider.issuer}. It has to know the redirect URI ${redirectUriOf(baseUrl ?? 'RELAY_BASE_URL')}`,
+    warnings: [
+      ...(baseUrl === undefined ? ['RELAY_BASE_URL is not set: the redirect URI follows the Host header of a request.'] : []),
+      ...(missing.length > 0 ? [`The file gives access to workspaces that do not exist: ${listed(missing)}.`] : []),
+    ],
+  }
+}
 
 /** Checks of the parts that the relay needs, and of conditions in its workspaces that need an operator. */
 export const operationChecks: readonly Check[] = [
@@ -145,6 +176,14 @@ export const operationChecks: readonly Check[] = [
       })
       return 'answers, and accepts the user and the password of RELAY_OUTBOUND_PROXY'
     },
+  },
+  {
+    name: 'sign-in',
+    urgency: 'is a risk',
+    needs: ['schema'],
+    remedy: 'Correct the file of RELAY_OIDC_FILE, and restart the processes of the API.',
+    applies: ({ config }) => config.RELAY_OIDC_FILE !== undefined,
+    find: ({ config, db }) => checkSignIn(config, db),
   },
   {
     name: 'deliveries',

@@ -17,8 +17,11 @@ import { createMembers } from '../../../src/workspace/members.ts'
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
+import { createFolder } from '../../support/folder.ts'
 import { startForwardProxy } from '../../support/forward-proxy.ts'
+import { startOpenIdServer } from '../../support/openid-provider.ts'
 import { share } from '../../support/share.ts'
+import { writeSignInFile } from '../../support/sign-in-file.ts'
 import { createSigner } from '../../support/signer.ts'
 
 const database = share(await createTestDatabase())
@@ -82,6 +85,37 @@ test('an outgoing proxy is asked, if there is one, and neither its address nor i
   const down = await found({ RELAY_OUTBOUND_PROXY: proxy.urlWithLogin })
   expect(down).toMatchObject({ status: 'failed', message: expect.stringContaining('cannot be reached (ECONNREFUSED)') })
   expect(JSON.stringify([refused, down])).not.toMatch(/canary|127\.0\.0\.1/)
+})
+
+test('the provider of the sign-in is discovered, its redirect URI is named, and workspaces that do not exist are warned about', async () => {
+  await using provider = await startOpenIdServer({ accounts: {} })
+  await using folder = await createFolder()
+  const path = join(folder.path, 'oidc.json')
+  const access = [{ value: 'a', workspace: 'acme/none', level: 'admin' }]
+  provider.register([])
+  const found = async (change: object = {}, variables: Record<string, string> = { RELAY_BASE_URL: 'https://relay.example/sap/' }) => {
+    const RELAY_OIDC_FILE = await writeSignInFile(path, provider, { access, ...change })
+    return (await examine({ RELAY_OIDC_FILE, ...variables })).find(({ name }) => name === 'sign-in')!
+  }
+  expect((await examine()).find(({ name }) => name === 'sign-in')).toBeUndefined()
+  expect(await found()).toMatchObject({
+    status: 'warning',
+    message: `Example Corp answers as ${provider.issuer}. It has to know the redirect URI https://relay.example/sap/console/sign-in/callback`,
+    warnings: ['The file gives access to workspaces that do not exist: acme/none.'],
+  })
+  expect((await found({}, {})).warnings[0]).toMatch(/RELAY_BASE_URL is not set/)
+  expect(await found({ issuer: provider.issuer.replace('localhost', '127.0.0.1') })).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining(`its issuer is ${provider.issuer}`) as string,
+  })
+  expect(await found({ name: '' })).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('name must not be empty') as string,
+  })
+  provider.setAway(true)
+  const away = await found()
+  expect(away).toMatchObject({ status: 'failed', message: expect.stringContaining('has answered 503') as string })
+  expect(JSON.stringify(away)).not.toContain(provider.clientSecret)
 })
 
 test('what loses documents comes before what delays them, and both before what is a risk', async () => {
