@@ -4,7 +4,8 @@ import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { createOpenIdProvider, createProviderGuard } from '../security/oidc.ts'
-import { createPeople, readSignInSettings } from '../workspace/people.ts'
+import { createPeople } from '../workspace/people.ts'
+import { readSignInSettings } from './sign-in-file.ts'
 
 type SignInConfig = Pick<Config, 'RELAY_OIDC_FILE' | 'RELAY_BASE_URL' | 'RELAY_OUTBOUND_PROXY' | 'RELAY_OUTBOUND_NO_PROXY'>
 

@@ -44,6 +44,12 @@ export class SignInError extends Error {
   }
 }
 
+/** Path to which the provider leads browsers back. */
+export const callbackPath = '/console/sign-in/callback'
+
+/** Returns the redirect URI, which has to be registered at the provider. @param baseUrl of the relay, as browsers see it */
+export const redirectUriOf = (baseUrl: string): string => `${baseUrl.replace(/\/+$/, '')}${callbackPath}`
+
 class ProviderUnreachable extends Error {}
 
 // For each request to the provider, from the resolution of its name to the end of the answer.

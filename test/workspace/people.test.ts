@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { personOf, readSignInSettings, type SignInSettings } from '../../src/workspace/people.ts'
+import { readSignInSettings } from '../../src/app/sign-in-file.ts'
+import { personOf, type SignInSettings } from '../../src/workspace/people.ts'
 import { createFolder } from '../support/folder.ts'
 import { share } from '../support/share.ts'
 

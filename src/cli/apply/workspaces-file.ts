@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { reference } from '../../config/references.ts'
 import { tiers } from '../../domain/bounds.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { rfcPatchFields } from '../../domain/rfc-settings.ts'
@@ -16,7 +17,6 @@ import {
   openObject,
   repositoryStatus,
 } from '../../workspace/inputs.ts'
-import { reference } from '../../workspace/references.ts'
 
 export const references = z.record(z.string(), reference)
 
