@@ -142,7 +142,7 @@ export const failure = async (attempt: Promise<unknown>): Promise<DeliveryError>
   return thrown as DeliveryError
 }
 
-/** Runs `act` with the clock set forward. It must create no ids: later ids of the process would begin with the time of the last one. */
+/** Runs `act` with the clock set forward. */
 export const later = async <Result>(minutes: number, act: () => Promise<Result>): Promise<Result> => {
   const { now } = Date
   Date.now = () => now() + minutes * 60_000

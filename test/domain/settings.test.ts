@@ -103,7 +103,12 @@ describe('workspace settings', () => {
 
 describe('connection settings', () => {
   test('have defaults', () => {
-    expect(connectionSettings({})).toEqual({ onResume: 'forward', pathTemplate: '{repo_id}/{doc_id}/{comp_id}', filter: {} })
+    expect(connectionSettings({})).toEqual({
+      onResume: 'forward',
+      pathTemplate: '{repo_id}/{doc_id}/{comp_id}',
+      filter: {},
+      properties: {},
+    })
     expect(connectionSettings({ filter: { content_types: ['image/tiff'], max_bytes: 5 } }).filter).toEqual({
       contentTypes: ['image/tiff'],
       maxBytes: 5,

@@ -56,7 +56,7 @@ const createFullWorkspace = async () => {
   })
   await db('enrichments').insert({ id, workspace_id, name: 'Invoices', wait_seconds: 60, late_days: 7, steps: '[]' })
   await db('enrichment_repositories').insert({ repository_id, enrichment_id: id, position: 0 })
-  const enriched = { waits_until: new Date(), ends_at: new Date() }
+  const enriched = { workspace_id, waits_until: new Date(), ends_at: new Date() }
   await db('document_enrichments').insert({ document_id: failed.id, enrichment_id: id, ...enriched })
   const subject = {
     auth_id: 'CN=T',
