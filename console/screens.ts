@@ -54,6 +54,11 @@ export const screens = {
     List: lazy(async () => (await import('./screens/repositories.ts')).RepositoriesScreen),
     One: lazy(async () => (await import('./screens/repository.ts')).RepositoryScreen),
   },
+  enrichments: {
+    icon: 'M3 12.500V6M3 9h4M8 5.500h5.500M8 9h5.500M8 12.500h5.500M3 3.500v.3',
+    List: lazy(async () => (await import('./screens/enrichments.ts')).EnrichmentsScreen),
+    One: lazy(async () => (await import('./screens/enrichment.ts')).EnrichmentScreen),
+  },
   audit: {
     icon: 'M3 2.500h10v11H3zM5.500 5.500h5M5.500 8h5M5.500 10.500h3',
     List: lazy(async () => (await import('./screens/audit.ts')).AuditScreen),

@@ -10,6 +10,7 @@ import { locale, inLanguage, texts } from '../preferences.ts'
 import * as documentCatalogue from '../texts/document.ts'
 import * as remediesCatalogue from '../texts/remedies.ts'
 import { BodyViewer } from '../ui/body-viewer.ts'
+import { BusinessData } from '../ui/business-data.ts'
 import {
   announce,
   Badge,
@@ -315,6 +316,7 @@ export const DocumentScreen = ({ id }: { id: string }) => {
               <${TimelineFigure} document=${document} attempts=${attempts} />
             </section>
           </div>
+          <${BusinessData} document=${document} reload=${live.reload} />
           <h2>${words.deliveries}</h2>
           ${deliveries.length === 0 && html`<p class="empty">${words.noDeliveries}</p>`}
           ${mostUrgentFirst(deliveries).map(

@@ -7,7 +7,7 @@ type ChangeKind = (typeof changeKinds)[number]
 /** A text for each kind that differs once something of the kind has changed. */
 export type Versions = Record<ChangeKind, string>
 
-// The numbers of documents, deliveries and attempts stand for what is behind them: each attempt adds to one. Attempts are counted by hour.
+// The numbers of documents, deliveries, enrichments and attempts stand for what is behind them: each attempt adds to one. Attempts are counted by hour.
 const statement = `
   select
     listened.id as "workspaceId",
@@ -19,7 +19,7 @@ const statement = `
           select kind, status, detail, count
           from counters
           where workspace_id = listened.id
-            and kind in ('documents', 'deliveries')
+            and kind in ('documents', 'deliveries', 'enrichments')
             and period = 'all'
             and since = '-infinity'
           union all

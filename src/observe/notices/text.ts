@@ -51,7 +51,7 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
 export const summaryOf = (event: IncidentEvent, transition: Transition, subject: Subject): string => summaries[event][transition](subject)
 
 /** Returns the page of the console on which an operator looks further. */
-export const consolePathOf = (event: IncidentEvent, { destination, repository, document }: IncidentDetails): string => {
+export const consolePathOf = (event: IncidentEvent, { destination, repository, enrichment, document }: IncidentDetails): string => {
   const repoId = encodeURIComponent(repository?.repoId ?? '')
   const paths: Record<IncidentEvent, string> = {
     'destination.failing': `destinations/${destination?.id}`,
@@ -59,7 +59,7 @@ export const consolePathOf = (event: IncidentEvent, { destination, repository, d
     'source.silent': `requests?repo_id=${repoId}`,
     'certificate.expiring': destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`,
     'repository.not_connected': `documents?status=discarded&repo_id=${repoId}`,
-    'enrichment.failing': `documents/${document?.id}`,
+    'enrichment.failing': `enrichments/${enrichment?.id}?document=${document?.id}`,
   }
   return paths[event]
 }
