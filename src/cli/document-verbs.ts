@@ -58,6 +58,24 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
       const document = withConsoleUrl(await context.baseUrl(), changed)
       printResult(options, document, describeDocument(document))
     })
+  program
+    .command('enrich <document>')
+    .description('fetch the business data of a document, given by its id or docId, from the source system again')
+    .option('--try', 'make the calls in this process, show what they find, and store nothing')
+    .addOption(workspaceOption)
+    .addOption(jsonOption)
+    .action(async (reference: string, { workspace, try: isTry, ...options }: DocumentOptions & { try?: boolean }) => {
+      const { describeDocument, describeTry, enrichDocument, tryDocument, withConsoleUrl } = await import('./documents.ts')
+      const settings = await context.config()
+      if (isTry) {
+        const steps = await tryDocument(settings, reference, workspace)
+        printResult(options, steps, describeTry(steps))
+        return
+      }
+      const changed = await enrichDocument(settings, await context.openLog(settings), reference, workspace)
+      const document = withConsoleUrl(await context.baseUrl(), changed)
+      printResult(options, document, describeDocument(document))
+    })
 }
 
 /** Adds the commands for documents that were discarded for lack of a connection. */

@@ -1,4 +1,4 @@
-import { createDocuments, type Document } from '../archive/document-list.ts'
+import { createDocuments, type Document, type DocumentEnrichment } from '../archive/document-list.ts'
 import { consoleUrlOf } from '../base/console-url.ts'
 import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
@@ -8,12 +8,19 @@ import type { Config } from '../config/config.ts'
 import { remedyFor, remedyForEnded, remedyWhileRetried } from '../connectors/error-codes.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
+import { createInstallation } from '../db/installation.ts'
 import { createOutbox, type OutboxMessage } from '../db/outbox.ts'
 import type { Start } from '../db/starts.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createRetry } from '../delivery/retry.ts'
 import { endSentences, mostUrgentFirst, type DeliveryStatus } from '../domain/delivery-states.ts'
+import { createEnrichments } from '../enrichment/enrichments.ts'
+import { createRunAgain } from '../enrichment/run-again.ts'
+import { createTry } from '../enrichment/try.ts'
+import { createThreads } from '../http/threads.ts'
+import { createOutboundGuard } from '../security/outbound.ts'
+import { createKeyRing } from '../security/seal.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { createLauncher } from '../temporal/launcher.ts'
 import { findWorkspace } from '../workspace/administration.ts'
@@ -26,7 +33,7 @@ export const foundMax = 50
 interface Found {
   workspace: string
   workspaceId: string
-  document: Document
+  document: Document & { enriched?: DocumentEnrichment | undefined }
 }
 
 const nameOf = ({ userSlug, workspaceSlug }: Workspace) => `${userSlug}/${workspaceSlug}`
@@ -103,15 +110,21 @@ const findOne = async (db: Database, reference: string, workspace: string | unde
 }
 
 /** `relay show`. @param reference id or docId of a document. @throws `UserError` if there is none, or several */
-export const showDocument = async (db: Database, reference: string, workspace?: string): Promise<FoundDocument> =>
-  present(await findOne(db, reference, workspace))
+export const showDocument = async (db: Database, reference: string, workspace?: string) => {
+  const found = await findOne(db, reference, workspace)
+  const { enriched } = await createDocuments(db).find(found.workspaceId, found.document.id)
+  const enrichment = enriched ? { status: enriched.status, attempts: enriched.attempts, steps: enriched.steps } : null
+  return { ...present(found), fields: enriched?.fields ?? {}, enrichment }
+}
+
+type ShownDocument = Awaited<ReturnType<typeof showDocument>>
 
 /** Changes the deliveries of a document, and sends the messages that follow. What cannot be sent is sent later by a worker. */
 const changeDeliveries = (
   { config, log, reference, workspace }: { config: Config; log: Log; reference: string; workspace: string | undefined },
   verb: string,
   change: (found: Found & { db: Database }) => Promise<(OutboxMessage | Start)[]>,
-): Promise<FoundDocument> =>
+): Promise<ShownDocument> =>
   withDatabase(config, verb, async (db) => {
     const found = await findOne(db, reference, workspace)
     const messages = await change({ ...found, db })
@@ -131,7 +144,7 @@ const changeDeliveries = (
  * @param reference id or docId of a document
  * @throws `UserError` if there is no such document, or nothing to retry
  */
-export const retryDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<FoundDocument> =>
+export const retryDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<ShownDocument> =>
   changeDeliveries({ config, log, reference, workspace }, 'retry', ({ db, workspaceId, document }) =>
     createRetry(db, config).retryDocument({ workspaceId, documentId: document.id, actor: systemActor }),
   )
@@ -141,10 +154,61 @@ export const retryDocument = (config: Config, log: Log, reference: string, works
  * @param reference id or docId of a document
  * @throws `UserError` if there is no such document, or nothing waits
  */
-export const attemptDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<FoundDocument> =>
+export const attemptDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<ShownDocument> =>
   changeDeliveries({ config, log, reference, workspace }, 'attempt', ({ db, workspaceId, document }) =>
     createAttemptNow(db, config).attemptDocument({ workspaceId, documentId: document.id, actor: systemActor }),
   )
+
+/**
+ * `relay enrich`: has the calls for the business data of a document made again.
+ * @param reference id or docId of a document
+ * @throws `UserError` or `AppError` if there is no such document, or no enrichment
+ */
+export const enrichDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<ShownDocument> =>
+  changeDeliveries({ config, log, reference, workspace }, 'enrich', ({ db, workspaceId, document }) =>
+    createRunAgain(db, config)({ workspaceId, documentId: document.id, actor: systemActor }),
+  )
+
+/**
+ * `relay enrich --try`: makes the calls for a document in this process, and stores nothing.
+ * @throws `UserError` or `AppError` if there is no such document, or no enrichment
+ */
+export const tryDocument = (config: Config, reference: string, workspace?: string) =>
+  withDatabase(config, 'enrich', async (db) => {
+    const { workspaceId, document } = await findOne(db, reference, workspace)
+    const enrichmentId = await createEnrichments(db).findIdFor(workspaceId, document.id)
+    if (enrichmentId === undefined) throw new UserError('No enrichment serves the repository of the document.')
+    const outbound = createOutboundGuard({
+      allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
+      proxyUrl: config.RELAY_OUTBOUND_PROXY,
+      noProxy: config.RELAY_OUTBOUND_NO_PROXY,
+    })
+    const threads = createThreads(config)
+    try {
+      const tryOn = createTry({
+        db,
+        config,
+        outbound,
+        keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+        workspaces: createWorkspaces(db),
+        installation: createInstallation(db),
+        runOnThread: threads.run,
+      })
+      const request = { workspaceId, id: enrichmentId, documentId: document.id, actor: systemActor }
+      return await tryOn(request, new AbortController().signal)
+    } finally {
+      await threads.close()
+      await outbound.close()
+    }
+  })
+
+/** Returns lines for people: each step with its request, and what it found. */
+export const describeTry = (steps: Awaited<ReturnType<typeof tryDocument>>): string[] =>
+  steps.flatMap(({ name, status, error, request, fields }) => [
+    `Step       ${name}: ${status}${error === null ? '' : `. ${error}`}`,
+    ...(request ? [`           ${request.kind === 'http' ? `${request.method} ${request.url}` : request.function}`] : []),
+    ...fields.map((field) => `           ${field.name} = ${field.value ?? `(${field.problem})`}`),
+  ])
 
 const columnsOf = (document: FoundDocument): string[] => [
   cellOf(new Date(document.received_at)),
@@ -211,7 +275,7 @@ const errorLinesOf = (delivery: FoundDocument['deliveries'][number]): string[] =
 }
 
 /** Adds the address in the console. */
-export const withConsoleUrl = (baseUrl: string | undefined, document: FoundDocument) => ({
+export const withConsoleUrl = (baseUrl: string | undefined, document: ShownDocument) => ({
   ...document,
   console_url: consoleUrlOf(baseUrl, `documents/${document.id}`) ?? null,
 })
@@ -225,6 +289,13 @@ export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): s
     `Id         ${document.id}`,
     `Status     ${document.status}. ${verdictOf(document)}`,
     `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,
+    ...Object.entries(document.fields).map(([name, value], index) => (index === 0 ? 'Fields' : '').padEnd(11) + `${name} = ${value}`),
+    ...(document.enrichment === null || document.enrichment.status === 'complete'
+      ? []
+      : [
+          `Enrichment ${document.enrichment.status}, ${countOf(document.enrichment.attempts, 'try', 'tries')}`,
+          ...document.enrichment.steps.flatMap(({ name, error }) => (error === null ? [] : [`           ${name}: ${error}`])),
+        ]),
     ...(document.console_url === null ? [] : [`Console    ${document.console_url}`]),
     ...mostUrgentFirst(document.deliveries).flatMap((delivery) => [
       `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${countOf(delivery.attempts, 'attempt', 'attempts')}, path ${delivery.path}`,

@@ -215,6 +215,15 @@ export const createEnrichments = (db: Database | Transaction) => ({
   /** @throws AppError 404 */
   find: (workspaceId: string, id: string): Promise<SealedEnrichment> => find(db, workspaceId, id),
 
+  /** Finds the enrichment that serves the repository of a document. */
+  findIdFor: async (workspaceId: string, documentId: string): Promise<string | undefined> => {
+    const row: { id: string } | undefined = await db('documents')
+      .join('enrichment_repositories', 'enrichment_repositories.repository_id', 'documents.repository_id')
+      .where({ 'documents.workspace_id': workspaceId, 'documents.id': documentId })
+      .first('enrichment_id as id')
+    return row?.id
+  },
+
   /** @throws AppError 422 */
   insert: async (workspaceId: string, enrichment: NewEnrichment, actor: AuditActor, deps: Deps): Promise<SealedEnrichment> => {
     const { http, credentials = {}, repositoryIds } = enrichment

@@ -1,5 +1,16 @@
 import { createReceive } from '../../src/archive/receive.ts'
-import { describeDocument, describeFound, findDocuments, foundMax, showDocument, withConsoleUrl } from '../../src/cli/documents.ts'
+import { newId } from '../../src/base/ids.ts'
+import {
+  describeDocument,
+  describeFound,
+  describeTry,
+  findDocuments,
+  foundMax,
+  showDocument,
+  tryDocument,
+  withConsoleUrl,
+} from '../../src/cli/documents.ts'
+import { startODataSystem } from '../enrichment/odata-system.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -70,4 +81,49 @@ test('a document is shown by its id or its docId, and one of several is asked fo
   expect((await showDocument(db, 'SHOW1', other.workspace)).id).toBe(other.id)
   await expect(showDocument(db, id, other.workspace)).rejects.toThrow(`There is no document ${id}. Search for it with: relay find`)
   expect((await showDocument(db, id, workspace)).id).toBe(id)
+})
+
+test('business data of a document is shown, and its enrichment is tried in this process', async () => {
+  const { db, url } = database
+  await using odata = await startODataSystem({ "/A_Order('ENRICHED1')": { body: { d: { Customer: 'Acme Ltd' } } } })
+  const { id, routes } = await receive('ENRICHED1')
+  const settings = testConfig({ DATABASE_URL: url })
+  await expect(tryDocument(settings, 'ENRICHED1')).rejects.toThrow('No enrichment serves the repository of the document.')
+  const enrichmentId = newId()
+  const fields = [
+    { name: 'customer', path: '$.d.Customer', type: 'string', optional: false },
+    { name: 'city', path: '$.d.City', type: 'string', optional: false },
+  ]
+  await db('enrichments').insert({
+    id: enrichmentId,
+    workspace_id: routes.workspaceId,
+    name: 'Orders',
+    wait_seconds: 60,
+    late_days: 7,
+    http: JSON.stringify({ url: odata.origin, headers: {} }),
+    steps: JSON.stringify([{ kind: 'http', name: 'order', method: 'GET', path: "/A_Order('{doc_id}')", fields }]),
+  })
+  await db('enrichment_repositories').insert({ repository_id: routes.repositoryId, enrichment_id: enrichmentId, position: 0 })
+  expect(describeTry(await tryDocument(settings, 'ENRICHED1'))).toEqual([
+    'Step       order: failed. the system answered 401 Unauthorized',
+    `           GET ${odata.origin}/A_Order('ENRICHED1')`,
+  ])
+  await db('document_enrichments').insert({
+    document_id: id,
+    workspace_id: routes.workspaceId,
+    enrichment_id: enrichmentId,
+    status: 'partial',
+    fields: { customer: 'Acme Ltd' },
+    steps: JSON.stringify([{ name: 'order', status: 'incomplete', error: 'city is not in the answer', at: '2026-03-02T10:15:30Z' }]),
+    attempts: 3,
+    waits_until: db.fn.now(),
+    ends_at: db.fn.now(),
+  })
+  expect(describeDocument(withConsoleUrl(undefined, await showDocument(db, 'ENRICHED1')))).toEqual(
+    expect.arrayContaining([
+      'Fields     customer = Acme Ltd',
+      'Enrichment partial, 3 tries',
+      '           order: city is not in the answer',
+    ]),
+  )
 })
