@@ -54,6 +54,9 @@ const createFullWorkspace = async () => {
     matched_deliveries: 1,
     actor_type: 'system',
   })
+  const inAnHour = new Date(Date.now() + 3_600_000)
+  const repeatable = { execution_id: id, request_sealed: Buffer.from('x'), locked_until: inAnHour, expires_at: inAnHour }
+  await db('idempotency_keys').insert({ workspace_id, owner: 'user P1', key: 'K1', ...repeatable })
   await db('enrichments').insert({ id, workspace_id, name: 'Invoices', wait_seconds: 60, late_days: 7, steps: '[]' })
   await db('enrichment_repositories').insert({ repository_id, enrichment_id: id, position: 0 })
   const enriched = { workspace_id, waits_until: new Date(), ends_at: new Date() }
