@@ -129,7 +129,13 @@ const Ask = ({
       await callRaw('DELETE', path, { query: { status: 'inactive' } })
       onDone()
     }
-    return html`<${Confirm} title=${words.deleteInactiveTitle} action=${words.remove} onConfirm=${removeAll} onClose=${onClose}>
+    return html`<${Confirm}
+      isDestructive
+      title=${words.deleteInactiveTitle}
+      action=${words.remove}
+      onConfirm=${removeAll}
+      onClose=${onClose}
+    >
       <p>${words.deleteInactiveText(inactive)}</p>
     </${Confirm}>`
   }

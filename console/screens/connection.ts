@@ -31,7 +31,13 @@ const ConfirmDelete = ({ connection, onClose }: { connection: Connection; onClos
     await callRaw('DELETE', `/connections/${connection.id}`)
     navigate('connections')
   }
-  return html`<${Confirm} title=${words.deleteTitle(connection.name)} action=${words.remove} onConfirm=${remove} onClose=${onClose}>
+  return html`<${Confirm}
+    isDestructive
+    title=${words.deleteTitle(connection.name)}
+    action=${words.remove}
+    onConfirm=${remove}
+    onClose=${onClose}
+  >
     <p>${words.deleteText}</p>
     ${connection.held_deliveries > 0 && html`<p><strong>${words.deleteHeld(heldText(connection))}</strong></p>`}
     <${Loaded} live=${live}>

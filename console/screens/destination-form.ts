@@ -43,7 +43,8 @@ export const NewDestination = ({ kind }: { kind: string | null }) => {
       html`<${Loaded} live=${live}>
         ${() => {
           const schemas = live.data!
-          if (kind === null) return html`<${Kinds} kinds=${[...schemas.keys()]} />`
+          if (kind === null)
+            return html`<${Kinds} kinds=${[...schemas].filter(([, { isAvailable }]) => isAvailable).map(([each]) => each)} />`
           const its = schemas.get(kind)
           if (!its) return html`<${Notice} tone="bad">${words.unknownKind}</${Notice}>`
           return html`<${DestinationForm} key=${kind} kind=${kind} schemas=${its} />`

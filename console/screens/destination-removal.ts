@@ -37,7 +37,7 @@ export const DeleteDestination = ({ id, name, onClose }: Asked) => {
     announce(words.wasDeleted)
     navigate('destinations')
   }
-  return html`<${Confirm} title=${words.deleteOf(name)} action=${words.delete} onConfirm=${remove} onClose=${onClose}>
+  return html`<${Confirm} isDestructive title=${words.deleteOf(name)} action=${words.delete} onConfirm=${remove} onClose=${onClose}>
     <${Loaded} live=${live}>
       ${() => {
         const { removals, cancelled } = live.data!
@@ -57,7 +57,7 @@ export const RevokeLinks = ({ id, name, onClose }: Asked) => {
     await callRaw('POST', `/destinations/${id}/download-links/revoke`)
     announce(words.wasRevoked)
   }
-  return html`<${Confirm} title=${words.revokeTitle} action=${words.revoke} onConfirm=${revoke} onClose=${onClose}>
+  return html`<${Confirm} isDestructive title=${words.revokeTitle} action=${words.revoke} onConfirm=${revoke} onClose=${onClose}>
     <p>${words.revokeText(name)}</p>
   </${Confirm}>`
 }

@@ -221,10 +221,10 @@ const ShowDestination = ({ id }: { id: string }) => {
             <ul class="plain">
               ${attributes.connections.map(
                 (connection) =>
-                  html`<li key=${connection.id}>
+                  html`<li key=${`${connection.id} ${connection.source_repo_id}`}>
                     <${Badge} status=${connection.status} label=${words.connectionStatus[connection.status]} />
-                    <a href=${`connections/${connection.id}`}>${connection.source_name}</a>
-                    <span class="small mono">${connection.source_repo_id}</span>
+                    <a href=${`connections/${connection.id}`}>${connection.name}</a>
+                    <span class="small">${words.fromRepository(connection.source_repo_id, connection.source_name)}</span>
                   </li>`,
               )}
             </ul>

@@ -144,6 +144,7 @@ export const KeysScreen = () => {
           ${
             asked &&
             html`<${Confirm}
+              isDestructive
               title=${words.confirmRevoke}
               action=${words.revoke}
               onConfirm=${() => revoke(asked)}

@@ -164,7 +164,13 @@ const Existing = ({ id }: { id: string }) => {
           }
           ${
             isAsked &&
-            html`<${Confirm} title=${words.confirmDelete} action=${form.delete} onConfirm=${remove} onClose=${() => setAsked(false)}>
+            html`<${Confirm}
+              isDestructive
+              title=${words.confirmDelete}
+              action=${form.delete}
+              onConfirm=${remove}
+              onClose=${() => setAsked(false)}
+            >
               <p>${words.deleteEffect(notification.attributes.name)}</p>
             </${Confirm}>`
           }`

@@ -6,14 +6,17 @@ import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as remediesCatalogue from '../texts/remedies.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
+import * as startCatalogue from '../texts/start.ts'
 import { Badge, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
 import { loadRemovals, RemovalOf } from '../ui/removal.ts'
+import { SentTestDocument, useTestDocument } from '../ui/test-document.ts'
 import { CertificateForm, Certificates } from './certificates.ts'
 import { RepositoryForm } from './repository-form.ts'
 import { SourceSetup } from './source-setup.ts'
 
 const repositoriesWords = inLanguage(repositoriesCatalogue)
 const remediesWords = inLanguage(remediesCatalogue)
+const startWords = inLanguage(startCatalogue)
 
 const refusalsMax = 3
 
@@ -48,7 +51,7 @@ const ConfirmDelete = ({ repository, onClose }: { repository: Repository; onClos
     navigate('repositories')
   }
   const draw = () => html`<${RemovalOf} removals=${live.data!} isKept=${isKept} onKeep=${setIsKept} />`
-  return html`<${Confirm} title=${words.deleteTitle(repoId)} action=${words.remove} onConfirm=${remove} onClose=${onClose}>
+  return html`<${Confirm} isDestructive title=${words.deleteTitle(repoId)} action=${words.remove} onConfirm=${remove} onClose=${onClose}>
     <p>${words.deleteText}</p>
     ${certificates.length > 0 && html`<p>${words.deleteCertificates(certificates.length)}</p>`}
     <${Loaded} live=${live}>${draw}</${Loaded}>
@@ -93,6 +96,9 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
   const [asked, setAsked] = useState<'status' | 'delete'>()
   const { id, attributes } = repository
   const { last_request_at: lastRequest, repo_id: repoId } = attributes
+  const { sendHere, sending } = startWords()
+  const { state: sent, send } = useTestDocument()
+  const isDelivered = attributes.status === 'active' && attributes.warnings.every(({ code }) => code !== 'not_connected')
   return html`${
       may('member') &&
       html`<div class="actions">
@@ -100,9 +106,16 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
         <button type="button" class="button" onClick=${() => setAsked('status')}>
           ${attributes.status === 'active' ? words.deactivate : words.activate}
         </button>
+        ${
+          isDelivered &&
+          html`<button type="button" class="button" disabled=${sent.isBusy} onClick=${() => void send(id)}>
+            ${sent.isBusy ? `${sending} …` : sendHere}
+          </button>`
+        }
         ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.remove}</button>`}
       </div>`
     }
+    <${SentTestDocument} state=${sent} />
     ${attributes.warnings.map(
       ({ code }) => html`<${Notice} key=${code} tone=${code === 'open_to_all' ? 'bad' : 'warn'}>${words.warningTexts[code]}</${Notice}>`,
     )}
@@ -140,10 +153,10 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
         ${attributes.connections.length === 0 && html`<p class="quiet">${words.noConnections}</p>`}
         <ul class="plain">
           ${attributes.connections.map(
-            ({ id: connectionId, destination_name: name, status }) =>
-              html`<li key=${`${connectionId} ${name}`}>
+            ({ id: connectionId, name, destination_name: destination, status }) =>
+              html`<li key=${`${connectionId} ${destination}`}>
                 <${Badge} status=${status} label=${words.statuses[status]} />
-                <a href=${`connections/${connectionId}`}>${name}</a>
+                <a href=${`connections/${connectionId}`}>${name}</a> <span class="small">${words.toDestination(destination)}</span>
               </li>`,
           )}
         </ul>

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
-import { call, may, toApiError, type ApiError, type Schemas } from '../api.ts'
+import { call, may, type Schemas } from '../api.ts'
 import { html, type Children } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, texts } from '../preferences.ts'
 import * as startCatalogue from '../texts/start.ts'
-import { announce, Badge, ErrorNotice, Heading, Loaded, Mark, Notice } from '../ui/parts.ts'
+import { Badge, ErrorNotice, Heading, Loaded, Mark, Notice } from '../ui/parts.ts'
+import { useTestDocument } from '../ui/test-document.ts'
 
 const startWords = inLanguage(startCatalogue)
 
@@ -42,19 +43,8 @@ const load = async (signal: AbortSignal): Promise<Loading> => {
 const SendTest = ({ connected, isFirst, onSent }: { connected: Repository[]; isFirst: boolean; onSent: () => void }) => {
   const words = startWords()
   const [chosen, setChosen] = useState<string>()
-  const [state, setState] = useState<{ isBusy: boolean; error?: ApiError }>({ isBusy: false })
+  const { state, send } = useTestDocument(onSent)
   const repository = connected.find(({ id }) => id === chosen) ?? connected[0]!
-  const send = async () => {
-    setState({ isBusy: true })
-    try {
-      await call<Schemas['TestDocumentResponse']>('POST', `/repositories/${repository.id}/test-document`)
-      setState({ isBusy: false })
-      announce(words.sent)
-      onSent()
-    } catch (thrown) {
-      setState({ isBusy: false, error: toApiError(thrown) })
-    }
-  }
   return html`<div class="actions">
       ${
         connected.length > 1 &&
@@ -66,7 +56,12 @@ const SendTest = ({ connected, isFirst, onSent }: { connected: Repository[]; isF
           ${connected.map(({ id, attributes }) => html`<option key=${id} value=${id}>${attributes.repo_id} · ${attributes.name}</option>`)}
         </select>`
       }
-      <button type="button" class=${isFirst ? 'button primary' : 'button'} disabled=${state.isBusy} onClick=${() => void send()}>
+      <button
+        type="button"
+        class=${isFirst ? 'button primary' : 'button'}
+        disabled=${state.isBusy}
+        onClick=${() => void send(repository.id)}
+      >
         ${state.isBusy ? `${words.sending} …` : words.send(repository.attributes.repo_id)}
       </button>
     </div>

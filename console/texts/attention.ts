@@ -1,7 +1,8 @@
 import { plural } from './plural.ts'
 
 export const en = {
-  intro: 'Deliveries that need an operator, by destination and error. Acknowledged documents are left out.',
+  intro:
+    'Deliveries that need an operator, by destination and error, and documents that were discarded, by repository. Acknowledged documents are left out.',
   empty: 'Nothing needs attention. All deliveries have succeeded or are under way.',
   more: (shown: number, total: number) => `The ${shown} largest of ${total.toLocaleString('en')} groups are shown.`,
   failed: 'Failed',
@@ -64,7 +65,8 @@ export const en = {
 }
 
 export const de: typeof en = {
-  intro: 'Zustellungen, um die sich jemand kümmern muss, nach Ziel und Fehler. Zur Kenntnis genommene Dokumente sind ausgenommen.',
+  intro:
+    'Zustellungen, um die sich jemand kümmern muss, nach Ziel und Fehler, und verworfene Dokumente, nach Repository. Zur Kenntnis genommene Dokumente sind ausgenommen.',
   empty: 'Kein Handlungsbedarf. Alle Zustellungen sind gelungen oder unterwegs.',
   more: (shown, total) => `Gezeigt werden die ${shown} größten von ${total.toLocaleString('de')} Gruppen.`,
   failed: 'Fehlgeschlagen',

@@ -25,7 +25,7 @@ export const en = {
     healthy: 'Healthy',
     unused: 'Nothing delivered',
     failing: 'Failing',
-    paused: 'Paused',
+    paused: 'Waiting for the target',
     trying: 'Trying again',
   },
   healthNote: {
@@ -60,6 +60,7 @@ export const en = {
   testFailedOf: 'The test failed:',
   config: 'Configuration',
   connections: 'Connections',
+  fromRepository: (repoId: string, name: string) => `from ${repoId}, ${name}`,
   noConnections: 'No connection leads here.',
   failedDocuments: 'Failed documents',
   since: 'Last change of the circuit',
@@ -132,7 +133,7 @@ export const de: typeof en = {
     healthy: 'In Ordnung',
     unused: 'Nichts zugestellt',
     failing: 'Gestört',
-    paused: 'Pausiert',
+    paused: 'Wartet auf das Ziel',
     trying: 'Neuer Versuch',
   },
   healthNote: {
@@ -167,6 +168,7 @@ export const de: typeof en = {
   testFailedOf: 'Der Test ist fehlgeschlagen:',
   config: 'Konfiguration',
   connections: 'Verbindungen',
+  fromRepository: (repoId, name) => `von ${repoId}, ${name}`,
   noConnections: 'Keine Verbindung führt hierher.',
   failedDocuments: 'Fehlgeschlagene Dokumente',
   since: 'Letzte Änderung der Sicherung',

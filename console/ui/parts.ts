@@ -210,12 +210,15 @@ export const Heading = ({ title, children }: { title: string; children?: Childre
 export const Confirm = ({
   title,
   action,
+  isDestructive = false,
   onConfirm,
   onClose,
   children,
 }: {
   title: string
   action: string
+  /** The action deletes something for good. */
+  isDestructive?: boolean
   onConfirm: () => Promise<void>
   onClose: () => void
   children?: Children
@@ -237,7 +240,14 @@ export const Confirm = ({
     ${children} ${state.error && html`<${ErrorNotice} error=${state.error} />`}
     <div class="actions">
       <button type="button" class="button" onClick=${() => ref.current?.close()}>${texts().common.cancel}</button>
-      <button type="button" class="button primary" disabled=${state.isBusy} onClick=${() => void confirm()}>${action}</button>
+      <button
+        type="button"
+        class=${`button ${isDestructive ? 'danger' : 'primary'}`}
+        disabled=${state.isBusy}
+        onClick=${() => void confirm()}
+      >
+        ${action}
+      </button>
     </div>
   </dialog>`
 }

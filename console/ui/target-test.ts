@@ -6,6 +6,8 @@ import { announce, ErrorNotice, Notice } from './parts.ts'
 interface Words {
   testOk: string
   testFailed: string
+  /** Precedes the message of the target. */
+  testFailedOf: string
 }
 
 interface TestState {
@@ -15,7 +17,7 @@ interface TestState {
 }
 
 /** Tests a stored target by a request to the API. @param onTested called when the relay has answered */
-export const useTargetTest = (path: string, { testOk, testFailed }: Words, onTested: () => void = () => {}) => {
+export const useTargetTest = (path: string, { testOk, testFailed }: Omit<Words, 'testFailedOf'>, onTested: () => void = () => {}) => {
   const [state, setState] = useState<TestState>({ isBusy: false })
   const test = async () => {
     setState({ isBusy: true })
@@ -37,6 +39,6 @@ export const TestOutcome = ({ state: { error, result }, words }: { state: TestSt
   if (!result) return null
   const isSuccess = result.status === 'success'
   return html`<${Notice} tone=${isSuccess ? 'good' : 'bad'}>
-    <strong>${isSuccess ? words.testOk : words.testFailed}</strong> <span lang="en">${result.message}</span>
+    <strong>${isSuccess ? words.testOk : words.testFailedOf}</strong> <span lang="en">${result.message}</span>
   </${Notice}>`
 }

@@ -117,7 +117,9 @@ const attributes = z.object({
   updated_at: timestamp,
 })
 
-const connections = z.array(z.object({ id: z.string(), source_repo_id: z.string(), source_name: z.string(), status: activity }))
+const connections = z.array(
+  z.object({ id: z.string(), name: z.string(), source_repo_id: z.string(), source_name: z.string(), status: activity }),
+)
 
 const destination = resource('destination', attributes).meta({ id: 'Destination' })
 const singleDestination = resource('destination', attributes.extend({ connections })).meta({ id: 'SingleDestination' })

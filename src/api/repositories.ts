@@ -48,7 +48,7 @@ const singleRepository = resource(
   'repository',
   attributes.extend({
     certificates: z.array(z.object({ id: z.string(), subject: z.string(), valid_from: timestamp, valid_to: timestamp, status: activity })),
-    connections: z.array(z.object({ id: z.string(), destination_name: z.string(), status: activity })),
+    connections: z.array(z.object({ id: z.string(), name: z.string(), destination_name: z.string(), status: activity })),
   }),
 ).meta({ id: 'SingleRepository' })
 

@@ -215,7 +215,7 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
     return await connector.deliver(await payloadOf(attempt, connector, signal), target, context)
   } catch (thrown) {
     run.signal.throwIfAborted()
-    if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs} ms`)
+    if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs / 1_000} s`)
     return thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
   } finally {
     await stopRenewing()

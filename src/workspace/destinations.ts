@@ -48,6 +48,8 @@ export type CredentialsFacts = Pick<Destination, 'credentialsExpireAt' | 'signIn
 /** A repository that a connection links to a destination. */
 export interface DestinationConnection {
   id: string
+  /** Of the connection. */
+  name: string
   sourceRepoId: string
   sourceName: string
   status: 'active' | 'inactive'
@@ -131,7 +133,7 @@ export const createDestinations = (db: Database) => {
       const { rows } = await db.raw<{ rows: DestinationConnection[] }>(
         `
       select
-        connections.id, repo_id as "sourceRepoId", repositories.name as "sourceName",
+        connections.id, connections.name, repo_id as "sourceRepoId", repositories.name as "sourceName",
         case when is_active then 'active' else 'inactive' end as status
       from connection_destinations
       join connections on connections.id = connection_destinations.connection_id

@@ -36,6 +36,8 @@ export interface Repository {
 /** A destination that a connection links to a repository. */
 export interface RepositoryConnection {
   id: string
+  /** Of the connection. */
+  name: string
   destinationName: string
   status: 'active' | 'inactive'
 }
@@ -147,7 +149,7 @@ export const createRepositories = (db: Database) => {
       const { rows } = await db.raw<{ rows: RepositoryConnection[] }>(
         `
         select
-          connections.id, destinations.name as "destinationName",
+          connections.id, connections.name, destinations.name as "destinationName",
           case when is_active then 'active' else 'inactive' end as status
         from connection_repositories
         join connections on connections.id = connection_repositories.connection_id

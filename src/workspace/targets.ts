@@ -81,7 +81,7 @@ export const mergeConfig = (current: OpenObject, patch: OpenObject): OpenObject 
 
 const rejectOnAbort = (signal: AbortSignal, timeoutMs: number) =>
   new Promise<never>((_, reject) => {
-    const fail = () => reject(new DeliveryError('probe_timeout', `the test took longer than ${timeoutMs} ms`))
+    const fail = () => reject(new DeliveryError('probe_timeout', `the test took longer than ${timeoutMs / 1_000} s`))
     if (signal.aborted) fail()
     else signal.addEventListener('abort', fail, { once: true })
   })

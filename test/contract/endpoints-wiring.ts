@@ -148,7 +148,9 @@ const repositories: Row[] = [
     async ({ acme, specimen }) => {
       const { certificates, connections } = await acme.attributesOf(`/repositories/${specimen.repositoryId}`)
       expect(certificates.map(({ id }: Json) => id)).toContain(specimen.certificateId)
-      expect(connections).toEqual([{ id: specimen.connectionId, destination_name: 'To accepting', status: 'active' }])
+      expect(connections).toEqual([
+        { id: specimen.connectionId, name: expect.any(String), destination_name: 'To accepting', status: 'active' },
+      ])
     },
   ],
   [

@@ -65,7 +65,7 @@ const destination = {
   created_at: time,
   updated_at: time,
 }
-const destinationConnection = { id: ulid, source_repo_id: text, source_name: text, status: 'active' }
+const destinationConnection = { id: ulid, name: text, source_repo_id: text, source_name: text, status: 'active' }
 
 const isFilter = (type: string): Row => [
   `2.1 connector type ${type} is a value of the filter type`,
@@ -97,7 +97,9 @@ const destinations: Row[] = [
     async (world) => {
       const { connectionId, repoId } = world.specimen
       const { connections } = await world.acme.attributesOf(single.destination(world))
-      expect(connections).toEqual([{ id: connectionId, source_repo_id: repoId, source_name: `Repository ${repoId}`, status: 'active' }])
+      expect(connections).toEqual([
+        { id: connectionId, name: text, source_repo_id: repoId, source_name: `Repository ${repoId}`, status: 'active' },
+      ])
     },
   ],
   [
@@ -177,7 +179,7 @@ const repository = {
   updated_at: time,
 }
 const certificate = { id: ulid, subject: text, valid_from: time, valid_to: time, status: 'active' }
-const repositoryConnection = { id: ulid, destination_name: 'To accepting', status: 'active' }
+const repositoryConnection = { id: ulid, name: text, destination_name: 'To accepting', status: 'active' }
 
 const repositories: Row[] = [
   ...fields('2.2 a repository in a list', repository, listed.repository),

@@ -3342,6 +3342,7 @@ export interface components {
                 };
                 connections: {
                     id: string;
+                    name: string;
                     source_name: string;
                     source_repo_id: string;
                     status: components["schemas"]["ActivityStatus"];
@@ -3469,6 +3470,7 @@ export interface components {
                 connections: {
                     destination_name: string;
                     id: string;
+                    name: string;
                     status: components["schemas"]["ActivityStatus"];
                 }[];
                 /** Format: date-time */
@@ -5187,6 +5189,7 @@ export interface operations {
                      *           "connections": [
                      *             {
                      *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "name": "Invoice archive",
                      *               "source_repo_id": "Z1",
                      *               "source_name": "Incoming invoices",
                      *               "status": "active"
@@ -8973,6 +8976,7 @@ export interface operations {
                      *           "connections": [
                      *             {
                      *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "name": "Invoice archive",
                      *               "destination_name": "Invoice archive",
                      *               "status": "active"
                      *             }

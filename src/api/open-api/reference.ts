@@ -38,15 +38,21 @@ const sendText = (context: Context, type: string, text: string) => {
 }
 
 /** Serves `/openapi.json` and `/docs` without authentication: neither contains data of a workspace. */
-export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middleware => {
+export const createReference = (config: Pick<Config, 'RELAY_BASE_URL' | 'RELAY_DIRECTORY_ROOTS'>): Middleware => {
   const document = describeApi()
+  const unavailable = config.RELAY_DIRECTORY_ROOTS.length === 0 ? ['directory'] : []
   const policy = policyOf(config.RELAY_BASE_URL)
   const compress = compressText()
 
   const describe = (context: Context) => {
     const base = (config.RELAY_BASE_URL ?? `${context.protocol}://${context.host}`).replace(/\/+$/, '')
     context.set('cache-control', 'no-cache')
-    context.body = { ...document, servers: document.servers.map((server) => ({ ...server, url: base + server.url })) }
+    // Connector types of which this installation allows no destination: the console does not offer them.
+    context.body = {
+      ...document,
+      'x-unavailable-connector-types': unavailable,
+      servers: document.servers.map((server) => ({ ...server, url: base + server.url })),
+    }
   }
 
   return async (context, next) => {

@@ -21,6 +21,8 @@ const networkErrors: Record<string, { code: FixedErrorCode; message: string }> =
   UND_ERR_SOCKET: { code: 'connection_lost', message: 'the target closed the connection' },
 }
 
+// Their messages repeat their names.
+const saysNoMore = /_(HEADERS|BODY)_TIMEOUT$/
 const certificateCodes =
   /^(CERT_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 // What a server says about the certificate of its client: it has sent this alert because it refuses it, or got none.
@@ -40,7 +42,10 @@ export const toDeliveryError = (thrown: unknown, fallbackCode: FixedErrorCode): 
     const systemCode = (cause as { code?: unknown }).code
     if (typeof systemCode !== 'string') continue
     const known = networkErrors[systemCode]
-    if (known) return new DeliveryError(known.code, `${known.message} (${messageOf(cause)})`, { cause: thrown })
+    if (known) {
+      const detail = saysNoMore.test(systemCode) ? '' : ` (${messageOf(cause)})`
+      return new DeliveryError(known.code, `${known.message}${detail}`, { cause: thrown })
+    }
     if (certificateCodes.test(systemCode)) {
       return new DeliveryError('certificate_refused', `the target's TLS certificate is not trusted: ${messageOf(cause)}`, { cause: thrown })
     }

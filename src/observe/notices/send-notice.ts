@@ -157,7 +157,7 @@ export const createSendNotice = (deps: SendNoticeDeps) => {
 
 export type SendNotice = ReturnType<typeof createSendNotice>
 
-const timedOut = (timeoutMs: number) => new DeliveryError('attempt_timeout', `the attempt took longer than ${timeoutMs} ms`)
+const timedOut = (timeoutMs: number) => new DeliveryError('attempt_timeout', `the attempt took longer than ${timeoutMs / 1_000} s`)
 
 const toDeliveryError = (thrown: unknown): DeliveryError =>
   thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })

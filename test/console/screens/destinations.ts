@@ -220,3 +220,33 @@ test(
   },
   testMs,
 )
+
+test(
+  'the page of a destination that was repaired offers to retry what has failed there, and says how much has arrived',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const documents = [await scene.receiveRefused(), await scene.receiveRefused()]
+      const { page, errors } = await scene.open('member')
+      await page.goto(`${scene.consoleUrl}/destinations/${scene.routes.destinations['Mail room']!}`)
+      await page.getByText('2 deliveries failed here. Retry them?').waitFor()
+      await page.getByRole('link', { name: 'Edit' }).click()
+      await page.getByLabel('Name', { exact: false }).first().fill('Mail room, repaired')
+      await page.getByRole('button', { name: 'Save' }).click()
+      await page.getByRole('heading', { name: 'Mail room, repaired' }).waitFor()
+      await page.getByText('2 deliveries failed here. Retry them?').waitFor()
+      await takeScreenshot(page, 'destination-failed-here')
+      scene.mail.answerWith((_, response) => void response.end('ok'))
+      await page.getByRole('button', { name: 'Retry failed deliveries' }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText('2 failed deliveries of 2 documents to Mail room, repaired').waitFor()
+      await dialog.getByRole('button', { name: 'Retry all' }).click()
+      await page.getByText('Bulk retry has ended: 2 of 2 deliveries').waitFor()
+      await page.getByText('2 deliveries have arrived, 0 failed again, 0 open.').waitFor()
+      await takeScreenshot(page, 'destination-retried-here')
+      for (const document of documents) expect(await document.status()).toBe('delivered')
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)

@@ -166,3 +166,23 @@ test(
   },
   testMs,
 )
+
+test(
+  'a member sends a test document from the page of a repository, and is led to it',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const { page, errors } = await scene.open('member')
+      await page.goto(`${scene.consoleUrl}/repositories/${scene.routes.repositoryId}`)
+      await page.getByRole('button', { name: 'Send a test document' }).click()
+      await page.getByRole('link', { name: 'Show the document' }).click()
+      await page
+        .getByText(/^TEST-/)
+        .first()
+        .waitFor()
+      expect((await scene.routes.call('GET', '/documents')).json.data[0].attributes.doc_id).toMatch(/^TEST-/)
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)

@@ -200,6 +200,6 @@ test('a target that does not answer in time is tried again', async () => {
   target.answerWith(() => {})
   expect(await notices.sendNotice(scene.noticeId, 500, never)).toMatchObject({
     status: 'retrying',
-    error: 'attempt_timeout: the attempt took longer than 500 ms',
+    error: 'attempt_timeout: the attempt took longer than 0.5 s',
   })
 })
