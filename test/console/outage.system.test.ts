@@ -86,8 +86,10 @@ test(
     expect(await problemsOf(elsewhere, 'outage-relay-first')).toEqual([])
 
     await insert('SECOND2', 'delivered')
-    await asking.route('**/console/events', (route) => route.abort())
-    const stream = streaming.waitForResponse((response) => response.url().endsWith('/console/events') && response.status() === 200)
+    await asking.route('**/console/events?*', (route) => route.abort())
+    const stream = streaming.waitForResponse(
+      (response) => new URL(response.url()).pathname === '/console/events' && response.status() === 200,
+    )
     await relayGate.open()
     for (const page of [streaming, asking]) {
       await documentLink(page, 'SECOND2').waitFor()
