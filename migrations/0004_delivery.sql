@@ -130,6 +130,27 @@ where needs_attention or status = 'retrying';
 comment on index failures_by_time is
   'Serves the oldest and the newest failure of a group, and failures of a minimum age.';
 
+create table delivery_metadata (
+  document_id text collate "C" not null,
+  destination_id text collate "C" not null,
+  digest text,
+  status text not null check (status in ('current', 'pending', 'updated', 'failed', 'not_possible')),
+  found_at timestamptz not null default now(),
+  updated_at timestamptz,
+  error text,
+  primary key (document_id, destination_id),
+  foreign key (document_id, destination_id) references deliveries on delete cascade
+);
+comment on table delivery_metadata is
+  'The business data that a delivered copy has. Only documents with an enrichment have rows, and copies without the properties of their connection.';
+comment on column delivery_metadata.digest is
+  'Of the data that the copy has. Null if it may have none.';
+comment on column delivery_metadata.status is
+  'current: the copy was delivered with what was known. The others are of data that was found later: it is still to be brought, was brought, '
+  'could not be brought, or cannot be at this kind of destination.';
+comment on column delivery_metadata.found_at is
+  'When the data that the copy lacked was found.';
+
 create table outbox (
   key text collate "C" primary key,
   message jsonb not null,

@@ -36,6 +36,10 @@ export const deliveryWorkflowId = (document: DocumentKey, destinationId: string)
 /** `document/acme/invoices/Z1/4711/data/<document id>@enrichment`, of a document whose business data is asked for again */
 export const enrichmentWorkflowId = (document: DocumentKey): string => `${documentPath(document)}@enrichment`
 
+/** `late-data/acme/invoices/Z1/4711/data/<document id>/<destination id>` */
+export const lateDataWorkflowId = (document: DocumentKey, destinationId: string): string =>
+  deliveryWorkflowId(document, destinationId).replace(/^document/, 'late-data')
+
 /** Returns the id of the workflow of the document that a delivery belongs to. */
 export const documentOfDelivery = (workflowId: string, revision = 1): string => {
   const path = workflowId.slice(0, workflowId.lastIndexOf('/'))

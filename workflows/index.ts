@@ -3,5 +3,6 @@ export { attemptDeliveries, cancelDeliveries, releaseDeliveries } from './batche
 export { bulkRetry } from './bulk-retry.ts'
 export { delivery } from './delivery.ts'
 export { document } from './document.ts'
+export { lateData } from './late-data.ts'
 export { notice } from './notice.ts'
 export { maintenance } from './maintenance.ts'

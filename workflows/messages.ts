@@ -132,6 +132,30 @@ export interface EnrichmentActivities {
   enrich(enrichment: { documentId: string } & EnrichmentTerms): Promise<EnrichmentOutcome>
 }
 
+/** Input of the workflow `lateData`: a delivered copy that lacks data of its document. */
+export interface LateDataInput extends DocumentKey {
+  destination: DestinationRef
+}
+
+/** Outcome of a try to bring data to a copy. `gone`: there is no such copy any more. */
+export type LateDataOutcome =
+  | { status: 'updated' }
+  | { status: 'gone' }
+  | { status: 'retrying'; delayMs: number; error: string }
+  | { status: 'failed'; error: string }
+
+/** To `lateData`: more was found. */
+export const moreDataSignal = defineSignal('moreData')
+
+/** Activity of `lateData`. It may run twice. */
+export interface LateDataActivities {
+  /**
+   * Brings what is known of a document to a copy. What fails is thrown with the time after which Temporal runs the activity again, or as
+   * final.
+   */
+  updateCopy(copy: Pick<LateDataInput, 'documentId' | 'destination'>): Promise<'updated' | 'gone'>
+}
+
 /** Deliveries that are released, cancelled or attempted in batches. */
 export type BatchSubject = {
   /** `{userSlug}/{workspaceSlug}` */

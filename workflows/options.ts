@@ -6,10 +6,11 @@ import {
   deliveryWorkflowId,
   documentWorkflowId,
   enrichmentWorkflowId,
+  lateDataWorkflowId,
   noticeWorkflowId,
   type DocumentKey,
 } from './ids.ts'
-import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, NoticeInput } from './messages.ts'
+import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, LateDataInput, NoticeInput } from './messages.ts'
 
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD)
 
@@ -41,7 +42,7 @@ const attributeMaxCharacters = 255
 export const businessObjectAttribute = (value: string | undefined): SearchAttributePair[] =>
   value === undefined ? [] : [{ key: searchAttributes.businessObject, value: value.slice(0, attributeMaxCharacters).toWellFormed() }]
 
-const documentAttributes = (terms: Terms): SearchAttributePair[] => [
+const documentAttributes = (terms: DocumentKey & Pick<Terms, 'businessObject'>): SearchAttributePair[] => [
   { key: searchAttributes.workspace, value: terms.workspace },
   { key: searchAttributes.repository, value: terms.repoId },
   { key: searchAttributes.docId, value: terms.docId },
@@ -49,7 +50,7 @@ const documentAttributes = (terms: Terms): SearchAttributePair[] => [
   ...businessObjectAttribute(terms.businessObject),
 ]
 
-const deliveryAttributes = (input: DeliveryInput): SearchAttributePair[] => [
+const deliveryAttributes = (input: LateDataInput & Pick<Terms, 'businessObject'>): SearchAttributePair[] => [
   ...documentAttributes(input),
   { key: searchAttributes.destination, value: input.destination.id },
   { key: searchAttributes.destinationName, value: input.destination.name },
@@ -73,7 +74,7 @@ interface Urgent {
 
 // With fairness enabled, the server hands out the tasks of workspaces in turn, so a workspace with thousands of documents in line
 // does not delay the others. Child workflows and activities inherit both keys. The server accepts 64 bytes.
-const fairness = ({ workspace }: Terms, { urgency = 'quiet' }: Urgent) => ({
+const fairness = ({ workspace }: Pick<Terms, 'workspace'>, { urgency = 'quiet' }: Urgent) => ({
   priority: { fairnessKey: workspace.slice(0, 64), priorityKey: priorities[urgency] },
 })
 
@@ -99,6 +100,14 @@ export const deliveryOptions = (input: DeliveryInput, registration: Registration
   args: [input] as [DeliveryInput],
   staticSummary: `${documentName(input)} to ${input.destination.name} (${input.destination.connector})`,
   ...fairness(input, registration),
+  ...withAttributes(deliveryAttributes(input), registration),
+})
+
+export const lateDataOptions = (input: LateDataInput, registration: Registration) => ({
+  workflowId: lateDataWorkflowId(input, input.destination.id),
+  args: [input] as [LateDataInput],
+  staticSummary: `Business data of ${documentName(input)} to ${input.destination.name}`,
+  ...fairness(input, { urgency: 'bulk' }),
   ...withAttributes(deliveryAttributes(input), registration),
 })
 

@@ -121,13 +121,31 @@ const enrichment = z
     updated_at: timestamp,
   })
   .meta({ id: 'DocumentEnrichment' })
+const lateData = z
+  .object({
+    status: z
+      .enum(['pending', 'updated', 'failed', 'not_possible'])
+      .meta({ id: 'LateDataStatus' })
+      .describe(
+        '`pending`: it is being brought to the copy. `updated`: the copy has it. `failed`: it could not be brought, for the reason in `error`. ' +
+          '`not_possible`: a destination of this kind cannot take it.',
+      ),
+    found_at: timestamp.describe('When it was found.'),
+    updated_at: timestamp.nullable().describe('When the copy was last updated.'),
+    error: z.string().nullable().describe('Why the last try has failed.'),
+  })
+  .meta({ id: 'LateData' })
+  .nullable()
+  .describe('Business data that was found after the delivery. Null if the copy was delivered with everything that is known.')
 export const singleDocument = resource(
   'document',
   documentAttributes.extend({
     metadata,
     fields: z.record(z.string(), z.string()).describe('The business data that was found, by the names of the fields.'),
     enrichment: enrichment.nullable().describe('How far the enrichment is. Null if the document has none.'),
-    deliveries: z.array(delivery.extend({ path: z.string().describe('The location of the document at the destination.') })),
+    deliveries: z.array(
+      delivery.extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData }),
+    ),
   }),
 ).meta({ id: 'SingleDocument' })
 
@@ -152,7 +170,8 @@ export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...r
 
 export const presentSingle = ({ enriched, ...row }: Awaited<ReturnType<Documents['find']>>) => {
   const { attributes, ...rest } = presentDocument(row)
-  return { ...rest, attributes: { ...attributes, fields: enriched?.fields ?? {}, enrichment: enriched ?? null } }
+  const { deliveries } = row
+  return { ...rest, attributes: { ...attributes, deliveries, fields: enriched?.fields ?? {}, enrichment: enriched ?? null } }
 }
 
 const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()

@@ -3,6 +3,7 @@ import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createDeliveryActivities, repeatAttempts } from '../../activities/delivery.ts'
 import { createEnrichmentActivities } from '../../activities/enrichment.ts'
+import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { messageOf, UserError } from '../base/errors.ts'
@@ -14,9 +15,11 @@ import { createInstallation } from '../db/installation.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createBulkPage } from '../delivery/bulk-page.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
+import type { DeliverDeps } from '../delivery/deliver.ts'
 import { createLoadJob } from '../delivery/delivery-job.ts'
 import { createAcknowledgeReplayed } from '../delivery/discarded.ts'
 import { createAcknowledge } from '../delivery/erase.ts'
+import { createLateData } from '../delivery/late-data.ts'
 import { createReconcile, reconcileDuty } from '../delivery/reconcile.ts'
 import { createRecordAttempt } from '../delivery/record-attempt.ts'
 import { createRedeliverNewer } from '../delivery/redeliver.ts'
@@ -93,6 +96,8 @@ export const startWorker = async (
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
     const dispatcher = createDispatcher({ db, temporal, config, log })
     const loadJob = createLoadJob(db, config)
+    const openCredentials: DeliverDeps['openCredentials'] = ({ workspaceId, destination, credentialsSealed }, connector) =>
+      keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination }))
     const delivery = createDeliveryActivities({
       db,
       // It has also marked the attempt as begun.
@@ -103,8 +108,8 @@ export const startWorker = async (
       wakeNext,
       contents: stores,
       findConnector,
-      openCredentials: ({ workspaceId, destination, credentialsSealed }, connector) =>
-        keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })),
+      openCredentials,
+      sendAll,
       pinConfig: createPinConfig(db, { keyRing, findConnector }),
       downloadUrl: createDownloadUrl(downloadLinks, { baseUrl: config.RELAY_BASE_URL, ttlMs: config.DOWNLOAD_LINK_TTL_MS }),
       keyRing,
@@ -113,7 +118,18 @@ export const startWorker = async (
       traceparent: tracing?.traceparent,
       config,
     })
-    const enrich = createEnrich({ db, workspaces: createWorkspaces(db), keyRing, outbound, installation, runOnThread: threads.run, config })
+    const lateData = createLateData({ db, findConnector, openCredentials, outbound, installation, log, config })
+    const enrich = createEnrich({
+      db,
+      findConnector,
+      sendAll,
+      workspaces: createWorkspaces(db),
+      keyRing,
+      outbound,
+      installation,
+      runOnThread: threads.run,
+      config,
+    })
     // The SDK's runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)
     const { attemptDelivery, ...deliveryRecords } = repeatAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery)
@@ -121,7 +137,7 @@ export const startWorker = async (
       createSendNotice({ db, findConnector, keyRing, outbound, installation, config }),
     )
     worker = await startTemporalWorker(config, {
-      targets: { attemptDelivery, sendNotice, ...createEnrichmentActivities(enrich) },
+      targets: { attemptDelivery, sendNotice, ...createEnrichmentActivities(enrich), ...createLateDataActivities(lateData) },
       control: {
         ...deliveryRecords,
         ...noticeRecords,
@@ -131,7 +147,7 @@ export const startWorker = async (
       },
     })
     onClose(worker.stop)
-    probes.add([], reports.metrics)
+    probes.add([], [...reports.metrics, ...lateData.metrics])
     probes.watchPool(db)
     probes.addText(sdkMetrics.read)
     onClose(await startMaintenance(runtime, maintenance))

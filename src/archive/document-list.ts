@@ -26,6 +26,15 @@ export interface DocumentDelivery {
   path: string
 }
 
+/** Business data that was found after a delivery, on its way to the copy. */
+export interface LateData {
+  status: 'pending' | 'updated' | 'failed' | 'not_possible'
+  foundAt: Date
+  updatedAt: Date | null
+  /** Of the last try, if it failed. */
+  error: string | null
+}
+
 export interface Document extends BusinessMetadata {
   id: string
   docId: string
@@ -53,6 +62,12 @@ export interface DocumentEnrichment {
   waitsUntil: Date
   endsAt: Date
   updatedAt: Date
+}
+
+/** @see Documents.find */
+interface SingleDocument extends Document {
+  enriched: DocumentEnrichment | undefined
+  deliveries: (DocumentDelivery & { lateData: LateData | null })[]
 }
 
 export interface DocumentFilter {
@@ -195,6 +210,14 @@ export const createDocuments = (db: Database) => {
         'updated_at as updatedAt',
       )
 
+  const findLateData = async (id: string): Promise<Map<string, LateData>> => {
+    const rows: (LateData & { destinationId: string })[] = await db('delivery_metadata')
+      .where({ document_id: id })
+      .whereNot({ status: 'current' })
+      .select('destination_id as destinationId', 'status', 'found_at as foundAt', 'updated_at as updatedAt', 'error')
+    return new Map(rows.map(({ destinationId, ...late }) => [destinationId, late]))
+  }
+
   return {
     /** Lists documents, newest first. */
     list: async (workspaceId: string, filter: DocumentFilter & PageRequest): Promise<Page<Document>> => {
@@ -234,11 +257,13 @@ export const createDocuments = (db: Database) => {
     },
 
     /** @throws `AppError` 404 */
-    find: async (workspaceId: string, id: string): Promise<Document & { enriched: DocumentEnrichment | undefined }> => {
+    find: async (workspaceId: string, id: string): Promise<SingleDocument> => {
       const rows = await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).where({ workspace_id: workspaceId, id })
       const [found] = await withDeliveries(rows)
       if (!found) throw notFound()
-      return { ...found, enriched: await findEnrichment(id) }
+      const lateData = await findLateData(id)
+      const deliveries = found.deliveries.map((delivery) => ({ ...delivery, lateData: lateData.get(delivery.destinationId) ?? null }))
+      return { ...found, deliveries, enriched: await findEnrichment(id) }
     },
 
     /** Returns the id of the workspace that a document belongs to. */

@@ -167,6 +167,7 @@ const recordSuperseded = async ({ deps, input, job, progress }: Attempt): Promis
 
 const sendAndRecord = async (attempt: Attempt): Promise<AttemptOutcome> => {
   const { deps, input, job, run, progress, pinned } = attempt
+  const isContinued = progress.savedUpload !== undefined
   const heartbeats = sendHeartbeats(progress, {
     heartbeat: run.heartbeat,
     intervalMs: deps.config.DELIVERY_HEARTBEAT_TIMEOUT_MS / heartbeatsPerTimeout,
@@ -185,7 +186,7 @@ const sendAndRecord = async (attempt: Attempt): Promise<AttemptOutcome> => {
       heartbeats.fail()
       return await recordFailure(deps, input, job, progress, result)
     }
-    const outcome = await recordDelivery(deps, input, job, progress, result)
+    const outcome = await recordDelivery(deps, input, job, progress, result, isContinued)
     const { workspaceId, destination, credentialsSealed } = job
     if (Object.keys(pinned).length > 0) await deps.pinConfig({ workspaceId, ...destination, credentialsSealed }, pinned)
     return outcome

@@ -39,6 +39,8 @@ export interface DeliveryJob {
   arObject: string | null
   /** The business data that is known by now, by the names of the fields. */
   fields: Record<string, string>
+  /** True if the document has an enrichment, which may find more. */
+  isEnriched: boolean
   /** What its connection wants to be written beside the document: templates by name. */
   properties: Record<string, string>
   contentType: string
@@ -158,7 +160,7 @@ const load = `
       deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace,
       request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
       erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
-      coalesce((select fields from document_enrichments where document_id = documents.id), '{}') as fields,
+      coalesce(fields, '{}') as fields, document_enrichments.document_id is not null as "isEnriched",
       coalesce((select connections.settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}')
         as properties,
       content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
@@ -193,6 +195,7 @@ const load = `
       ) end as "activeRoutes"
     from deliveries
     join documents on documents.id = deliveries.document_id
+    left join document_enrichments on document_enrichments.document_id = documents.id
     join contents on contents.id = documents.content_id
     join destinations on destinations.id = deliveries.destination_id
     join workspaces on workspaces.id = deliveries.workspace_id

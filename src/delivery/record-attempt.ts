@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import { DeliveryError, type DeliveryResult, type TargetAnswer, type FindConnector } from '../connectors/connector.ts'
 import { errorClassOf, remedyFor } from '../connectors/error-codes.ts'
 import { isLostRace, isOutage, storable, type Database } from '../db/database.ts'
+import type { OutboxMessage } from '../db/outbox.ts'
 import { withPartitionOf } from '../db/partitions.ts'
 import { createStatement } from '../db/statement.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
@@ -16,6 +17,7 @@ import { decideRetry } from '../domain/retry.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
 import { endedAttempt } from './circuit.ts'
 import type { DeliveryJob } from './delivery-job.ts'
+import { noteDelivered } from './late-data.ts'
 import { leaseMs } from './leases.ts'
 import type { Progress } from './progress.ts'
 import type { RedeliverNewer } from './redeliver.ts'
@@ -27,6 +29,8 @@ import type { WakeNext } from './wake.ts'
 
 export interface ConcludeDeps {
   db: Database
+  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
+  sendAll(messages: OutboxMessage[]): Promise<void>
   recordAttempt: RecordAttempt
   redeliverNewer: RedeliverNewer
   findConnector: FindConnector
@@ -62,12 +66,14 @@ export const endOf = ({ attemptId, bytesSent }: Sent): Pick<AttemptEnd, 'id' | '
 // Appends rarely come alone.
 const repeatDelayMs = 10_000
 
+/** @param isContinued true if an earlier run has begun the upload, maybe with older data */
 export const recordDelivery = async (
   deps: ConcludeDeps,
   input: TimedInput,
   job: DeliveryJob,
   progress: Progress,
   result: DeliveryResult,
+  isContinued: boolean,
 ): Promise<AttemptOutcome> => {
   const { status, superseded } = await deps.recordAttempt(input, job, {
     operation: 'attemptDelivered',
@@ -80,6 +86,10 @@ export const recordDelivery = async (
     budget: budgetOf(input, input.failures, repeatDelayMs),
     signal: 'answered',
   })
+  if (status === 'delivered' && (job.isEnriched || result.propertiesError !== undefined)) {
+    const hasData = result.propertiesError === undefined && !isContinued
+    await deps.sendAll(await noteDelivered(deps.db, { delivery: input, job, hasData }, deps))
+  }
   if (superseded && replacesByPath(deps, job.destination.connector)) await deps.redeliverNewer(input)
   if (status !== 'retrying') return { status: 'delivered' }
   const error = 'the document, or the content of its path, was changed while it was sent'

@@ -2,10 +2,13 @@ import type { EnrichmentOutcome } from '../../workflows/messages.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { Config } from '../config/config.ts'
+import type { FindConnector } from '../connectors/connector.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
+import type { OutboxMessage } from '../db/outbox.ts'
 import { createStatement } from '../db/statement.ts'
 import { planAnew, postponeBegin } from '../delivery/enriched.ts'
+import { updateCopies } from '../delivery/late-data.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
 import { isLinkField, linkFields } from '../domain/field-template.ts'
 import { createMakeCall, type CallDeps } from './calls.ts'
@@ -44,6 +47,9 @@ export interface EnrichTiming {
 
 export interface EnrichDeps extends CallDeps {
   db: Database
+  findConnector: FindConnector
+  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
+  sendAll(messages: OutboxMessage[]): Promise<void>
   config: CallDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
 }
 
@@ -101,14 +107,17 @@ const earlierOf =
     return done ?? (isLink ? { name: call.name, status: 'done', error: null, at: new Date().toISOString() } : undefined)
   }
 
-/** Stores what a try has found: the business object, the fields, and paths that contain them. @returns false if the document is gone */
+/**
+ * Stores what a try has found: the business object, the fields, and paths that contain them.
+ * @returns messages that bring it to copies that were delivered before; undefined if the document is gone
+ */
 const save = (
-  db: Database,
+  deps: Pick<EnrichDeps, 'db' | 'findConnector'>,
   documentId: string,
   job: Job,
   { found, steps, status }: { found: Record<string, string>; steps: StepOutcome[]; status: Job['status'] },
-): Promise<boolean> =>
-  db.transaction(async (trx) => {
+): Promise<OutboxMessage[] | undefined> =>
+  deps.db.transaction(async (trx) => {
     const link = Object.fromEntries(
       linkFields
         .filter((name) => found[name] !== undefined && found[name] !== job[linkNames[name]])
@@ -117,7 +126,7 @@ const save = (
     // First, because it locks the documents of the docId in their order.
     if (Object.keys(link).length > 0) await createDocuments(trx).setMetadata(job.workspaceId, job, link, systemActor)
     const [locked] = await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
-    if (!locked) return false
+    if (!locked) return undefined
     const fields = { ...job.fields, ...Object.fromEntries(Object.entries(found).filter(([name]) => !isLinkField(name))) }
     const updated = await trx('document_enrichments')
       .where({ document_id: documentId, attempts: job.attempts, status: 'pending' })
@@ -128,8 +137,10 @@ const save = (
         attempts: job.attempts + 1,
         updated_at: trx.fn.now(),
       })
-    if (updated > 0 && Object.keys(found).length > 0) await planAnew(trx, documentId)
-    return updated > 0
+    if (updated === 0) return undefined
+    if (Object.keys(found).length === 0) return []
+    await planAnew(trx, documentId)
+    return updateCopies(trx, documentId, deps)
   })
 
 /**
@@ -159,7 +170,9 @@ export const createEnrich = (deps: EnrichDeps) => {
     const delayMs = problem && steps ? nextTryMs(job.attempts + 1, timing) : undefined
     const knowsSomething = Object.keys({ ...job.fields, ...found }).length > 0
     const status = !problem ? 'complete' : delayMs !== undefined ? 'pending' : knowsSomething ? 'partial' : 'failed'
-    if (!(await save(db, documentId, job, { found, steps: outcomes, status }))) return { status: 'gone' as const }
+    const messages = await save(deps, documentId, job, { found, steps: outcomes, status })
+    if (!messages) return { status: 'gone' as const }
+    await deps.sendAll(messages)
     if (status === 'pending') return { status, delayMs: delayMs!, error: `${problem!.name}: ${problem!.error}` }
     const object = { erpObjectType: job.erpObjectType, erpObjectId: job.erpObjectId }
     for (const name of ['erp_object_type', 'erp_object_id'] as const) object[linkNames[name]] = found[name] ?? object[linkNames[name]]

@@ -5,7 +5,8 @@ import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { delivery } from '../../workflows/delivery.ts'
 import type { document } from '../../workflows/document.ts'
 import { deliveryWorkflowId, documentWorkflowId, enrichmentWorkflowId } from '../../workflows/ids.ts'
-import { checkAgainSignal, releaseSignal, retrySignal, wakeSignal, type RetryRequest } from '../../workflows/messages.ts'
+import type { lateData } from '../../workflows/late-data.ts'
+import { checkAgainSignal, moreDataSignal, releaseSignal, retrySignal, wakeSignal, type RetryRequest } from '../../workflows/messages.ts'
 import type { notice } from '../../workflows/notice.ts'
 import {
   batchOptions,
@@ -13,11 +14,12 @@ import {
   deliveryOptions,
   documentOptions,
   enrichmentOptions,
+  lateDataOptions,
   noticeOptions,
   searchAttributes,
 } from '../../workflows/options.ts'
 import type { Config } from '../config/config.ts'
-import type { CancelDelivery, OutboxMessage, ProcessBatches, StartEnrichment, WakeDelivery } from '../db/outbox.ts'
+import type { CancelDelivery, OutboxMessage, ProcessBatches, StartEnrichment, StartLateData, WakeDelivery } from '../db/outbox.ts'
 import type { RetryDelivery, Start, StartDelivery } from '../db/starts.ts'
 import type { RetryPolicy } from '../domain/retry.ts'
 import { createDeliveryWorkflows } from './delivery-workflows.ts'
@@ -192,6 +194,13 @@ export const createTemporal = (
     await startOnce(() => workflow.start<typeof document>('document', { ...options, ...again }))
   }
 
+  const startLateData = async ({ input }: StartLateData): Promise<void> => {
+    const options = lateDataOptions(input, { registered: await hasSearchAttributes() })
+    await withTimeout(() =>
+      workflow.signalWithStart<typeof lateData>('lateData', { ...options, ...again, signal: moreDataSignal, signalArgs: [] }),
+    )
+  }
+
   const sendOnce = async (message: OutboxMessage | Start): Promise<void> => {
     switch (message.kind) {
       case 'startDocument': {
@@ -212,6 +221,8 @@ export const createTemporal = (
       }
       case 'startEnrichment':
         return startEnrichment(message)
+      case 'startLateData':
+        return startLateData(message)
       case 'retryDelivery':
         return retryDelivery(message)
       case 'cancelDelivery':

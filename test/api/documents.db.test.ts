@@ -118,7 +118,7 @@ test('only the single response contains the path of each delivery, and the metad
         metadata,
         fields: {},
         enrichment: null,
-        deliveries: [{ ...delivery, path: `A1/${id}/data` }],
+        deliveries: [{ ...delivery, path: `A1/${id}/data`, late_data: null }],
       },
     },
   })

@@ -35,7 +35,7 @@ const metadata = { erp_object_type: null, erp_object_id: null, ar_object: null }
 const singleDocument = {
   ...document,
   metadata,
-  deliveries: [{ ...delivery, path: expect.stringMatching(/^[^/]+\/SPECIMEN\/data$/) }],
+  deliveries: [{ ...delivery, path: expect.stringMatching(/^[^/]+\/SPECIMEN\/data$/), late_data: null }],
   // Not part of the specification.
   fields: {},
   enrichment: null,
@@ -45,7 +45,7 @@ const documents: Row[] = [
   ...fields('2.4 a document in a list', document, listed.document),
   ...fields('2.4 a single document', singleDocument, attributesAt(single.document)),
   ...fields('2.4 a delivery in a list', delivery, async (world) => (await listed.document(world)).deliveries[0]),
-  ...fields('2.4 a delivery of a single document', { ...delivery, path: text }, async (world) => {
+  ...fields('2.4 a delivery of a single document', { ...delivery, path: text, late_data: null }, async (world) => {
     const { deliveries } = await world.acme.attributesOf(single.document(world))
     return deliveries[0]
   }),

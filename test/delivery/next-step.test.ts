@@ -31,6 +31,7 @@ const started: DeliveryJob = {
   erpObjectId: null,
   arObject: null,
   fields: {},
+  isEnriched: false,
   properties: {},
   contentType: 'application/pdf',
   receivedAt: new Date(0),

@@ -1,4 +1,5 @@
 import { createReceive } from '../../src/archive/receive.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createInstallation } from '../../src/db/installation.ts'
 import { createErase } from '../../src/delivery/erase.ts'
@@ -19,6 +20,7 @@ import { startODataSystem } from './odata-system.ts'
 
 const { db } = share(await createTestDatabase())
 const config = testConfig({ RFC_TIMEOUT_MS: '1000', RFC_ANSWER_MAX_BYTES: '100000' })
+const { find: findConnector } = createConnectors()
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
 const threads = createThreads(config)
@@ -40,6 +42,8 @@ const service = odata.origin
 
 const depsOf = (total = config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS) => ({
   db,
+  findConnector,
+  sendAll: async () => {},
   workspaces: createWorkspaces(db),
   keyRing,
   outbound,

@@ -19,6 +19,7 @@ import type {
   EnrichmentActivities,
   DeliveryState,
   DocumentInput,
+  LateDataActivities,
   MaintenanceActivities,
   NoticeActivities,
 } from '../../workflows/messages.ts'
@@ -66,7 +67,8 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities & Enrichme
 const standaloneActivities = ({
   rounds = 2,
   sent = () => ({ status: 'delivered' }),
-}: StandaloneStory): BatchActivities & BulkRetryActivities & MaintenanceActivities & NoticeActivities => {
+  updated = async () => 'updated',
+}: StandaloneStory): BatchActivities & BulkRetryActivities & LateDataActivities & MaintenanceActivities & NoticeActivities => {
   let calls = 0
   return {
     processBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
@@ -78,6 +80,7 @@ const standaloneActivities = ({
     recordBulkRetryCancellation: async () => {},
     runMaintenance: async () => 'sent 0',
     sendNotice: async () => sent((calls += 1)),
+    updateCopy: async () => updated((calls += 1)),
     recordNoticeCancellation: async () => {},
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Context } from '@temporalio/activity'
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { WorkflowIdReusePolicy } from '@temporalio/common'
+import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import {
@@ -9,12 +9,13 @@ import {
   checkAgainSignal,
   type DocumentInput,
   type EnrichmentOutcome,
+  moreDataSignal,
   type NoticeOutcome,
   releaseSignal,
   retrySignal,
   wakeSignal,
 } from '../../workflows/messages.ts'
-import { batchOptions, bulkRetryOptions, deliveryOptions, noticeOptions } from '../../workflows/options.ts'
+import { batchOptions, bulkRetryOptions, deliveryOptions, lateDataOptions, noticeOptions } from '../../workflows/options.ts'
 
 /** The parameters of `act`: access to the workflows of a story. */
 interface StoryContext {
@@ -47,12 +48,14 @@ export interface Story {
 /** A path through a workflow that does not belong to a single document. */
 export interface StandaloneStory {
   name: string
-  type: 'releaseDeliveries' | 'cancelDeliveries' | 'attemptDeliveries' | 'bulkRetry' | 'maintenance' | 'notice'
+  type: 'releaseDeliveries' | 'cancelDeliveries' | 'attemptDeliveries' | 'bulkRetry' | 'maintenance' | 'notice' | 'lateData'
   options: { workflowId: string; args: unknown[] }
   /** Number of calls in which its activities find work, before they find none. Default 2. */
   rounds?: number
   /** Returns the outcome of the nth attempt to send a notice. */
   sent?(attempt: number): NoticeOutcome
+  /** Brings data to a copy for the nth time. */
+  updated?(attempt: number): Promise<'updated' | 'gone'>
   act?(workflow: WorkflowHandle): Promise<void>
 }
 
@@ -63,6 +66,19 @@ const deleted: BatchSubject = { action: 'cancel', by: 'destination', workspace, 
 
 const noticeOf = (noticeId: string) => noticeOptions({ noticeId, workspace, attemptTimeoutMs: 60_000 }, { registered: true })
 const noticeRetrying = (delayMs: number): NoticeOutcome => ({ status: 'retrying', delayMs, error: 'http_503: the target answered 503' })
+
+const lateDataOf = (documentId: string) =>
+  lateDataOptions(
+    {
+      documentId,
+      workspace,
+      repoId: 'Z1',
+      docId: '005056B5A3F21EEFA9C1D04F7B6E8C11',
+      compId: 'data',
+      destination: { id: 'archive', name: 'archive', connector: 'objstore' },
+    },
+    { registered: true },
+  )
 
 const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, workspace }, { registered: true })
 
@@ -125,6 +141,26 @@ export const standaloneStories: StandaloneStory[] = [
       await delay(1_000)
       await workflow.cancel()
     },
+  },
+  { name: 'late-data-brought', type: 'lateData', options: lateDataOf('first') },
+  {
+    name: 'late-data-brought-twice',
+    type: 'lateData',
+    options: lateDataOf('second'),
+    updated: async () => {
+      await delay(500)
+      return 'updated'
+    },
+    act: async (workflow) => {
+      await delay(200)
+      await workflow.signal(moreDataSignal)
+    },
+  },
+  {
+    name: 'late-data-not-brought',
+    type: 'lateData',
+    options: lateDataOf('third'),
+    updated: () => Promise.reject(ApplicationFailure.nonRetryable('copy_missing: the document was stored elsewhere')),
   },
   {
     name: 'maintenance-job',

@@ -2,8 +2,10 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createEnrichmentActivities } from '../../activities/enrichment.ts'
+import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
 import { createInstallation } from '../../src/db/installation.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
@@ -11,6 +13,7 @@ import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
 import type { BulkPage } from '../../src/delivery/bulk-page.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
+import { createLateData } from '../../src/delivery/late-data.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createWakeNext } from '../../src/delivery/wake.ts'
@@ -67,9 +70,22 @@ export const startRelay = async (
   const wakeNext = createWakeNext(db, config, (messages) => launcher.launch(messages), createLog('silent'))
   const threads = createThreads(config)
   const installation = createInstallation(db)
-  const enrich = createEnrich({ db, workspaces: createWorkspaces(db), keyRing, outbound, installation, runOnThread: threads.run, config })
+  const { find: findConnector } = createConnectors()
+  const lateData = createLateData({ db, findConnector, openCredentials, outbound, installation, log, config })
+  const enrich = createEnrich({
+    db,
+    findConnector,
+    sendAll,
+    workspaces: createWorkspaces(db),
+    keyRing,
+    outbound,
+    installation,
+    runOnThread: threads.run,
+    config,
+  })
   const activities = {
     ...createEnrichmentActivities(enrich),
+    ...createLateDataActivities(lateData),
     ...deliveryActivities({
       db,
       config,
@@ -77,6 +93,7 @@ export const startRelay = async (
       openCredentials,
       recordAttempt: createRecordAttempt(db, config, wakeNext),
       wakeNext,
+      sendAll,
     }),
     ...createBatchActivities({ db, release, attemptNow: createAttemptNow(db, config), sendAll, ...limits }),
     ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db), bulkPage: (...page) => bulkPage(...page) }),

@@ -1127,6 +1127,26 @@ export interface paths {
     };
 }
 export interface webhooks {
+    "document.metadata": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Business data was found after the document was sent
+         * @description Sent to a destination of the kind webhook that has got the document (Standard Webhooks, HTTP Message Signatures), whatever its `format` is.
+         */
+        post: operations["onDocumentMetadata"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "relay.certificate.expiring": {
         parameters: {
             query?: never;
@@ -2866,6 +2886,43 @@ export interface components {
         IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing";
         /** @enum {string} */
         KeyLevel: "viewer" | "member" | "admin";
+        LateData: {
+            /** @description Why the last try has failed. */
+            error: string | null;
+            /**
+             * Format: date-time
+             * @description When it was found.
+             */
+            found_at: string;
+            /** @description `pending`: it is being brought to the copy. `updated`: the copy has it. `failed`: it could not be brought, for the reason in `error`. `not_possible`: a destination of this kind cannot take it. */
+            status: components["schemas"]["LateDataStatus"];
+            /**
+             * Format: date-time
+             * @description When the copy was last updated.
+             */
+            updated_at: string | null;
+        };
+        LateDataMessage: {
+            ar_object: string | null;
+            comp_id: string;
+            /** @description As in the message that contained the document. */
+            delivery_id: string;
+            doc_id: string;
+            document_id: string;
+            erp_object_id: string | null;
+            erp_object_type: string | null;
+            /** @description Everything that is known by now, by the names of the fields. */
+            fields: {
+                [key: string]: string;
+            };
+            /** @description As in the message that contained the document. */
+            path: string;
+            /** Format: date-time */
+            received_at: string;
+            repo_id: string;
+        };
+        /** @enum {string} */
+        LateDataStatus: "pending" | "updated" | "failed" | "not_possible";
         /** @description Time from the receipt of a document, or from the last append to it, to its delivery: percentiles in milliseconds, or null without deliveries. They are estimated from a histogram whose buckets double. */
         Latency: {
             p50_ms: number | null;
@@ -3414,6 +3471,8 @@ export interface components {
                     ended_by: components["schemas"]["DeliveryEnd"] | null;
                     /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
                     last_error: components["schemas"]["DeliveryProblem"] | null;
+                    /** @description Business data that was found after the delivery. Null if the copy was delivered with everything that is known. */
+                    late_data: components["schemas"]["LateData"] | null;
                     /**
                      * Format: date-time
                      * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
@@ -6028,7 +6087,13 @@ export interface operations {
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error",
-                     *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data"
+                     *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
+                     *               "late_data": {
+                     *                 "status": "pending",
+                     *                 "found_at": "2026-11-21T09:00:00.000Z",
+                     *                 "updated_at": "2026-11-21T09:00:00.000Z",
+                     *                 "error": "The answer has no value at $.exports.VENDOR"
+                     *               }
                      *             }
                      *           ],
                      *           "metadata": {
@@ -6635,7 +6700,13 @@ export interface operations {
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error",
-                     *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data"
+                     *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
+                     *               "late_data": {
+                     *                 "status": "pending",
+                     *                 "found_at": "2026-11-21T09:00:00.000Z",
+                     *                 "updated_at": "2026-11-21T09:00:00.000Z",
+                     *                 "error": "The answer has no value at $.exports.VENDOR"
+                     *               }
                      *             }
                      *           ],
                      *           "metadata": {
@@ -10292,6 +10363,100 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    onDocumentMetadata: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.metadata
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.metadata",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "delivery_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF_01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "erp_object_type": "BUS2081",
+                 *         "erp_object_id": "510560012320261000",
+                 *         "ar_object": "ZFIINVOICE",
+                 *         "fields": {
+                 *           "vendor_name": "Acme Ltd",
+                 *           "invoice_number": "5105600123"
+                 *         },
+                 *         "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
+                 *         "received_at": "2026-11-21T09:00:00.000Z"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    data: components["schemas"]["LateDataMessage"];
+                    /**
+                     * Format: date-time
+                     * @description When it was found.
+                     */
+                    timestamp: string;
+                    /** @constant */
+                    type: "document.metadata";
+                };
+            };
+        };
+        responses: {
+            /** @description The data was accepted. After any other answer, the relay sends it again, for a day at most. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     onRelayCertificateExpiring: {
         parameters: {
             query?: never;
@@ -10312,7 +10477,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -10327,7 +10492,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.certificate.expiring
                  */
                 "x-relay-event-type": string;
@@ -10433,7 +10598,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -10448,7 +10613,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.certificate.recovered
                  */
                 "x-relay-event-type": string;
@@ -10554,7 +10719,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -10569,7 +10734,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.delivery.failed
                  */
                 "x-relay-event-type": string;
@@ -10675,7 +10840,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -10690,7 +10855,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.delivery.recovered
                  */
                 "x-relay-event-type": string;
@@ -10796,7 +10961,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -10811,7 +10976,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.destination.failing
                  */
                 "x-relay-event-type": string;
@@ -10917,7 +11082,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -10932,7 +11097,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.destination.recovered
                  */
                 "x-relay-event-type": string;
@@ -11038,7 +11203,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -11053,7 +11218,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.enrichment.failing
                  */
                 "x-relay-event-type": string;
@@ -11159,7 +11324,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -11174,7 +11339,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.enrichment.recovered
                  */
                 "x-relay-event-type": string;
@@ -11280,7 +11445,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -11295,7 +11460,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.notification.test
                  */
                 "x-relay-event-type": string;
@@ -11401,7 +11566,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -11416,7 +11581,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.repository.not_connected
                  */
                 "x-relay-event-type": string;
@@ -11522,7 +11687,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -11537,7 +11702,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.repository.recovered
                  */
                 "x-relay-event-type": string;
@@ -11643,7 +11808,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -11658,7 +11823,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.source.recovered
                  */
                 "x-relay-event-type": string;
@@ -11764,7 +11929,7 @@ export interface operations {
                  */
                 "signature-input"?: string;
                 /**
-                 * @description The id of the notice, the same in every attempt to send it.
+                 * @description The id of the message, the same in every attempt to send it.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
                  */
                 "webhook-id": string;
@@ -11779,7 +11944,7 @@ export interface operations {
                  */
                 "webhook-timestamp": string;
                 /**
-                 * @description The type of the notice, as in the body.
+                 * @description The type of the message, as in the body.
                  * @example relay.source.silent
                  */
                 "x-relay-event-type": string;

@@ -108,6 +108,7 @@ export const exampleValues: Record<string, unknown> = {
   user_id: '01K9R4B6ZD8M2V7X0QF3N5T1CJ',
   valid_to: '2036-11-21T09:00:00.000Z',
   workflow_id: 'document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG',
+  delivery_id: '01K9R4B6ZD8M2V7X0QF3N5T1CF_01K9R4B6ZD8M2V7X0QF3N5T1CH',
   workflow_url: 'https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices',
   console_url: 'https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF',
   sign_in: 'bearer_token',

@@ -23,7 +23,7 @@ const header = (name: string, example: string, description: string, required = t
 const exampleId = '01K9R4B6ZD8M2V7X0QF3N5T1CP'
 
 const headers = [
-  header('webhook-id', exampleId, 'The id of the notice, the same in every attempt to send it.'),
+  header('webhook-id', exampleId, 'The id of the message, the same in every attempt to send it.'),
   header('webhook-timestamp', '1795338000', 'When this attempt was made, in seconds since 1970.'),
   header(
     'webhook-signature',
@@ -47,7 +47,7 @@ const headers = [
   ),
 ]
 
-const typeHeader = (type: string) => header('x-relay-event-type', type, 'The type of the notice, as in the body.')
+const typeHeader = (type: string) => header('x-relay-event-type', type, 'The type of the message, as in the body.')
 
 const summaryOf = (event: IncidentEvent, transition: Transition) =>
   transition === 'opened' ? incidentEvents[event] : `The incident ${event} has ended`
@@ -71,7 +71,43 @@ const webhookOf = (type: string, summary: string, converter: SchemaConverter) =>
   return [type, { post }] as const
 }
 
-/** Describes the messages that notifications send to webhooks, by their types. */
+/** Business data that was found after the document was sent. */
+const lateData = z.object({
+  type: z.literal('document.metadata'),
+  timestamp: z.iso.datetime().describe('When it was found.'),
+  data: z
+    .object({
+      delivery_id: z.string().describe('As in the message that contained the document.'),
+      document_id: z.string(),
+      repo_id: z.string(),
+      doc_id: z.string(),
+      comp_id: z.string(),
+      erp_object_type: z.string().nullable(),
+      erp_object_id: z.string().nullable(),
+      ar_object: z.string().nullable(),
+      fields: z.record(z.string(), z.string()).describe('Everything that is known by now, by the names of the fields.'),
+      path: z.string().describe('As in the message that contained the document.'),
+      received_at: z.iso.datetime(),
+    })
+    .meta({ id: 'LateDataMessage' }),
+})
+
+const lateDataWebhook = (converter: SchemaConverter) => {
+  const schema = converter.schemaOf(lateData, 'response')
+  const post = {
+    operationId: 'onDocumentMetadata',
+    summary: 'Business data was found after the document was sent',
+    description:
+      'Sent to a destination of the kind webhook that has got the document (Standard Webhooks, HTTP Message Signatures), whatever its `format` is.',
+    security: [],
+    parameters: [...headers, typeHeader('document.metadata')],
+    requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
+    responses: { '2XX': { description: 'The data was accepted. After any other answer, the relay sends it again, for a day at most.' } },
+  }
+  return ['document.metadata', { post }] as const
+}
+
+/** Describes the messages that webhooks get beside documents, by their types. */
 export const describeWebhooks = (converter: SchemaConverter) =>
   Object.fromEntries([
     ...incidentEventNames.flatMap((event) =>
@@ -80,4 +116,5 @@ export const describeWebhooks = (converter: SchemaConverter) =>
       ),
     ),
     webhookOf(testNoticeType, 'A test of a notification', converter),
+    lateDataWebhook(converter),
   ])

@@ -10,7 +10,7 @@ import { clientCertificateOf, signsIn, withSignIn } from '../shared/http-sign-in
 import { readResponse } from '../shared/http.ts'
 import { trackConsumption } from '../shared/payload-stream.ts'
 import { webhookError } from './errors.ts'
-import { documentMessage, jsonMessage, type Message } from './message.ts'
+import { documentMessage, jsonMessage, metadataMessage, type Message } from './message.ts'
 import { secretsOf, webhookConfig, webhookCredentials, webhookExample, type WebhookConfig, type WebhookCredentials } from './schema.ts'
 import { signedHeaders } from './signature.ts'
 
@@ -37,6 +37,8 @@ export const createWebhook = (tokenCache = createTokenCache()): Connector<Webhoo
       const answer = await send(documentMessage(payload, target.config, context), target, context, tokens)
       return { path: payload.path, bytesSent: payload.sizeBytes, answer }
     },
+
+    updateMetadata: async (copy, target, context) => void (await send(metadataMessage(copy), target, context, tokens)),
 
     probe: async (target, context) => {
       const principal = clientPrincipalOf(target.credentials)

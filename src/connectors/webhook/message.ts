@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { withExtension } from '../../domain/headers.ts'
-import type { AttemptContext, Payload } from '../connector.ts'
+import type { AttemptContext, DeliveredCopy, Payload } from '../connector.ts'
 import { documentHeaders } from '../shared/document-headers.ts'
 import { contentTypeHeader } from '../shared/http.ts'
 import { openPayload } from '../shared/payload-stream.ts'
@@ -31,6 +31,15 @@ export const jsonMessage = (id: string, value: { type: string }, workspace?: str
     open: () => Readable.from([body], { objectMode: false }),
   }
 }
+
+/** Returns a message about business data of a document that was sent before. */
+export const metadataMessage = (copy: DeliveredCopy): Message => jsonMessage(copy.messageId, eventOf(copy), copy.workspace)
+
+const eventOf = (copy: DeliveredCopy) => ({
+  type: 'document.metadata',
+  timestamp: copy.foundAt.toISOString(),
+  data: { ...idsOf(copy), path: copy.path, received_at: copy.receivedAt.toISOString() },
+})
 
 /** Returns a document as a message. */
 export const documentMessage = (payload: Payload, { format }: WebhookConfig, { signal }: AttemptContext): Message => {
@@ -121,16 +130,20 @@ const multipart = (payload: Payload): Body => {
 
 const fileNameOf = (payload: Payload) => withExtension(payload.path.slice(payload.path.lastIndexOf('/') + 1), payload)
 
+const idsOf = (copy: Omit<DeliveredCopy, 'messageId' | 'foundAt' | 'location'>) => ({
+  delivery_id: copy.deliveryId,
+  document_id: copy.documentId,
+  repo_id: copy.repoId,
+  doc_id: copy.docId,
+  comp_id: copy.compId,
+  erp_object_type: copy.erpObjectType,
+  erp_object_id: copy.erpObjectId,
+  ar_object: copy.arObject,
+  fields: copy.fields,
+})
+
 const metadataOf = (payload: Payload) => ({
-  delivery_id: payload.deliveryId,
-  document_id: payload.documentId,
-  repo_id: payload.repoId,
-  doc_id: payload.docId,
-  comp_id: payload.compId,
-  erp_object_type: payload.erpObjectType,
-  erp_object_id: payload.erpObjectId,
-  ar_object: payload.arObject,
-  fields: payload.fields,
+  ...idsOf(payload),
   path: payload.path,
   content_type: payload.contentType,
   size_bytes: payload.sizeBytes,

@@ -1,0 +1,335 @@
+import { createHash } from 'node:crypto'
+import { Counter, type Metric } from 'prom-client'
+import type { LateDataInput, LateDataOutcome } from '../../workflows/messages.ts'
+import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
+import { messageOf } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
+import { DeliveryError, type Connector, type DeliveredCopy, type FindConnector } from '../connectors/connector.ts'
+import { connectorTypes } from '../connectors/index.ts'
+import { contextOf, readTarget, type AttemptDeps } from '../connectors/target.ts'
+import { record, systemActor } from '../db/audit.ts'
+import { storable, type Database, type Transaction } from '../db/database.ts'
+import { addMessages, type OutboxMessage } from '../db/outbox.ts'
+import { createStatement } from '../db/statement.ts'
+import type { TemplateDocument } from '../domain/template.ts'
+import type { DeliveryJob } from './delivery-job.ts'
+import { propertiesOf } from './properties.ts'
+import type { DeliveryRef } from './transition.ts'
+
+// Data of a document that is found after a delivery has succeeded is brought to the copy without the bytes: a workflow for each copy.
+
+/** A delivered copy, with what is known of the document now. */
+interface Copy extends TemplateDocument {
+  documentId: string
+  destinationId: string
+  destinationName: string
+  connector: string
+  config: Record<string, unknown>
+  credentialsSealed: Buffer
+  workspaceId: string
+  workspace: string
+  connectionId: string
+  path: string
+  location: string | null
+  /** Templates by name. */
+  properties: Record<string, string>
+  /** Of what the copy has. Null if that is not known. */
+  digest: string | null
+  foundAt: Date | null
+}
+
+/** SQL: the delivered copies of a document, unless a newer document has replaced them. */
+const copiesOf = (condition: string) => `
+  select
+    deliveries.document_id as "documentId", destinations.id as "destinationId", destinations.name as "destinationName",
+    connector_type as connector, config, credentials_sealed as "credentialsSealed", deliveries.workspace_id as "workspaceId",
+    user_slug || '/' || workspace_slug as workspace, deliveries.connection_id as "connectionId", deliveries.path, location,
+    repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
+    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields,
+    coalesce((select settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}') as properties,
+    delivery_metadata.digest, found_at as "foundAt"
+  from deliveries
+  join documents on documents.id = deliveries.document_id
+  join destinations on destinations.id = deliveries.destination_id
+  join workspaces on workspaces.id = deliveries.workspace_id
+  left join document_enrichments on document_enrichments.document_id = documents.id
+  left join delivery_metadata
+    on delivery_metadata.document_id = deliveries.document_id
+    and delivery_metadata.destination_id = deliveries.destination_id
+  where deliveries.document_id = :documentId
+    ${condition}
+    and deliveries.status = 'delivered'
+    and destinations.deleted_at is null
+    and (
+      superseded_at is null
+      or not exists (
+        select
+        from documents as newer
+        join deliveries as replacing on replacing.document_id = newer.id
+        where newer.workspace_id = documents.workspace_id
+          and newer.repo_id = documents.repo_id
+          and newer.doc_id = documents.doc_id
+          and newer.id > documents.id
+          and replacing.destination_id = deliveries.destination_id
+          and replacing.path = deliveries.path
+      )
+    )
+  order by destinations.id`
+
+/** What of a document its copy has. */
+type KnownData = Pick<DeliveredCopy, 'erpObjectType' | 'erpObjectId' | 'arObject' | 'fields' | 'properties'>
+
+const inOrder = (values: Readonly<Record<string, string>>) =>
+  Object.entries(values).toSorted(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0))
+
+const isKnown = (value: unknown): boolean => value !== null && !(Array.isArray(value) && value.length === 0)
+
+/**
+ * Returns the digest of the data that a copy gets: its properties, or everything in a message. Null if it gets none, because its connection has
+ * no properties, or nothing is known.
+ */
+const digestOf = (
+  { properties: hasProperties }: Pick<Connector, 'properties'>,
+  { erpObjectType, erpObjectId, arObject, fields, properties }: KnownData,
+): string | null => {
+  const data = hasProperties ? inOrder(properties) : [erpObjectType, erpObjectId, arObject, inOrder(fields)]
+  if (!data.some(isKnown)) return null
+  return createHash('sha256').update(JSON.stringify(data)).digest('hex')
+}
+
+const knownOf = (connector: Connector, copy: Pick<Copy, 'properties'> & TemplateDocument): KnownData => ({
+  ...copy,
+  properties: propertiesOf(connector.properties, copy.properties, copy),
+})
+
+interface StaleDeps {
+  findConnector: FindConnector
+}
+
+const writeState = (trx: Transaction, { documentId, destinationId }: DeliveryRef, status: 'pending' | 'not_possible'): Promise<unknown> =>
+  trx('delivery_metadata')
+    .insert({ document_id: documentId, destination_id: destinationId, status, found_at: trx.fn.now() })
+    .onConflict(['document_id', 'destination_id'])
+    .merge(['status', 'found_at'])
+
+/**
+ * Finds the delivered copies of a document that lack data, and has it brought to them. The document must be locked.
+ * @returns the committed messages
+ */
+export const updateCopies = async (trx: Transaction, documentId: string, { findConnector }: StaleDeps): Promise<OutboxMessage[]> => {
+  const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentId })
+  const messages: OutboxMessage[] = []
+  for (const copy of rows) {
+    const connector = findConnector(copy.connector)
+    const digest = connector ? digestOf(connector, knownOf(connector, copy)) : null
+    if (!connector || digest === null || digest === copy.digest) continue
+    if (!connector.updateMetadata) {
+      await writeState(trx, copy, 'not_possible')
+      continue
+    }
+    await writeState(trx, copy, 'pending')
+    const { repoId, docId, compId, workspace, destinationId, destinationName, connector: kind } = copy
+    const destination = { id: destinationId, name: destinationName, connector: kind }
+    messages.push({ kind: 'startLateData', requestId: newId(), input: { documentId, repoId, docId, compId, workspace, destination } })
+  }
+  await addMessages(trx, messages)
+  return messages
+}
+
+const writeDelivered = createStatement<TemplateDocument>(
+  'note-delivered-data',
+  `
+  with noted as (
+    insert into delivery_metadata (document_id, destination_id, digest, status)
+    select document_id, destination_id, :digest, 'current'
+    from deliveries
+    where document_id = :documentId
+      and destination_id = :destinationId
+      and status = 'delivered'
+    -- What was found meanwhile is on its way.
+    on conflict (document_id, destination_id) do update
+    set
+      digest = excluded.digest,
+      status = case when delivery_metadata.status = 'pending' then 'pending' else 'current' end
+    returning document_id
+  )
+  select
+    repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
+    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields
+  from noted
+  join documents on documents.id = noted.document_id
+  left join document_enrichments on document_enrichments.document_id = documents.id
+  `,
+)
+
+/** A delivery that has just been recorded. */
+interface Delivered {
+  delivery: DeliveryRef
+  job: Pick<DeliveryJob, 'properties' | 'destination'> & TemplateDocument
+  /** False if the copy may lack its properties. */
+  hasData: boolean
+}
+
+/**
+ * Notes what a copy was delivered with. If more was found while it was sent, that is brought to it.
+ * @returns the committed messages
+ */
+export const noteDelivered = async (
+  db: Database,
+  { delivery: { documentId, destinationId }, job, hasData }: Delivered,
+  deps: StaleDeps,
+): Promise<OutboxMessage[]> => {
+  const connector = deps.findConnector(job.destination.connector)
+  if (!connector) return []
+  const digest = hasData ? digestOf(connector, knownOf(connector, job)) : null
+  const [now] = await writeDelivered(db, { documentId, destinationId, digest })
+  if (!now || digestOf(connector, knownOf(connector, { ...now, properties: job.properties })) === digest) return []
+  return db.transaction(async (trx) => {
+    await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
+    return updateCopies(trx, documentId, deps)
+  })
+}
+
+// Of one try. The workflow waits a minute longer.
+const tryMaxMs = 120_000
+const busyMs = 2_000
+const delaysMs = [5_000, 30_000, 120_000, 600_000, 1_800_000]
+const longestDelayMs = 3_600_000
+// A destination that is away for longer has more to be repaired than a tag.
+const giveUpAfterMs = 24 * 3_600_000
+
+interface TryTiming {
+  /** 1 for the first try. */
+  attempt: number
+  /** Time since the first try was due. */
+  elapsedMs: number
+}
+
+interface LateDataDeps extends AttemptDeps {
+  db: Database
+  findConnector: FindConnector
+  openCredentials(
+    job: { workspaceId: string; destination: { id: string; config: Record<string, unknown> }; credentialsSealed: Buffer },
+    connector: Connector,
+  ): unknown
+  log: Log
+  config: AttemptDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
+}
+
+/** Creates the activity that brings late data to a copy. Each run is one try. */
+export const createLateData = (deps: LateDataDeps) => {
+  const { db, findConnector, log } = deps
+  // The copies share the places of a worker with deliveries, as enrichments do.
+  const total = Math.max(1, Math.floor(deps.config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS / 5))
+  const places = createConcurrencyLimit(() => ({ total, perWorkspace: Math.ceil(total / 2) }))
+  const updates = new Counter({
+    name: 'relay_late_data_total',
+    help: 'Tries to bring data to a delivered copy, by connector and outcome: `updated`, `retrying` or `failed`',
+    labelNames: ['connector', 'outcome'],
+    registers: [],
+  })
+  for (const connector of connectorTypes) for (const outcome of ['updated', 'failed']) updates.inc({ connector, outcome }, 0)
+
+  const bring = async (copy: Copy, aborted: AbortSignal): Promise<string | undefined> => {
+    const { workspaceId, destinationId: id, config, credentialsSealed, location, foundAt } = copy
+    const destination = { id, connector: copy.connector, config }
+    const { connector, target } = readTarget(findConnector, destination, (found) =>
+      deps.openCredentials({ workspaceId, destination, credentialsSealed }, found),
+    )
+    const known = knownOf(connector, copy)
+    const digest = digestOf(connector, known)
+    if (digest === null || digest === copy.digest || !connector.updateMetadata) return undefined
+    const deliveryId = `${copy.documentId}_${copy.destinationId}`
+    const delivered: DeliveredCopy = {
+      ...copy,
+      ...known,
+      deliveryId,
+      messageId: `${deliveryId}.metadata.${digest.slice(0, 16)}`,
+      location: location ?? copy.path,
+      foundAt: foundAt ?? new Date(),
+    }
+    const signal = AbortSignal.any([aborted, AbortSignal.timeout(tryMaxMs)])
+    try {
+      await connector.updateMetadata(delivered, target, await contextOf(deps, connector, target, { signal }))
+    } catch (thrown) {
+      aborted.throwIfAborted()
+      if (signal.aborted) throw new DeliveryError('attempt_timeout', `the target took longer than ${tryMaxMs} ms`)
+      throw thrown
+    }
+    return digest
+  }
+
+  const recordUpdate = (copy: Copy, digest: string): Promise<void> =>
+    db.transaction(async (trx) => {
+      const { documentId, destinationId, destinationName, workspaceId, repoId, docId, compId } = copy
+      const updated = await trx('delivery_metadata')
+        .where({ document_id: documentId, destination_id: destinationId })
+        .update({ digest, status: 'updated', updated_at: trx.fn.now(), error: null })
+      if (updated === 0) return
+      await record(trx, {
+        workspaceId,
+        event: 'document.metadata_updated',
+        subjectId: documentId,
+        description: `Business data of document ${repoId}/${docId}/${compId} was brought to destination ${destinationName}.`,
+        metadata: { repo_id: repoId, doc_id: docId, comp_id: compId, destination_id: destinationId, destination: destinationName },
+        actor: systemActor,
+      })
+    })
+
+  /** The copy needs nothing: it has been updated, was delivered with everything, or is gone. */
+  const recordNothing = async ({ documentId, destinationId }: DeliveryRef): Promise<void> => {
+    await db('delivery_metadata')
+      .where({ document_id: documentId, destination_id: destinationId, status: 'pending' })
+      .update({ status: db.raw(`case when updated_at is null then 'current' else 'updated' end`), error: null })
+  }
+
+  const recordFailure = async ({ documentId, destinationId }: DeliveryRef, status: 'pending' | 'failed', error: string): Promise<void> => {
+    await db('delivery_metadata').where({ document_id: documentId, destination_id: destinationId }).update({ status, error })
+  }
+
+  /** @throws the reason of `aborted`, and failures of the relay itself */
+  const update = async (
+    { documentId, destination }: Pick<LateDataInput, 'documentId' | 'destination'>,
+    { attempt, elapsedMs }: TryTiming,
+    aborted: AbortSignal,
+  ): Promise<LateDataOutcome> => {
+    const delivery = { documentId, destinationId: destination.id }
+    const { rows } = await db.raw<{ rows: Copy[] }>(copiesOf('and deliveries.destination_id = :destinationId'), delivery)
+    const [copy] = rows
+    if (!copy) {
+      // It was deleted or replaced, or is being sent again, with everything that is known.
+      await recordNothing(delivery)
+      return { status: 'gone' }
+    }
+    const leave = places.begin(copy.workspaceId)
+    if (!leave) return { status: 'retrying', delayMs: busyMs, error: 'too many copies are being updated' }
+    try {
+      const digest = await bring(copy, aborted)
+      if (digest === undefined) await recordNothing(delivery)
+      else {
+        await recordUpdate(copy, digest)
+        updates.inc({ connector: copy.connector, outcome: 'updated' })
+      }
+      return { status: 'updated' }
+    } catch (thrown) {
+      aborted.throwIfAborted()
+      const failure = thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
+      const error = storable(`${failure.code}: ${failure.message}`)
+      const delayMs = Math.max(delaysMs[attempt - 1] ?? longestDelayMs, failure.retryAfterMs ?? 0)
+      const isFinal = failure.permanent || elapsedMs + delayMs > giveUpAfterMs
+      await recordFailure(delivery, isFinal ? 'failed' : 'pending', error)
+      const outcome = isFinal ? 'failed' : 'retrying'
+      updates.inc({ connector: copy.connector, outcome })
+      log.info({ document_id: documentId, destination_id: destination.id, outcome, reason: error }, 'late data was not brought')
+      return isFinal ? { status: 'failed', error } : { status: 'retrying', delayMs, error }
+    } finally {
+      leave()
+    }
+  }
+
+  return { update, metrics: [updates] as Metric[] }
+}
+
+export type LateData = ReturnType<typeof createLateData>
