@@ -7,6 +7,7 @@ import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
+import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import { Badge, Confirm, ExactTime, Facts, Heading, Loaded } from '../ui/parts.ts'
 import { WiringFigure } from '../ui/wiring-figure.ts'
 import { layOutWiring, stateOf } from '../wiring.ts'
@@ -15,6 +16,7 @@ import { PreviewOf, usePreview } from './connection-preview.ts'
 import { ConfirmSwitch, heldText } from './connection-switch.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)
+const connectorWords = inLanguage(connectorFieldsCatalogue)
 
 type Connection = Schemas['Connection']
 
@@ -77,10 +79,11 @@ const Filter = ({ connection }: { connection: Connection }) => {
       [words.pathTemplate, html`<span class="mono">${pathTemplate ?? defaultPathTemplate}</span>`],
       [
         words.properties,
-        Object.keys(properties).length > 0 &&
-          html`<ul class="names">
-            ${Object.entries(properties).map(([name, value]) => html`<li key=${name}>${name}: <span class="mono">${value}</span></li>`)}
-          </ul>`,
+        Object.keys(properties).length === 0
+          ? undefined
+          : html`<ul class="names">
+              ${Object.entries(properties).map(([name, value]) => html`<li key=${name}>${name}: <span class="mono">${value}</span></li>`)}
+            </ul>`,
       ],
       [words.resumed, words.resumes[onResume]],
     ]}
@@ -89,6 +92,7 @@ const Filter = ({ connection }: { connection: Connection }) => {
 
 const Show = ({ connection, reload }: { connection: Connection; reload: () => void }) => {
   const words = connectionsWords()
+  const { connector } = connectorWords()
   const [asked, setAsked] = useState<'switch' | 'delete'>()
   const { id, repositories, destinations } = connection
   const ids = repositories.map((each) => each.id)
@@ -124,7 +128,7 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
               html`<ul class="names">
                 ${destinations.map(
                   ({ id: each, name, type }) =>
-                    html`<li key=${each}><a href=${`destinations/${each}`}>${name}</a> <span class="small">${type}</span></li>`,
+                    html`<li key=${each}><a href=${`destinations/${each}`}>${name}</a> <span class="small">${connector(type)}</span></li>`,
                 )}
               </ul>`,
             ],

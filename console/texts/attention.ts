@@ -7,7 +7,7 @@ export const en = {
   more: (shown: number, total: number) => `The ${shown} largest of ${total.toLocaleString('en')} groups are shown.`,
   failed: 'Failed',
   retrying: 'Retried for more than 15 minutes',
-  retryingHint: 'Retries go on by themselves. What lasts is worth a look.',
+  retryingHint: 'The relay retries these deliveries by itself. Check the targets that have failed for long.',
   cancelled: 'Cancelled',
   cancelledHint:
     'A destination, a connection or the content was deleted before the documents arrived. Acknowledge documents that are not needed there.',
@@ -71,7 +71,7 @@ export const de: typeof en = {
   more: (shown, total) => `Gezeigt werden die ${shown} größten von ${total.toLocaleString('de')} Gruppen.`,
   failed: 'Fehlgeschlagen',
   retrying: 'Seit mehr als 15 Minuten wiederholt',
-  retryingHint: 'Die Wiederholungen laufen von selbst weiter. Was anhält, verdient einen Blick.',
+  retryingHint: 'Das Relay wiederholt diese Zustellungen selbst. Prüfen Sie Ziele, die schon lange gestört sind.',
   cancelled: 'Abgebrochen',
   cancelledHint:
     'Ein Ziel, eine Verbindung oder der Inhalt wurde gelöscht, bevor die Dokumente ankamen. Nehmen Sie Dokumente zur Kenntnis, die dort nicht gebraucht werden.',

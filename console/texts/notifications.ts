@@ -10,8 +10,8 @@ export const en = {
   eventsHint: 'At least one. Each is announced at its beginning and at its end.',
   destination: 'Destination',
   destinationHint:
-    'A destination of the type email or webhook. Use one that no connection leads to, unless it should get the documents, too.',
-  noDestinations: 'There is no destination of the type email or webhook. Create one first.',
+    'A destination of the kind E-mail or Webhook. Use one that no connection leads to, unless it should get the documents, too.',
+  noDestinations: 'There is no destination of the kind E-mail or Webhook. Create one first.',
   choose: 'Please choose',
   quiet: 'Quiet time',
   quietHint:
@@ -70,8 +70,8 @@ export const de: typeof en = {
   eventsHint: 'Mindestens einer. Jeder wird bei Beginn und am Ende gemeldet.',
   destination: 'Ziel',
   destinationHint:
-    'Ein Ziel vom Typ email oder webhook. Nehmen Sie eines, zu dem keine Verbindung führt, außer es soll auch die Dokumente bekommen.',
-  noDestinations: 'Es gibt kein Ziel vom Typ email oder webhook. Legen Sie zuerst eines an.',
+    'Ein Ziel der Art E-Mail oder Webhook. Nehmen Sie eines, zu dem keine Verbindung führt, außer es soll auch die Dokumente bekommen.',
+  noDestinations: 'Es gibt kein Ziel der Art E-Mail oder Webhook. Legen Sie zuerst eines an.',
   choose: 'Bitte wählen',
   quiet: 'Ruhezeit',
   quietHint:

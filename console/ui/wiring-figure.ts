@@ -2,9 +2,11 @@ import { useState } from 'preact/hooks'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
+import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import { type ConnectionState, type Wiring } from '../wiring.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)
+const connectorWords = inLanguage(connectorFieldsCatalogue)
 
 const width = 100
 const curve = (from: number, to: number) => `M0 ${from}C${width / 2} ${from} ${width / 2} ${to} ${width} ${to}`
@@ -48,13 +50,14 @@ const Node = ({ href, title, subtitle, state, isDim, onHover }: NodeProps) =>
 /** Repositories at the left, connections in the middle, destinations at the right. A table has to show the same. */
 export const WiringFigure = ({ wiring }: { wiring: Wiring }) => {
   const words = connectionsWords()
+  const { connector } = connectorWords()
   const [lit, setLit] = useState<ReadonlySet<string>>()
   const { height, repositories, connections, destinations, incoming, outgoing } = wiring
   const isDim = (connectionId: string) => lit !== undefined && !lit.has(connectionId)
   const connectionsAt = (lines: Line[], end: 'from' | 'to', y: number) =>
     new Set(lines.filter((line) => line[end] === y).map(({ connectionId }) => connectionId))
   const hover = (ids: ReadonlySet<string>) => (isOver: boolean) => setLit(isOver && ids.size > 0 ? ids : undefined)
-  const end = (path: string, nodes: Wiring['repositories'], lines: Line[], side: 'from' | 'to') =>
+  const end = (path: string, nodes: Wiring['repositories'], lines: Line[], side: 'from' | 'to', nameOf = (subtitle: string) => subtitle) =>
     nodes.map(({ id, title, subtitle, y }) => {
       const ids = connectionsAt(lines, side, y)
       const isLinked = ids.size > 0
@@ -62,7 +65,7 @@ export const WiringFigure = ({ wiring }: { wiring: Wiring }) => {
         key=${id}
         href=${`${path}/${id}`}
         title=${title}
-        subtitle=${isLinked ? subtitle : words.notLinked}
+        subtitle=${isLinked ? nameOf(subtitle) : words.notLinked}
         state=${isLinked ? 'plain' : 'unlinked'}
         isDim=${lit !== undefined && ![...ids].some((each) => lit.has(each))}
         onHover=${hover(ids)}
@@ -88,6 +91,6 @@ export const WiringFigure = ({ wiring }: { wiring: Wiring }) => {
       )}
     </div>
     <${Lines} lines=${outgoing} height=${height} isDim=${isDim} />
-    <div class="nodes">${end('destinations', destinations, outgoing, 'to')}</div>
+    <div class="nodes">${end('destinations', destinations, outgoing, 'to', connector)}</div>
   </figure>`
 }

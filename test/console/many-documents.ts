@@ -100,7 +100,7 @@ const insertAttempts = `
  */
 export const insertManyDocuments = async (
   db: Database,
-  routes: Awaited<ReturnType<typeof createRoutes>>,
+  routes: Pick<Awaited<ReturnType<typeof createRoutes>>, 'workspaceId' | 'repositoryId' | 'destinations' | 'connections'>,
   first: string,
   count: number,
 ): Promise<void> => {

@@ -1,0 +1,35 @@
+import { disposable } from '../support/disposable.ts'
+import { share } from '../support/share.ts'
+import { openPage, startBrowser, takeScreenshot } from './browser.ts'
+import { startDemo } from './demo.ts'
+import { testMs } from './scene.ts'
+
+// The pictures of README.md and docs/console.md. To make them again:
+// TEST_SCREENSHOTS=docs/images script/test release test/console/pictures.release.test.ts
+
+const demo = share(await startDemo())
+const browser = share(disposable(await startBrowser(), (each) => each.close()))
+
+test(
+  'the documentation shows the sample data of the demo, with 30 days of traffic',
+  async () => {
+    await demo.addTraffic(6_000)
+    const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+    await page.goto(demo.consoleUrl)
+    await page.locator('.plot canvas').first().waitFor()
+    await page.getByRole('link', { name: '30 days' }).click()
+    await page
+      .getByText(/^\d{1,2},\d{3}$/)
+      .nth(1)
+      .waitFor()
+    await takeScreenshot(page, 'overview')
+    await page.getByRole('link', { name: /^Needs attention/ }).click()
+    await page.locator('.group').first().waitFor()
+    await takeScreenshot(page, 'attention')
+    await page.getByRole('link', { name: 'Connections', exact: true }).click()
+    await page.getByRole('table').getByRole('link').first().waitFor()
+    await takeScreenshot(page, 'connections')
+    expect(errors).toEqual([])
+  },
+  testMs,
+)
