@@ -16,9 +16,13 @@ const documentsMax = 25
 type Step = Schemas['TriedStep']
 
 const requestText = (request: NonNullable<Step['request']>): string =>
-  request.kind === 'http'
-    ? [`${request.method} ${request.url}`, ...(request.body === undefined ? [] : ['', pretty(request.body, 'application/json')])].join('\n')
-    : JSON.stringify({ function: request.function, imports: request.imports, tables: request.tables }, null, 2)
+  request.kind === 'e_invoice'
+    ? '–'
+    : request.kind === 'http'
+      ? [`${request.method} ${request.url}`, ...(request.body === undefined ? [] : ['', pretty(request.body, 'application/json')])].join(
+          '\n',
+        )
+      : JSON.stringify({ function: request.function, imports: request.imports, tables: request.tables }, null, 2)
 
 const TriedStep = ({ step, number }: { step: Step; number: number }) => {
   const words = enrichmentsWords()

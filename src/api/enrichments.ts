@@ -45,7 +45,7 @@ const triedStep = stepOutcome
   .extend({
     request: z
       .object({
-        kind: z.enum(['rfc', 'http']).meta({ id: 'EnrichmentCallKind' }),
+        kind: z.enum(['rfc', 'http', 'e_invoice']).meta({ id: 'EnrichmentCallKind' }),
         function: z.string().optional(),
         imports: z.unknown().optional(),
         tables: z.unknown().optional(),

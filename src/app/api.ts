@@ -114,6 +114,7 @@ export const startApi = async (
       sendTestDocument,
       tryEnrichment: createTry({
         db,
+        contents: stores,
         config,
         keyRing,
         outbound,

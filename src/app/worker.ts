@@ -123,6 +123,7 @@ export const startWorker = async (
       db,
       findConnector,
       sendAll,
+      contents: stores,
       workspaces: createWorkspaces(db),
       keyRing,
       outbound,

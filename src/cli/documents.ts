@@ -6,6 +6,7 @@ import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { remedyFor, remedyForEnded, remedyWhileRetried } from '../connectors/error-codes.ts'
+import { createStores } from '../content/configured-stores.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
@@ -17,6 +18,7 @@ import { createRetry } from '../delivery/retry.ts'
 import { endSentences, mostUrgentFirst, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { createEnrichments } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
+import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
 import { createThreads } from '../http/threads.ts'
 import { createOutboundGuard } from '../security/outbound.ts'
@@ -188,6 +190,7 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
       const tryOn = createTry({
         db,
         config,
+        contents: await createStores(db, config),
         outbound,
         keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
         workspaces: createWorkspaces(db),
@@ -202,11 +205,16 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
     }
   })
 
+const callText = (call: FilledCall): string => {
+  if (call.kind === 'e_invoice') return 'the document itself'
+  return call.kind === 'http' ? `${call.method} ${call.url}` : call.function
+}
+
 /** Returns lines for people: each step with its request, and what it found. */
 export const describeTry = (steps: Awaited<ReturnType<typeof tryDocument>>): string[] =>
   steps.flatMap(({ name, status, error, request, fields }) => [
     `Step       ${name}: ${status}${error === null ? '' : `. ${error}`}`,
-    ...(request ? [`           ${request.kind === 'http' ? `${request.method} ${request.url}` : request.function}`] : []),
+    ...(request ? [`           ${callText(request)}`] : []),
     ...fields.map((field) => `           ${field.name} = ${field.value ?? `(${field.problem})`}`),
   ])
 

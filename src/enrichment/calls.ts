@@ -3,20 +3,19 @@ import { prepareCallTask, readAnswerTask } from '../bridge/call.ts'
 import { callFunction } from '../bridge/rfc-client.ts'
 import { findRfcTarget, type RfcTargetDeps } from '../bridge/rfc-target.ts'
 import { withoutSecrets } from '../connectors/shared/errors.ts'
-import type { RunOnThread } from '../http/threads.ts'
 import { readFieldsTask } from './answer.ts'
+import { createReadEInvoice, type ContentDeps } from './document-content.ts'
 import { openEnrichmentCredentials } from './enrichments.ts'
 import { createHttpCall, type HttpCallDeps } from './http-call.ts'
 import { enrichmentCredentials, httpSettings, type storedHttp } from './settings.ts'
-import type { MakeCall } from './steps.ts'
+import type { FilledCall, MakeCall } from './steps.ts'
 
-export interface CallDeps extends RfcTargetDeps, HttpCallDeps {
-  runOnThread: RunOnThread
-}
+export interface CallDeps extends RfcTargetDeps, HttpCallDeps, ContentDeps {}
 
 /** The enrichment whose calls are made. */
 interface Caller {
   workspaceId: string
+  documentId: string
   enrichmentId: string
   http: ReturnType<typeof storedHttp>
   credentialsSealed: Buffer | null
@@ -34,6 +33,7 @@ const readMaxMs = 10_000
 /** Creates the function that makes the calls of one document. */
 export const createMakeCall = (deps: CallDeps) => {
   const sendHttpCall = createHttpCall(deps)
+  const readEInvoice = createReadEInvoice(deps)
   const readOnThread = <Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> => {
     const signal = AbortSignal.timeout(readMaxMs)
     return work(signal).catch((thrown: unknown) => {
@@ -71,15 +71,19 @@ export const createMakeCall = (deps: CallDeps) => {
     const text = await sendHttpCall(call, http, credentials.data, signal)
     return { text, shown: text }
   }
+  const makeOne = async (job: Caller, call: FilledCall, signal: AbortSignal): Promise<Answer> => {
+    if (call.kind === 'rfc') return callRfc(job.workspaceId, call, signal)
+    if (call.kind === 'http') return callHttp(job, call, signal)
+    const text = await readEInvoice(job.workspaceId, job.documentId, signal)
+    return { text, shown: text }
+  }
   return (job: Caller, signal: AbortSignal): MakeCall =>
     async (call, fields) => {
-      const { text, shown } = await (call.kind === 'rfc' ? callRfc(job.workspaceId, call, signal) : callHttp(job, call, signal)).catch(
-        (thrown: unknown) => {
-          // The time of one call, or of the try.
-          if (!(thrown instanceof DOMException) || thrown.name !== 'TimeoutError') throw thrown
-          throw new AppError('rfc_timeout', 'the system did not answer in time', { cause: thrown })
-        },
-      )
+      const { text, shown } = await makeOne(job, call, signal).catch((thrown: unknown) => {
+        // The time of one call, or of the try.
+        if (!(thrown instanceof DOMException) || thrown.name !== 'TimeoutError') throw thrown
+        throw new AppError('rfc_timeout', 'the system did not answer in time', { cause: thrown })
+      })
       return { shown, ...(await readOnThread((limit) => deps.runOnThread(readFieldsTask, job.workspaceId, { text, fields }, limit))) }
     }
 }

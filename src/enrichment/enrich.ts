@@ -4,7 +4,6 @@ import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { systemActor } from '../db/audit.ts'
-import type { Database } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import { createStatement } from '../db/statement.ts'
 import { planAnew, postponeBegin } from '../delivery/enriched.ts'
@@ -46,7 +45,6 @@ export interface EnrichTiming {
 }
 
 export interface EnrichDeps extends CallDeps {
-  db: Database
   findConnector: FindConnector
   /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
   sendAll(messages: OutboxMessage[]): Promise<void>
@@ -163,7 +161,7 @@ export const createEnrich = (deps: EnrichDeps) => {
     const signal = AbortSignal.any([aborted, AbortSignal.timeout(tryMaxMs)])
     const steps = job.steps
     const { found, outcomes } = steps
-      ? await runSteps(steps, job.http?.url ?? '', valuesOf(job, job.fields), makeCallOf(job, signal), earlierOf(job))
+      ? await runSteps(steps, job.http?.url ?? '', valuesOf(job, job.fields), makeCallOf({ ...job, documentId }, signal), earlierOf(job))
       : { found: {}, outcomes: [deleted()] }
     aborted.throwIfAborted()
     const problem = outcomes.find(({ status }) => status !== 'done')

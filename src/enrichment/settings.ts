@@ -77,7 +77,17 @@ const httpStep = z.strictObject({
   fields,
 })
 
-const step = z.discriminatedUnion('kind', [linkStep, rfcStep, httpStep])
+const eInvoiceStep = z.strictObject({
+  kind: z
+    .literal('e_invoice')
+    .describe(
+      'Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields ' +
+        '`invoice_number`, `seller`, `total`, `currency` and `profile`.',
+    ),
+  name: stepName.default('e_invoice'),
+})
+
+const step = z.discriminatedUnion('kind', [linkStep, rfcStep, httpStep, eInvoiceStep])
 export type StepSettings = z.output<typeof step>
 export type FieldSettings = z.output<typeof field>
 
@@ -94,11 +104,18 @@ const linkCall = {
   ] as FieldSettings[],
 } as const
 
-export type CallStep = Exclude<StepSettings, { kind: 'link' }>
+const eInvoiceFields = ['invoice_number', 'seller', 'total', 'currency', 'profile'].map((name): FieldSettings => {
+  // A document that is no electronic invoice has none of them, and its enrichment is complete all the same.
+  return { name, path: `$.${name}`, type: name === 'total' ? 'number' : 'string', optional: true }
+})
+
+export type CallStep = Exclude<StepSettings, { kind: 'link' | 'e_invoice' }> | { kind: 'e_invoice'; name: string; fields: FieldSettings[] }
 
 /** Returns a step as the call that it makes. */
-export const callOf = (settings: StepSettings): CallStep =>
-  settings.kind === 'link' ? { ...linkCall, name: settings.name, tables: { ...linkCall.tables } } : settings
+export const callOf = (settings: StepSettings): CallStep => {
+  if (settings.kind === 'link') return { ...linkCall, name: settings.name, tables: { ...linkCall.tables } }
+  return settings.kind === 'e_invoice' ? { ...settings, fields: eInvoiceFields } : settings
+}
 
 /** Returns every text of a call that may contain placeholders, with its path in the step. */
 export const textsOf = (call: CallStep): { path: string[]; text: string }[] => {
@@ -107,6 +124,7 @@ export const textsOf = (call: CallStep): { path: string[]; text: string }[] => {
     if (typeof value !== 'object' || value === null) return []
     return Object.entries(value).flatMap(([key, inner]) => walk(inner, [...path, key]))
   }
+  if (call.kind === 'e_invoice') return []
   if (call.kind === 'rfc') return [...walk(call.imports, ['imports']), ...walk(call.tables, ['tables'])]
   return [...walk(call.path, ['path']), ...walk(call.body, ['body'])]
 }

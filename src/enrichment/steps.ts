@@ -19,7 +19,10 @@ export interface StepOutcome {
 }
 
 /** A call with the values of a document. */
-export type FilledCall = { kind: 'rfc'; function: string; imports: unknown; tables: unknown } | ({ kind: 'http' } & HttpCall)
+export type FilledCall =
+  | { kind: 'rfc'; function: string; imports: unknown; tables: unknown }
+  | ({ kind: 'http' } & HttpCall)
+  | { kind: 'e_invoice' }
 
 /** Makes a call and reads fields in its answer. `shown`: the answer without secrets. @throws `AppError`, `DeliveryError` or the reason of a signal if there is no answer */
 export type MakeCall = (call: FilledCall, fields: FieldSettings[], step: string) => Promise<FoundFields & { shown: string }>
@@ -45,6 +48,7 @@ const fillCall = (call: CallStep, baseUrl: string, values: Record<string, string
   if (call.kind === 'rfc') {
     return { kind: 'rfc', function: call.function, imports: fillDeeply(call.imports, values), tables: fillDeeply(call.tables, values) }
   }
+  if (call.kind === 'e_invoice') return { kind: 'e_invoice' }
   const { kind, method, path, body } = call
   const url = baseUrl.replace(/\/$/, '') + fillFields(path, values, inUrl)
   return { kind, method, url, body: body === undefined ? undefined : JSON.stringify(fillDeeply(body, values)) }

@@ -2,7 +2,6 @@ import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
 import { validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
-import type { Database } from '../db/database.ts'
 import { createMakeCall, type CallDeps } from './calls.ts'
 import { createEnrichments } from './enrichments.ts'
 import { storedHttp } from './settings.ts'
@@ -19,10 +18,6 @@ export interface TriedStep extends StepOutcome {
   fields: { name: string; value: string | null; problem: string | null }[]
 }
 
-export interface TryDeps extends CallDeps {
-  db: Database
-}
-
 // A person looks at the answers. Fields are read in the whole of them.
 const shownMaxCharacters = 20_000
 // Of all calls of a try, while a person waits.
@@ -30,7 +25,7 @@ const tryMaxMs = 60_000
 const busyRetryAfterSeconds = 5
 
 /** Creates the function that makes the calls of an enrichment for one document, and shows them. */
-export const createTry = (deps: TryDeps) => {
+export const createTry = (deps: CallDeps) => {
   const { db } = deps
   const makeCallOf = createMakeCall(deps)
   const places = createConcurrencyLimit(() => ({ total: 8, perWorkspace: 2 }))
@@ -75,7 +70,7 @@ export const createTry = (deps: TryDeps) => {
       )
       const seen = new Map<string, Omit<TriedStep, keyof StepOutcome>>()
       const { credentialsSealed } = enrichment
-      const caller = { workspaceId, enrichmentId: id, http: storedHttp(enrichment.http), credentialsSealed }
+      const caller = { workspaceId, documentId, enrichmentId: id, http: storedHttp(enrichment.http), credentialsSealed }
       const makeCall = makeCallOf(caller, AbortSignal.any([gone, AbortSignal.timeout(tryMaxMs)]))
       const { outcomes } = await runSteps(
         enrichment.steps,

@@ -1,10 +1,17 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { createDeflate } from 'node:zlib'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createSegmentedStores } from '../../src/content/segments.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createInstallation } from '../../src/db/installation.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createToBegin } from '../../src/delivery/to-begin.ts'
 import { toCamelCase } from '../../src/domain/casing.ts'
+import { createReadEInvoice } from '../../src/enrichment/document-content.ts'
 import { createEnrich } from '../../src/enrichment/enrich.ts'
 import { createEnrichments } from '../../src/enrichment/enrichments.ts'
 import { newEnrichment } from '../../src/enrichment/settings.ts'
@@ -16,6 +23,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
+import { cii, pdfWith, ubl } from './invoices.ts'
 import { startODataSystem } from './odata-system.ts'
 
 const { db } = share(await createTestDatabase())
@@ -44,6 +52,7 @@ const depsOf = (total = config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS) => ({
   db,
   findConnector,
   sendAll: async () => {},
+  contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
   workspaces: createWorkspaces(db),
   keyRing,
   outbound,
@@ -56,7 +65,10 @@ const inTime = { waitMs: 60_000, lateMs: 86_400_000, elapsedMs: 0 }
 const never = new AbortController().signal
 
 /** Receives a document whose repository has an enrichment with these steps. */
-const receive = async (steps: object[], { docId = 'DOC1', settings = {} }: { docId?: string; settings?: object } = {}) => {
+const receive = async (
+  steps: object[],
+  { docId = 'DOC1', settings = {}, data = 'hello' }: { docId?: string; settings?: object; data?: string | Buffer } = {},
+) => {
   const routes = await createRoutes(db, [{ name: 'archive' }], { settings })
   const body = newEnrichment.parse({
     name: 'Orders',
@@ -70,7 +82,7 @@ const receive = async (steps: object[], { docId = 'DOC1', settings = {} }: { doc
     keyRing,
     config: config,
   })
-  const { documents, messages } = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }, docId))
+  const { documents, messages } = await createReceive(db, config)(await receivedDocument(routes, { data }, docId))
   const id = documents[0]!.documentId
   const row = async () => (await db('document_enrichments').where({ document_id: id }).first())!
   return { ...routes, id, enrichment, message: messages[0]!, row, tryOnce: (timing = inTime) => enrich(id, timing, never) }
@@ -160,6 +172,49 @@ test('too many enrichments at a time, a deleted enrichment and an erased documen
   expect(await document.tryOnce()).toEqual({ status: 'failed' })
   await createErase(db)(document.workspaceId, document.id, systemActor)
   expect(await document.tryOnce()).toEqual({ status: 'gone' })
+})
+
+describe('an electronic invoice', () => {
+  const step = { kind: 'e_invoice' }
+
+  test('gives its fields, and its bytes stay as they are', async () => {
+    const data = pdfWith(Buffer.from(cii))
+    const document = await receive([step], { data, settings: { path_template: '{meta.seller}/{meta.invoice_number}/{doc_id}-{comp_id}' } })
+    expect(await document.tryOnce()).toEqual({ status: 'complete' })
+    expect((await document.row()).fields).toEqual({
+      invoice_number: 'FX-0815',
+      seller: 'Acme Ltd',
+      total: '238.00',
+      currency: 'EUR',
+      profile: 'urn:factur-x.eu:1p0:basicwl',
+    })
+    const [delivery] = await db('deliveries').where({ document_id: document.id })
+    expect(delivery.path).toBe('Acme Ltd/FX-0815/DOC1-data')
+    const { content_id } = await db('documents').where({ id: document.id }).first('content_id')
+    const content = await db('contents').where({ id: content_id }).first('sha256')
+    expect(content.sha256).toEqual(createHash('sha256').update(data).digest())
+  })
+
+  test('is nothing that other documents miss', async () => {
+    const document = await receive([step])
+    expect(await document.tryOnce()).toEqual({ status: 'complete' })
+    expect(await document.row()).toMatchObject({ fields: {}, steps: [{ name: 'e_invoice', status: 'done' }] })
+  })
+
+  test('that expands to gigabytes ends its thread and nothing else', async () => {
+    const compressed = async (source: Iterable<Buffer>) => buffer(Readable.from(source).pipe(createDeflate({ level: 1 })))
+    const zeros = Buffer.alloc(64_000_000)
+    const once = await compressed(Array.from({ length: 32 }, () => zeros))
+    const data = pdfWith(await compressed([once]), { filter: '/Filter [/FlateDecode /FlateDecode]' })
+    expect(data.length).toBeLessThan(1_000_000)
+    const { workspaceId, id } = await receive([step], { data })
+    expect(JSON.parse(await createReadEInvoice(depsOf())(workspaceId, id, never))).toEqual({
+      problem: 'the document takes too much memory to read',
+    })
+    const next = await receive([step], { data: ubl })
+    expect(await next.tryOnce()).toEqual({ status: 'complete' })
+    expect((await next.row()).fields).toMatchObject({ invoice_number: 'RE-4711' })
+  })
 })
 
 test('a document of a repository without an enrichment has no row, and its workflow no enrichment', async () => {

@@ -151,7 +151,13 @@ export const startApi = async (
     contents: contents ?? stores,
     replay: replaying,
     sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
-    tryEnrichment: createTry({ ...common, db, workspaces: useCases.workspaces, installation: useCases.installation }),
+    tryEnrichment: createTry({
+      ...common,
+      db,
+      contents: contents ?? stores,
+      workspaces: useCases.workspaces,
+      installation: useCases.installation,
+    }),
     ...limits.endpoints,
     ...(await openSignIn(config, db, (close) => closers.push(close))),
   }

@@ -76,9 +76,9 @@ export const createRoutes = async (
 }
 
 /** Returns a content that `own` writes to the content tables, as the stores do for a small document. */
-const contentOf = (workspaceId: string, text: string): UnownedContent => {
+const contentOf = (workspaceId: string, bytes: string | Buffer): UnownedContent => {
   const id = newId()
-  const data = Buffer.from(text)
+  const data = Buffer.from(bytes as string)
   const sha256 = createHash('sha256').update(data).digest()
   return {
     id,
@@ -102,7 +102,7 @@ const contentOf = (workspaceId: string, text: string): UnownedContent => {
 /** Returns the document that a create with these components receives. */
 export const receivedDocument = async (
   routes: Pick<Awaited<ReturnType<typeof createRoutes>>, 'workspaceId' | 'findRepository'>,
-  components: Record<string, string>,
+  components: Record<string, string | Buffer>,
   docId = newId(),
 ): Promise<ReceivedDocument> => ({
   repository: await routes.findRepository(),

@@ -7,6 +7,8 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createSegmentedStores } from '../../src/content/segments.ts'
 import { createInstallation } from '../../src/db/installation.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
@@ -76,6 +78,7 @@ export const startRelay = async (
     db,
     findConnector,
     sendAll,
+    contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
     workspaces: createWorkspaces(db),
     keyRing,
     outbound,

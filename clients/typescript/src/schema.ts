@@ -2758,6 +2758,17 @@ export interface components {
                     name: string;
                     /** @description Path and query below `http.url`. May contain placeholders. */
                     path: string;
+                } | {
+                    /**
+                     * @description Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields `invoice_number`, `seller`, `total`, `currency` and `profile`.
+                     * @constant
+                     */
+                    kind: "e_invoice";
+                    /**
+                     * @description The name of the step, for operators.
+                     * @default e_invoice
+                     */
+                    name: string;
                 })[];
                 /** Format: date-time */
                 updated_at: string;
@@ -2791,7 +2802,7 @@ export interface components {
             url?: string;
         };
         /** @enum {string} */
-        EnrichmentCallKind: "rfc" | "http";
+        EnrichmentCallKind: "rfc" | "http" | "e_invoice";
         /** @description The number of documents by the status of their enrichment. */
         EnrichmentCounts: {
             complete: number;
@@ -7609,6 +7620,17 @@ export interface operations {
                         name: string;
                         /** @description Path and query below `http.url`. May contain placeholders. */
                         path: string;
+                    } | {
+                        /**
+                         * @description Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields `invoice_number`, `seller`, `total`, `currency` and `profile`.
+                         * @constant
+                         */
+                        kind: "e_invoice";
+                        /**
+                         * @description The name of the step, for operators.
+                         * @default e_invoice
+                         */
+                        name?: string;
                     })[];
                     /**
                      * @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known.
@@ -8039,6 +8061,17 @@ export interface operations {
                         name: string;
                         /** @description Path and query below `http.url`. May contain placeholders. */
                         path: string;
+                    } | {
+                        /**
+                         * @description Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields `invoice_number`, `seller`, `total`, `currency` and `profile`.
+                         * @constant
+                         */
+                        kind: "e_invoice";
+                        /**
+                         * @description The name of the step, for operators.
+                         * @default e_invoice
+                         */
+                        name?: string;
                     })[];
                     /** @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known. */
                     wait_seconds?: number;
