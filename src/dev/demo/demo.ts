@@ -13,11 +13,14 @@ import { createKey, createWorkspace } from '../../workspace/administration.ts'
 import { startDevServer, type DevServer, type DevServerOptions } from '../dev-server.ts'
 import { invoicePdf, addSampleData } from './sample-data.ts'
 import { startSftpSink } from './sftp-sink.ts'
+import { startSourceSystem } from './source-system.ts'
 import { startWebhookSink } from './webhook-sink.ts'
 
 const deliveryTimeoutMs = 60_000
 const requestTimeoutMs = 30_000
 const linkLifetimeMs = 15 * 60_000
+// The stand-in for SAP has linked a document when the relay asks for the third time, two seconds before this is over.
+const enrichmentWaitSeconds = 5
 
 /**
  * Starts everything and delivers a PDF from a demo source system to two local destinations, printing each step.
@@ -39,6 +42,8 @@ export const runDemo = async (
     const filesDirectory = join(server.config.RELAY_DATA_DIR, 'sftp')
     const sftp = await startSftpSink(filesDirectory, 'inbox')
     running.push(sftp)
+    const sap = await startSourceSystem()
+    running.push(sap)
 
     const slugs = `demo/run-${Date.now()}`
     const { id: keyId, key } = await createDemoWorkspace(server, slugs)
@@ -85,6 +90,36 @@ export const runDemo = async (
     say(`   Archive, an SFTP server at ${sftp.host}:${sftp.port}`)
     say(`   Workflow, a webhook at ${sink.url}`)
 
+    await unwrap(
+      api.PATCH('/settings', {
+        body: { rfc: { url: sap.url, client: '100', credentials: sap.credentials, allowed_functions: sap.functions } },
+      }),
+    )
+    await createdId(
+      api.POST('/enrichments', {
+        body: {
+          name: 'Invoices',
+          repository_ids: [repository],
+          wait_seconds: enrichmentWaitSeconds,
+          steps: [
+            { kind: 'link' },
+            {
+              kind: 'rfc',
+              name: 'invoice',
+              function: 'BAPI_INCOMINGINVOICE_GETDETAIL',
+              imports: { INVOICEDOCNUMBER: '{erp_object_id[0:10]}', FISCALYEAR: '{erp_object_id[10:14]}' },
+              fields: [
+                { name: 'vendor', path: '$.exports.HEADERDATA.DIFF_INV' },
+                { name: 'total', path: '$.exports.HEADERDATA.GROSS_AMOUNT', type: 'number' },
+                { name: 'currency', path: '$.exports.HEADERDATA.CURRENCY' },
+              ],
+            },
+          ],
+        },
+      }),
+    )
+    say(`   A stand-in for SAP at ${sap.url} knows the invoices.`)
+
     const docId = randomBytes(16).toString('hex').toUpperCase()
     const pdf = invoicePdf(docId)
     const sha256 = createHash('sha256').update(pdf).digest('hex')
@@ -99,6 +134,13 @@ export const runDemo = async (
     if (created.status !== 201) throw new Error(created.headers.get('x-errordescription') ?? 'The receiver refused the document')
 
     const document = await waitUntilDelivered(api)
+    const { metadata, fields } = document.attributes
+    say(`   The relay asked SAP what it is, until SAP had linked it: ${metadata.erp_object_type} ${metadata.erp_object_id},`)
+    say(
+      `   ${Object.entries(fields)
+        .map(([name, value]) => `${name} ${value}`)
+        .join(', ')}.`,
+    )
     say('4. Deliveries, one per destination:')
     for (const { destination_name, status, path, attempts } of document.attributes.deliveries) {
       say(`   ${destination_name}: ${status} after ${countOf(attempts, 'attempt', 'attempts')}, ${path}`)
