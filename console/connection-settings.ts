@@ -1,11 +1,17 @@
 // The settings of a connection as fields of a form. Pure, so that it can be tested without a browser.
-import { fieldAt, newValues, type Field, type Texts, type Values } from './form.ts'
+import { fieldAt, newValues, partsOf, type Field, type Texts, type Values } from './form.ts'
 
 export const defaultPathTemplate = '{repo_id}/{doc_id}/{comp_id}'
 
 /** The settings as the API returns them: only those that were given. */
 export interface ConnectionSettings {
-  filter?: { content_types?: string[]; comp_ids?: string[]; min_bytes?: number; max_bytes?: number }
+  filter?: {
+    content_types?: string[]
+    comp_ids?: string[]
+    min_bytes?: number
+    max_bytes?: number
+    fields?: Record<string, string | string[]>
+  }
   path_template?: string
   properties?: Record<string, string>
   on_resume?: 'forward' | 'skip'
@@ -19,10 +25,21 @@ export const settingsFields: readonly Field[] = [
   fieldAt('settings.filter.comp_ids', 'list', { separator: /,/ }),
   fieldAt('settings.filter.min_bytes', 'number', size),
   fieldAt('settings.filter.max_bytes', 'number', size),
+  // Several values are separated by commas.
+  fieldAt('settings.filter.fields', 'pairs'),
   fieldAt('settings.path_template', 'text', { maxLength: 500 }),
   fieldAt('settings.properties', 'pairs'),
   fieldAt('settings.on_resume', 'choice', { fallback: 'forward', choices: ['forward', 'skip'] }),
 ]
 
 /** Returns the settings for the API. What is not given is left to the default. */
-export const settingsOf = (texts: Texts): Values => (newValues(settingsFields, texts).values['settings'] ?? {}) as Values
+export const settingsOf = (texts: Texts): Values => {
+  const settings = (newValues(settingsFields, texts).values['settings'] ?? {}) as { filter?: { fields?: Record<string, string> } }
+  const { filter } = settings
+  if (!filter?.fields) return settings
+  const fields = Object.entries(filter.fields).map(([name, text]) => {
+    const values = partsOf(text, ',')
+    return [name, values.length > 1 ? values : text]
+  })
+  return { ...settings, filter: { ...filter, fields: Object.fromEntries(fields) } }
+}

@@ -16,7 +16,7 @@ create table deliveries (
   round_remaining_ms bigint,
   round_expires_at timestamptz,
   next_attempt_at timestamptz default now(),
-  waiting text check (waiting in ('in_line', 'called', 'paused')),
+  waiting text check (waiting in ('in_line', 'called', 'paused', 'data')),
   begin_at timestamptz,
   begin_as text not null default 'document' check (begin_as in ('document', 'delivery', 'retry')),
   checked_at timestamptz,
@@ -53,8 +53,8 @@ comment on column deliveries.next_attempt_at is
   'When the next attempt is due, while the delivery is pending or retrying. An attempt under way is past it. For a delivery in line, it is '
   'when the delivery asks again by itself, or infinity.';
 comment on column deliveries.waiting is
-  'The delivery waits in the line of its destination, for a slot or behind a circuit, or was called and is about to start; or an operator has paused '
-  'its workflow or activity in Temporal, as the reconciler has seen.';
+  'The delivery waits in the line of its destination, for a slot or behind a circuit, or was called and is about to start; an operator has paused '
+  'its workflow or activity in Temporal, as the reconciler has seen; or the filter of its connection needs business data that is not known yet.';
 comment on column deliveries.begin_at is
   'When the dispatcher has to begin the delivery. Null once its workflow has begun an attempt or waits for one, and if it has none to make: '
   'an open delivery whose begin_at is due is the work that waits.';

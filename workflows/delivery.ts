@@ -129,7 +129,7 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         // A retry of a closed workflow starts it again under the same id.
         if (run.requested === undefined) throw ApplicationFailure.nonRetryable(failureOf(run), 'DeliveryFailed')
       } else if (outcome.status === 'held') {
-        await advance(next, 'the connection is inactive. Activate it to continue.')
+        await advance(next, heldFor[outcome.reason ?? 'inactive'])
         // A held delivery has no workflow: the release starts it again. A release that came during the attempt has signalled this run.
         if (!run.released && !run.requested) return stateOf(input, run)
       } else if (outcome.status === 'delivered' || outcome.status === 'cancelled') {
@@ -160,6 +160,12 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
     }
     throw thrown
   }
+}
+
+const heldFor = {
+  inactive: 'the connection is inactive. Activate it to continue.',
+  awaitsData: 'the filter of the connection needs business data that is not known yet. The delivery goes on when it is found.',
+  doesNotMatch: 'the filter of the connection passes the document over. No action is needed.',
 }
 
 const untilCalled = async (isCalled: () => boolean, timeoutMs: number | undefined): Promise<void> => {

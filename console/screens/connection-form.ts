@@ -115,6 +115,7 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
       ${setting('filter.content_types', words.contentTypes, { hint: words.contentTypesHint })}
       ${setting('filter.comp_ids', words.compIds, { hint: words.compIdsHint })}
       <div class="two">${setting('filter.min_bytes', words.minBytes)} ${setting('filter.max_bytes', words.maxBytes)}</div>
+      ${setting('filter.fields', words.fields, { hint: words.fieldsHint, placeholder: 'company_code: 1000, 2000' })}
       ${setting('path_template', words.pathTemplate, { hint: words.pathTemplateHint, placeholder: defaultPathTemplate })}
       ${setting('properties', words.properties, { hint: words.propertiesHint, placeholder: 'Vendor: {meta.vendor_name}' })}
       ${setting('on_resume', words.onResume, {

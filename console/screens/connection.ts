@@ -65,7 +65,7 @@ const Filter = ({ connection }: { connection: Connection }) => {
     properties = {},
     on_resume: onResume = 'forward',
   } = connection.settings as ConnectionSettings
-  const { content_types: contentTypes, comp_ids: compIds, min_bytes: min, max_bytes: max } = filter
+  const { content_types: contentTypes, comp_ids: compIds, min_bytes: min, max_bytes: max, fields = {} } = filter
   const sizes = [
     ...(min === undefined ? [] : [words.atLeast(formatBytes(min, locale()))]),
     ...(max === undefined ? [] : [words.atMost(formatBytes(max, locale()))]),
@@ -76,6 +76,13 @@ const Filter = ({ connection }: { connection: Connection }) => {
       [words.contentTypes, contentTypes && html`<span class="mono">${contentTypes.join(', ')}</span>`],
       [words.compIds, compIds && html`<span class="mono">${compIds.join(', ')}</span>`],
       [words.size, sizes.length === 0 ? undefined : sizes.join(', ')],
+      [
+        words.fields,
+        Object.keys(fields).length > 0 &&
+          html`<ul class="names">
+            ${Object.entries(fields).map(([name, values]) => html`<li key=${name}>${name}: <span class="mono">${[values].flat().join(', ')}</span></li>`)}
+          </ul>`,
+      ],
       [words.pathTemplate, html`<span class="mono">${pathTemplate ?? defaultPathTemplate}</span>`],
       [
         words.properties,

@@ -48,6 +48,9 @@ export const en = {
   contentTypesHint: 'Separated by commas, for example: application/pdf, image/tiff. Empty: all',
   compIds: 'Components',
   compIdsHint: 'Separated by commas, for example: data. Empty: all',
+  fields: 'Business data',
+  fieldsHint:
+    'Fields of an enrichment, or erp_object_type, erp_object_id, ar_object. Several values are separated by commas, for example: company_code: 1000, 2000.',
   minBytes: 'Smallest size in bytes',
   maxBytes: 'Largest size in bytes',
   atLeast: (size: string) => `at least ${size}`,
@@ -89,6 +92,7 @@ export const en = {
     comp_ids: 'another component',
     min_bytes: 'too small',
     max_bytes: 'too large',
+    fields: 'other business data',
   },
   showAll: (count: number) => `Show all ${count.toLocaleString('en')}`,
 }
@@ -141,6 +145,9 @@ export const de: typeof en = {
   contentTypesHint: 'Durch Kommas getrennt, zum Beispiel: application/pdf, image/tiff. Leer: alle',
   compIds: 'Komponenten',
   compIdsHint: 'Durch Kommas getrennt, zum Beispiel: data. Leer: alle',
+  fields: 'Geschäftsdaten',
+  fieldsHint:
+    'Felder einer Anreicherung oder erp_object_type, erp_object_id, ar_object. Mehrere Werte werden durch Kommas getrennt, zum Beispiel: company_code: 1000, 2000.',
   minBytes: 'Kleinste Größe in Byte',
   maxBytes: 'Größte Größe in Byte',
   atLeast: (size) => `mindestens ${size}`,
@@ -183,6 +190,7 @@ export const de: typeof en = {
     comp_ids: 'andere Komponente',
     min_bytes: 'zu klein',
     max_bytes: 'zu groß',
+    fields: 'andere Geschäftsdaten',
   },
   showAll: (count) => `Alle ${count.toLocaleString('de')} anzeigen`,
 }

@@ -35,6 +35,7 @@ export const en = {
     circuit: (name: string) => `the circuit of ${name}: its last attempts failed, and one delivery at a time tries it`,
     connection: (_: string, connection: string | null) =>
       connection === null ? 'its connection' : `the connection ${connection}, which is inactive`,
+    data: () => 'business data, which the filter of its connection needs',
     paused: () => 'an operator, who has paused it in Temporal',
     worker: () => 'a worker: an attempt is due, and no worker has begun with it',
   },
@@ -113,6 +114,7 @@ export const de: typeof en = {
       `die Sicherung von ${name}: die letzten Versuche schlugen fehl, und eine Zustellung nach der anderen versucht es`,
     connection: (_: string, connection: string | null) =>
       connection === null ? 'ihre Verbindung' : `die Verbindung ${connection}, die nicht aktiv ist`,
+    data: () => 'Geschäftsdaten, die der Filter ihrer Verbindung braucht',
     paused: () => 'einen Operator, der sie in Temporal angehalten hat',
     worker: () => 'einen Worker: ein Versuch ist fällig, und kein Worker hat damit begonnen',
   },

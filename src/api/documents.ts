@@ -46,7 +46,7 @@ const delivery = z.object({
     .describe(
       'Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at ' +
         'its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is ' +
-        'inactive. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end.',
+        'inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end.',
     ),
   last_error: z
     .object({ code: z.string().nullable(), message: z.string() })

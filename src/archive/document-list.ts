@@ -136,7 +136,7 @@ const waitReason = `
           case
             when deliveries.status = 'held' then 'connection'
             when deliveries.status not in ('pending', 'retrying') or attempt_id is not null then null
-            when waiting = 'paused' then 'paused'
+            when waiting in ('paused', 'data') then waiting
             when waiting is not null then case when exists (${gate('')}) then 'circuit' else 'slot' end
             when next_attempt_at > now() then 'attempt'
             else 'worker'

@@ -89,7 +89,8 @@ const planDocument = (
   const { repoId, routes, workspace, enrichment } = repository
   const { compId, sizeBytes } = component
   const contentType = component.contentType ?? carriedOver.contentType ?? defaultContentType
-  const deliveries = planDeliveries(routes, { repoId, docId, compId, contentType, sizeBytes, ...metadata, fields: {}, receivedAt })
+  const document = { repoId, docId, compId, contentType, sizeBytes, ...metadata, fields: {}, receivedAt }
+  const deliveries = planDeliveries(routes, document, enrichment === null)
   const documentId = after === undefined ? newId() : newIdAfter(after)
   const destinations = deliveries.filter(({ status }) => status === 'pending').map(({ destination }) => destination)
   const message: StartDocument = {

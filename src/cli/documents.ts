@@ -241,6 +241,7 @@ const waitText = ({ waiting_for: wait, next_attempt_at: next, destination_name: 
     slot: `waits for a slot: ${name} is at its limit of deliveries`,
     circuit: `waits for the circuit of ${name}: its last attempts failed, next trial at ${next}`,
     connection: `held by connection ${wait!.connection_name ?? '(deleted)'}`,
+    data: 'waits for business data, which the filter of its connection needs',
     paused: 'an operator has paused it in Temporal: unpause its workflow or activity there',
     worker: 'an attempt is due, and no worker has begun with it',
   }

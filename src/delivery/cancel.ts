@@ -116,3 +116,27 @@ export const startCancelling = async (trx: Transaction, deleted: Deleted, limit:
   await addMessages(trx, [rest])
   return [...messages, rest]
 }
+
+/** Cancels the deliveries that wait for business data, by which the filters of these connections would decide. */
+export const cancelUndecided = async (trx: Transaction, connectionIds: string[]): Promise<void> => {
+  const { from, to } = transitions.cancel
+  await trx.raw(
+    `
+    with picked as (
+      select id
+      from documents
+      where id in (select document_id from deliveries where waiting = 'data' and connection_id = any (:connectionIds))
+      order by id
+      for no key update
+    )
+    update deliveries
+    set status = :to, ended_by = 'connection_deleted'
+    from picked
+    where document_id = picked.id
+      and waiting = 'data'
+      and connection_id = any (:connectionIds)
+      and status = any (:from)
+    `,
+    { connectionIds, from: [...from], to },
+  )
+}

@@ -17,6 +17,7 @@ import { connectorSignal, createUploadSeal, sendHeartbeats, type Heartbeats, typ
 import { propertiesOf } from './properties.ts'
 import { endOf, failExpired, recordDelivery, recordFailure, replacesByPath, type ConcludeDeps, type TimedInput } from './record-attempt.ts'
 import { hold } from './release.ts'
+import { decideRoute } from './route.ts'
 import type { Slots } from './slots.ts'
 import { transition } from './transition.ts'
 import type { WakeNext } from './wake.ts'
@@ -63,7 +64,12 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
       hasPlace: leavePlace !== undefined,
       isCalled: input.isCalled ?? false,
     })
-  const start: RunStart = { attemptId, hasRecordedLoss: false, replacesByPath: (connector) => replacesByPath(deps, connector) }
+  const start: RunStart = {
+    attemptId,
+    hasRouted: false,
+    hasRecordedLoss: false,
+    replacesByPath: (connector) => replacesByPath(deps, connector),
+  }
   try {
     let job = await load()
     for (;;) {
@@ -97,6 +103,18 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
           }
           job = { ...job, activeRoutes: null }
           break
+        case 'route': {
+          start.hasRouted = true
+          const route = await decideRoute(deps.db, input)
+          if (route === 'send') break
+          await withdrawAttempt(deps.db, input, attemptId)
+          if (route === 'otherConnection') {
+            job = await load()
+            break
+          }
+          await passOn(deps, job)
+          return { status: 'held', reason: route }
+        }
         case 'expire': {
           const outcome = await failExpired(deps, timedInput(input, job), job)
           await passOn(deps, job)

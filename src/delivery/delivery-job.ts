@@ -43,6 +43,8 @@ export interface DeliveryJob {
   isEnriched: boolean
   /** What its connection wants to be written beside the document: templates by name. */
   properties: Record<string, string>
+  /** True if the filter of its connection needs fields: whether it delivers is decided before the first attempt. */
+  isFilteredByFields: boolean
   contentType: string
   receivedAt: Date
   content: { id: string; store: ContentStoreKind; sizeBytes: number; appends: number }
@@ -161,8 +163,8 @@ const load = `
       request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
       erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
       coalesce(fields, '{}') as fields, document_enrichments.document_id is not null as "isEnriched",
-      coalesce((select connections.settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}')
-        as properties,
+      coalesce(planned_by.settings -> 'properties', '{}') as properties,
+      coalesce(planned_by.settings #> '{filter,fields}' <> '{}', false) as "isFilteredByFields",
       content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
       case when appends = 0 then sha256 else appended_sha256 end as sha256,
       jsonb_build_object(
@@ -196,6 +198,7 @@ const load = `
     from deliveries
     join documents on documents.id = deliveries.document_id
     left join document_enrichments on document_enrichments.document_id = documents.id
+    left join connections as planned_by on planned_by.id = deliveries.connection_id
     join contents on contents.id = documents.content_id
     join destinations on destinations.id = deliveries.destination_id
     join workspaces on workspaces.id = deliveries.workspace_id

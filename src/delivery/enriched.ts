@@ -63,3 +63,13 @@ export const planAnew = async (trx: Transaction, documentId: string): Promise<vo
       .update({ path: planned })
   }
 }
+
+/**
+ * Begins the deliveries of a document whose connections need business data to decide whether they deliver it. Those that still do not know wait
+ * again. The document must be locked.
+ */
+export const beginWaitingForData = async (trx: Transaction, documentId: string): Promise<void> => {
+  await trx('deliveries')
+    .where({ document_id: documentId, waiting: 'data', status: 'pending' })
+    .update({ waiting: null, next_attempt_at: trx.fn.now(), begin_as: 'delivery', begin_at: trx.fn.now() })
+}

@@ -255,7 +255,7 @@ export const createLateData = (deps: LateDataDeps) => {
       await connector.updateMetadata(delivered, target, await contextOf(deps, connector, target, { signal }))
     } catch (thrown) {
       aborted.throwIfAborted()
-      if (signal.aborted) throw new DeliveryError('attempt_timeout', `the target took longer than ${tryMaxMs} ms`)
+      if (signal.aborted) throw new DeliveryError('attempt_timeout', `the target took longer than ${tryMaxMs / 1_000} s`)
       throw thrown
     }
     return digest

@@ -9,6 +9,8 @@ import type { Progress } from './progress.ts'
 export interface RunStart {
   /** The attempt that it was to start. */
   attemptId: string
+  /** True once it has decided whether the filter of the connection selects the document. */
+  hasRouted: boolean
   /** True once it has recorded the attempt of a lost worker, and loaded the delivery again. */
   hasRecordedLoss: boolean
   /** Returns true if a destination of this kind keeps one document per path, which a later document replaces. */
@@ -28,6 +30,8 @@ export type Step =
   | { step: 'resume' }
   /** If the connection has been activated meanwhile, the next step follows. */
   | { step: 'hold' }
+  /** The filter of the connection needs business data, which is known by now or not. */
+  | { step: 'route' }
   | { step: 'expire' }
   | { step: 'waitInLine' }
   /** Another run of this activity has started an attempt meanwhile. */
@@ -66,6 +70,7 @@ export const nextStep = (job: DeliveryJob, start: RunStart, saved: Partial<Progr
   if (job.isExpired) return { step: 'expire' }
   if (!job.hasSlot) return { step: 'waitInLine' }
   if (attemptId === null) return { step: 'giveWay' }
+  if (job.isFilteredByFields && job.attempts === 0 && !start.hasRouted) return { step: 'route' }
   if (job.overtaken && replacesByPath) return { step: 'recordSuperseded' }
   return { step: 'send', savedUpload: saved?.content === contentKeyOf(job) ? saved.savedUpload : undefined }
 }

@@ -8,6 +8,7 @@ const requiredPlaceholders = ['doc_id', 'comp_id'] as const
 const templateMaxCharacters = 500
 const filterMaxItems = 256
 const itemMaxCharacters = 255
+const filterMaxFields = 10
 
 const controlOrBackslash = /[\p{Cc}\\]/u
 
@@ -34,6 +35,8 @@ const pathTemplate = z
     if (message) context.addIssue({ code: 'custom', message })
   })
 
+const fieldValue = z.string().min(1).max(itemMaxCharacters)
+
 const filter = z
   .strictObject({
     content_types: z
@@ -49,6 +52,11 @@ const filter = z
     comp_ids: z.array(z.string().min(1).max(itemMaxCharacters)).min(1).max(filterMaxItems).optional(),
     min_bytes: z.int().min(0).optional(),
     max_bytes: z.int().min(0).optional(),
+    fields: z
+      .record(z.string().regex(/^[a-z][a-z0-9_]{0,39}$/), z.union([fieldValue, z.array(fieldValue).min(1).max(filterMaxItems)]))
+      .refine((fields) => Object.keys(fields).length <= filterMaxFields, `must have at most ${filterMaxFields} fields`)
+      .optional()
+      .describe('Values of business data, by the names of the fields: a text, or several of which one has to fit'),
   })
   .refine(({ min_bytes, max_bytes }) => min_bytes === undefined || max_bytes === undefined || min_bytes <= max_bytes, {
     path: ['min_bytes'],

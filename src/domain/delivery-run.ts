@@ -8,8 +8,11 @@ export type AttemptOutcome =
   | { status: 'delivered' }
   /** The document or its destination was deleted. */
   | { status: 'cancelled' }
-  /** The connection was switched off. Nothing was attempted, and nothing counts. */
-  | { status: 'held' }
+  /**
+   * The connection was switched off; or its filter needs business data that is not known yet, or that does not fit. Nothing was attempted, and
+   * nothing counts.
+   */
+  | { status: 'held'; reason?: 'awaitsData' | 'doesNotMatch' }
   /**
    * Every slot of the destination is taken, or its circuit is not closed. Nothing was attempted, and nothing counts. The delivery waits
    * in line until it is woken, or at most for this time.

@@ -11,10 +11,10 @@ export const mostUrgentFirst = <T extends { status: DeliveryStatus }>(deliveries
 
 /**
  * Why an open delivery makes no attempt at the moment. `attempt`: the next one is not due. `slot`, `circuit`: it stands in the line of its
- * destination. `connection`: it is held. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun
+ * destination. `connection`: it is held. `data`: the filter of its connection needs business data. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun
  * with it.
  */
-export const waitReasons = ['attempt', 'slot', 'circuit', 'connection', 'paused', 'worker'] as const
+export const waitReasons = ['attempt', 'slot', 'circuit', 'connection', 'data', 'paused', 'worker'] as const
 export type WaitReason = (typeof waitReasons)[number]
 
 /** Statuses of a document. */

@@ -30,22 +30,51 @@ export interface PlannedDelivery {
   connectionId: string
   status: 'pending' | 'held'
   path: string
+  /** False if the filter of the connection needs a field that is not known yet. */
+  isDecided: boolean
 }
 
-type FilteredDocument = Pick<RoutedDocument, 'contentType' | 'compId' | 'sizeBytes'>
+type FilteredDocument = Pick<
+  RoutedDocument,
+  'contentType' | 'compId' | 'sizeBytes' | 'fields' | 'erpObjectType' | 'erpObjectId' | 'arObject'
+>
 
 /** The conditions of a filter, by their names in the settings of a connection. */
-export const filterConditions = ['content_types', 'comp_ids', 'min_bytes', 'max_bytes'] as const
+export const filterConditions = ['content_types', 'comp_ids', 'min_bytes', 'max_bytes', 'fields'] as const
 export type FilterCondition = (typeof filterConditions)[number]
 
-/** Returns the first condition of the filter of a connection that a document does not meet, or undefined if it meets all. */
-export const unmetCondition = ({ filter }: ConnectionSettings, document: FilteredDocument): FilterCondition | undefined => {
+const objectFields: Record<string, 'erpObjectType' | 'erpObjectId' | 'arObject'> = {
+  erp_object_type: 'erpObjectType',
+  erp_object_id: 'erpObjectId',
+  ar_object: 'arObject',
+}
+
+/** Returns the value of a field of a filter, which may be the business object, or undefined if it is not known. */
+const filteredValue = (name: string, document: FilteredDocument): string | undefined => {
+  const attribute = objectFields[name]
+  return attribute === undefined ? document.fields[name] : (document[attribute] ?? undefined)
+}
+
+/** Returns true if a filter needs a field that is not known yet. */
+const isUndecided = ({ filter }: ConnectionSettings, document: FilteredDocument): boolean =>
+  Object.keys(filter.fields ?? {}).some((name) => filteredValue(name, document) === undefined)
+
+/**
+ * Returns the first condition of the filter of a connection that a document does not meet, or undefined if it meets all.
+ * @param isFinal false if fields that are not known may still be found: they count as met
+ */
+export const unmetCondition = ({ filter }: ConnectionSettings, document: FilteredDocument, isFinal = true): FilterCondition | undefined => {
   if (filter.contentTypes && !filter.contentTypes.some((type) => type.toLowerCase() === mediaTypeOf(document.contentType))) {
     return 'content_types'
   }
   if (filter.compIds && !filter.compIds.includes(document.compId)) return 'comp_ids'
   if (filter.minBytes !== undefined && document.sizeBytes < filter.minBytes) return 'min_bytes'
-  return filter.maxBytes !== undefined && document.sizeBytes > filter.maxBytes ? 'max_bytes' : undefined
+  if (filter.maxBytes !== undefined && document.sizeBytes > filter.maxBytes) return 'max_bytes'
+  const isMet = ([name, wanted]: [string, string | string[]]) => {
+    const value = filteredValue(name, document)
+    return value === undefined ? !isFinal : [wanted].flat().includes(value)
+  }
+  return Object.entries(filter.fields ?? {}).every(isMet) ? undefined : 'fields'
 }
 
 /** Returns true if the filter of a connection selects a document. */
@@ -78,16 +107,21 @@ const cutFields = (fields: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value.slice(0, fieldMaxCharacters).trim().toWellFormed()]))
 
 /**
- * Plans one delivery per destination. If several connections lead to one destination, an active connection wins; the delivery
- * is held only if all of them are inactive.
+ * Plans one delivery per destination. If several connections lead to one destination, an active connection wins, and of these one whose filter
+ * is decided; the delivery is held only if all of them are inactive.
+ * @param isFinal false if fields that are not known may still be found
  */
-export const planDeliveries = (routes: Route[], document: RoutedDocument): PlannedDelivery[] => {
+export const planDeliveries = (routes: Route[], document: RoutedDocument, isFinal = true): PlannedDelivery[] => {
   const planned = new Map<string, PlannedDelivery>()
+  const rankOf = ({ status, isDecided }: Pick<PlannedDelivery, 'status' | 'isDecided'>) =>
+    (status === 'pending' ? 2 : 0) + (isDecided ? 1 : 0)
   for (const route of routes) {
-    if (!passesFilter(route.settings, document)) continue
+    if (unmetCondition(route.settings, document, isFinal) !== undefined) continue
+    const isDecided = isFinal || !isUndecided(route.settings, document)
     const earlier = planned.get(route.destination.id)
-    if (earlier && (earlier.status === 'pending' || !route.isActive)) continue
+    if (earlier && rankOf(earlier) >= rankOf({ status: route.isActive ? 'pending' : 'held', isDecided })) continue
     planned.set(route.destination.id, {
+      isDecided,
       destination: route.destination,
       connectionId: route.connectionId,
       status: route.isActive ? 'pending' : 'held',

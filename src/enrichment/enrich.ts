@@ -6,7 +6,7 @@ import type { FindConnector } from '../connectors/connector.ts'
 import { systemActor } from '../db/audit.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import { createStatement } from '../db/statement.ts'
-import { planAnew, postponeBegin } from '../delivery/enriched.ts'
+import { beginWaitingForData, planAnew, postponeBegin } from '../delivery/enriched.ts'
 import { updateCopies } from '../delivery/late-data.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
 import { isLinkField, linkFields } from '../domain/field-template.ts'
@@ -136,6 +136,7 @@ const save = (
         updated_at: trx.fn.now(),
       })
     if (updated === 0) return undefined
+    if (Object.keys(found).length > 0 || status !== 'pending') await beginWaitingForData(trx, documentId)
     if (Object.keys(found).length === 0) return []
     await planAnew(trx, documentId)
     return updateCopies(trx, documentId, deps)

@@ -7,7 +7,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage } from '../db/outbox.ts'
 import type { PageRequest } from '../db/page.ts'
-import { countUnlinked, startCancelling } from '../delivery/cancel.ts'
+import { cancelUndecided, countUnlinked, startCancelling } from '../delivery/cancel.ts'
 import { releaseMessage, shouldRelease } from '../delivery/release.ts'
 import { connectionSettings, connectionSettingsFields } from '../domain/connection-settings.ts'
 import { previewDocuments, type PreviewedDocument } from './preview.ts'
@@ -197,6 +197,7 @@ export const deleteConnections = async (
   limit: number,
 ): Promise<OutboxMessage[]> => {
   const ids = connections.map(({ id }) => id)
+  await cancelUndecided(trx, ids)
   await trx('connections').whereIn('id', ids).delete()
   const messages: OutboxMessage[] = []
   for (const { id, name } of connections) {

@@ -46,8 +46,8 @@ export const previewDocuments = async (
     { workspaceId, repositoryIds, limit: previewMaxDocuments },
   )
   return rows.map(({ erpObjectType, erpObjectId, arObject, fields, ...document }) => {
-    const unmet = unmetCondition(settings, document) ?? null
     const planned = { ...document, erpObjectType, erpObjectId, arObject, fields }
+    const unmet = unmetCondition(settings, planned) ?? null
     return { ...document, unmetCondition: unmet, path: unmet === null ? pathOf(settings, planned) : null }
   })
 }

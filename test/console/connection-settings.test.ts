@@ -12,7 +12,13 @@ test('settings stay the same when they are edited and nothing is changed', () =>
     on_resume: 'skip',
     path_template: '{repo_id}/{doc_id}-{comp_id}.{ext}',
     properties: { Vendor: '{meta.vendor_name}', 'Invoice number': 'No: {erp_object_id}' },
-    filter: { content_types: ['application/pdf', 'image/tiff'], comp_ids: ['data', 'a b.pdf'], min_bytes: 0, max_bytes: 5_000_000 },
+    filter: {
+      content_types: ['application/pdf', 'image/tiff'],
+      comp_ids: ['data', 'a b.pdf'],
+      min_bytes: 0,
+      max_bytes: 5_000_000,
+      fields: { company_code: ['1000', '2000'], kind: 'RE' },
+    },
   }
   expect(connectionSettingsFields.parse(settings)).toEqual(settings)
   expect(settingsOf(textsOf(settingsFields, { settings }))).toEqual(settings)

@@ -33,6 +33,7 @@ const started: DeliveryJob = {
   fields: {},
   isEnriched: false,
   properties: {},
+  isFilteredByFields: false,
   contentType: 'application/pdf',
   receivedAt: new Date(0),
   content: { id: 'c', store: 'postgres', sizeBytes: 5, appends: 0 },
@@ -64,6 +65,7 @@ const send: Step = { step: 'send', savedUpload: undefined }
 interface Case {
   job?: Partial<DeliveryJob>
   saved?: Partial<Progress>
+  hasRouted?: true
   hasRecordedLoss?: true
   next: Step
 }
@@ -123,6 +125,9 @@ test.each<[string, Case]>([
     'an upload that is resumed, after the lost attempt was recorded',
     { job: { status: 'retrying' }, saved: upload, hasRecordedLoss: true, next: { step: 'send', savedUpload: 'sealed' } },
   ],
+  ['a first attempt by a filter that needs business data', { job: { isFilteredByFields: true }, next: { step: 'route' } }],
+  ['one that the filter has selected', { job: { isFilteredByFields: true }, hasRouted: true, next: send }],
+  ['one after an attempt', { job: { isFilteredByFields: true, attempts: 1 }, next: send }],
   ['an upload that is resumed after a stop', { saved: upload, next: { step: 'send', savedUpload: 'sealed' } }],
   ['an upload of a document that was appended to', { job: { content: { ...started.content, sizeBytes: 6 } }, saved: upload, next: send }],
   ['an upload of a document that was overwritten at its path', { job: { overwrites: 1 }, saved: upload, next: send }],
@@ -145,7 +150,7 @@ test.each<[string, Case]>([
     'superseded, and the newer document delivered, as a message',
     { job: { superseded: true, overtaken: true, destination: message }, next: send },
   ],
-])('%s', (_, { job, saved, hasRecordedLoss = false, next }) => {
+])('%s', (_, { job, saved, hasRouted = false, hasRecordedLoss = false, next }) => {
   const replacesByPath = (connector: string) => connector !== 'email'
-  expect(nextStep({ ...started, ...job }, { attemptId: 'mine', hasRecordedLoss, replacesByPath }, saved)).toEqual(next)
+  expect(nextStep({ ...started, ...job }, { attemptId: 'mine', hasRouted, hasRecordedLoss, replacesByPath }, saved)).toEqual(next)
 })

@@ -84,4 +84,24 @@ describe('a path', () => {
   ])('contains %j as %j: without separators or control characters, and unambiguous', (name, segment) => {
     expect(pathSegment(name)).toBe(segment)
   })
+
+  test('a filter by fields is decided once they are known, or cannot be found any more', () => {
+    const filtered = route('a', { settings: { filter: { fields: { company_code: ['1000', '1100'], erp_object_type: 'RMRP' } } } })
+    const planned = (more: Partial<RoutedDocument>, isFinal: boolean) =>
+      planDeliveries([filtered], { ...document, ...more }, isFinal).map(({ isDecided }) => isDecided)
+    expect(planned({}, false)).toEqual([false])
+    expect(planned({ fields: { company_code: '1100' } }, false)).toEqual([false])
+    expect(planned({ fields: { company_code: '1100' }, erpObjectType: 'RMRP' }, false)).toEqual([true])
+    expect(planned({ fields: { company_code: '2000' } }, false)).toEqual([])
+    expect(planned({ fields: { company_code: '1100' }, erpObjectType: 'BKPF' }, false)).toEqual([])
+    expect(planned({ fields: { company_code: '1100' } }, true)).toEqual([])
+  })
+
+  test('a connection whose filter is decided wins over one that waits for fields', () => {
+    const waits = route('a', { connectionId: 'waits', settings: { filter: { fields: { company_code: '1000' } } } })
+    const open = route('a', { connectionId: 'open' })
+    const held = route('a', { connectionId: 'held', isActive: false })
+    const winner = (...routes: Route[]) => planDeliveries(routes, document, false)[0]!.connectionId
+    expect([winner(waits, open), winner(open, waits), winner(held, waits), winner(waits, held)]).toEqual(['open', 'open', 'waits', 'waits'])
+  })
 })

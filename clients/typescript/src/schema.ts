@@ -2536,7 +2536,7 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
                     waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
@@ -2892,7 +2892,7 @@ export interface components {
         /** @enum {string} */
         FieldType: "string" | "number" | "date";
         /** @enum {string} */
-        FilterCondition: "content_types" | "comp_ids" | "min_bytes" | "max_bytes";
+        FilterCondition: "content_types" | "comp_ids" | "min_bytes" | "max_bytes" | "fields";
         /** @enum {string} */
         IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing";
         /** @enum {string} */
@@ -3219,7 +3219,7 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
                     waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
@@ -3497,7 +3497,7 @@ export interface components {
                      * @description When the delivery got its status.
                      */
                     status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
                     waiting_for: components["schemas"]["Wait"] | null;
                 }[];
                 doc_id: string;
@@ -3737,7 +3737,7 @@ export interface components {
             reason: components["schemas"]["WaitReason"];
         };
         /** @enum {string} */
-        WaitReason: "attempt" | "slot" | "circuit" | "connection" | "paused" | "worker";
+        WaitReason: "attempt" | "slot" | "circuit" | "connection" | "data" | "paused" | "worker";
     };
     responses: {
         /** @description The current state of the resource does not allow the request. */

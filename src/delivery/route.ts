@@ -1,0 +1,88 @@
+import type { Database } from '../db/database.ts'
+import { connectionSettings } from '../domain/connection-settings.ts'
+import { planDeliveries, type Route, type RoutedDocument } from '../domain/fan-out.ts'
+import type { DeliveryRef } from './transition.ts'
+
+/** The routes from the repository of a document to a destination. */
+interface Found extends RoutedDocument {
+  connectionId: string
+  routes: (Omit<Route, 'settings'> & { settings: unknown })[]
+  /** False if the enrichment may still find something. */
+  isFinal: boolean
+}
+
+// The reconciler looks at a delivery that nothing has begun by then: its enrichment did not end.
+const graceMinutes = 60
+
+/**
+ * Decides whether a document that was planned for a destination goes there, if the filter of its connection needs business data. A delivery
+ * that does not is removed, as if the filter had passed the document over when it arrived. Another connection may lead there.
+ */
+export const decideRoute = (
+  db: Database,
+  { documentId, destinationId }: DeliveryRef,
+): Promise<'send' | 'otherConnection' | 'awaitsData' | 'doesNotMatch'> =>
+  db.transaction(async (trx) => {
+    await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
+    const { rows } = await trx.raw<{ rows: Found[] }>(
+      `
+      select
+        deliveries.connection_id as "connectionId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
+        content_type as "contentType", size_bytes as "sizeBytes", erp_object_type as "erpObjectType", erp_object_id as "erpObjectId",
+        ar_object as "arObject", coalesce(fields, '{}') as fields, received_at as "receivedAt",
+        coalesce(document_enrichments.status <> 'pending' or ends_at < now(), true) as "isFinal",
+        array(
+          select jsonb_build_object(
+            'connectionId', connections.id, 'isActive', is_active, 'settings', settings,
+            'destination', jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type))
+          from connections
+          join destinations on destinations.id = deliveries.destination_id
+          where connections.id = deliveries.connection_id
+            or connections.id in (
+              select connection_id
+              from connection_repositories
+              join connection_destinations using (connection_id)
+              where repository_id = documents.repository_id
+                and connection_destinations.destination_id = deliveries.destination_id
+            )
+          order by connections.id
+        ) as routes
+      from deliveries
+      join documents on documents.id = deliveries.document_id
+      left join document_enrichments on document_enrichments.document_id = documents.id
+      where deliveries.document_id = :documentId
+        and deliveries.destination_id = :destinationId
+      `,
+      { documentId, destinationId },
+    )
+    const [found] = rows
+    const own = found?.routes.find(({ connectionId }) => connectionId === found.connectionId)
+    // The connection was deleted at this moment.
+    if (!found || !own) return 'send'
+    const { connectionId, isFinal, ...document } = found
+    const routes = found.routes.map((route) => ({ ...route, settings: connectionSettings(route.settings) }))
+    const [planned] = planDeliveries(routes, document, isFinal)
+    const delivery = () => trx('deliveries').where({ document_id: documentId, destination_id: destinationId })
+    if (!planned) {
+      await delivery().delete()
+      await trx('documents')
+        .where({ id: documentId })
+        .update({ status: trx.raw('derive_document_status(id)') })
+      return 'doesNotMatch'
+    }
+    if (!planned.isDecided) {
+      await delivery().update({
+        waiting: 'data',
+        attempt_id: null,
+        begin_at: null,
+        next_attempt_at: trx.raw(
+          `(select greatest(now(), ends_at) + ? * interval '1 minute' from document_enrichments where document_id = deliveries.document_id)`,
+          [graceMinutes],
+        ),
+      })
+      return 'awaitsData'
+    }
+    if (planned.connectionId === connectionId) return 'send'
+    await delivery().update({ connection_id: planned.connectionId, path: planned.path })
+    return 'otherConnection'
+  })
