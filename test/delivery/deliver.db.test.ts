@@ -271,7 +271,7 @@ describe('an attempt', () => {
   test('ends with a retryable outcome when it exceeds its timeout', async () => {
     target.answerWith(() => {})
     const { attempt } = await arrange()
-    expect(await attempt({ attemptTimeoutMs: 300 })).toMatchObject({ status: 'retrying', error: expect.stringContaining('300 ms') })
+    expect(await attempt({ attemptTimeoutMs: 300 })).toMatchObject({ status: 'retrying', error: expect.stringContaining('0.3 s') })
   })
 
   test('sends heartbeats with its start time and the number of bytes sent', async () => {
