@@ -5,7 +5,6 @@ import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { createOpenIdProvider, createProviderGuard } from '../security/oidc.ts'
 import { createPeople } from '../workspace/people.ts'
-import { readSignInSettings } from './sign-in-file.ts'
 
 type SignInConfig = Pick<Config, 'RELAY_OIDC_FILE' | 'RELAY_BASE_URL' | 'RELAY_OUTBOUND_PROXY' | 'RELAY_OUTBOUND_NO_PROXY'>
 
@@ -22,6 +21,8 @@ export const openSignIn = async (
   if (config.RELAY_BASE_URL !== undefined && !URL.canParse(config.RELAY_BASE_URL)) {
     throw new UserError('RELAY_BASE_URL: must be a URL, because the provider of RELAY_OIDC_FILE leads browsers back to it')
   }
+  // Only an installation with this file needs a parser of YAML.
+  const { readSignInSettings } = await import('./sign-in-file.ts')
   const settings = await readSignInSettings(config.RELAY_OIDC_FILE)
   const guard = createProviderGuard(config)
   onClose(guard.close)

@@ -125,7 +125,6 @@ const reasonOf = (thrown: unknown): string =>
       return [messageOf(cause), ...[error, description].filter((each) => typeof each === 'string')].join(': ')
     })
     .join(': ')
-    .slice(0, reasonMaxCharacters)
 
 const failureOf = (thrown: unknown): SignInFailure => {
   if (causesOf(thrown).some((cause) => cause instanceof ProviderUnreachable)) return 'unavailable'
@@ -136,10 +135,6 @@ const failureOf = (thrown: unknown): SignInFailure => {
   }
   // The code was used before, or has expired.
   return thrown instanceof oidc.ResponseBodyError && thrown.error === 'invalid_grant' ? 'expired' : 'failed'
-}
-
-const explain = (thrown: unknown): never => {
-  throw new SignInError(failureOf(thrown), reasonOf(thrown))
 }
 
 const hrefOf = (text: string) => (URL.canParse(text) ? new URL(text).href : text)
@@ -205,7 +200,9 @@ export const createOpenIdProvider = (
   }
 
   const explained = (thrown: unknown): never => {
-    throw thrown instanceof SignInError ? thrown : explain(thrown)
+    if (thrown instanceof SignInError) throw thrown
+    // A provider could repeat what it was sent.
+    throw new SignInError(failureOf(thrown), reasonOf(thrown).replaceAll(clientSecret, '[REDACTED]').slice(0, reasonMaxCharacters))
   }
 
   return {

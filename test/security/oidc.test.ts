@@ -66,6 +66,24 @@ describe('a provider that is discovered', () => {
     })
   })
 
+  test('cannot bring the secret of the relay into the log', async () => {
+    const issuer = 'https://id.example'
+    const agent = new MockAgent()
+    agent.disableNetConnect()
+    const headers = { 'content-type': 'application/json' }
+    const metadata = { issuer, authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/jwks` }
+    agent.get(issuer).intercept({ path: '/.well-known/openid-configuration' }).reply(200, metadata, { headers })
+    const refusal = { error: 'invalid_client', error_description: 'The secret is not hunter2' }
+    agent.get(issuer).intercept({ path: '/token', method: 'POST' }).reply(400, refusal, { headers })
+    const provider = createOpenIdProvider(settings, { dispatcher: () => agent })
+    const { begun } = await provider.begin('https://relay.example/callback')
+    const answer = new URL(`https://relay.example/callback?code=x&state=${begun.state}`)
+    await expect(provider.finish(answer, begun)).rejects.toMatchObject({
+      failure: 'failed',
+      message: expect.stringContaining('invalid_client: The secret is not [REDACTED]') as string,
+    })
+  })
+
   test('is given up if it does not answer in time', async () => {
     const silent = createServer().listen(0, '127.0.0.1')
     await once(silent, 'listening')

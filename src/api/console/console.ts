@@ -13,7 +13,7 @@ import { basePathOf } from './cookies.ts'
 import type { EventStreams } from './event-streams.ts'
 import { loadConsoleFiles, type ConsoleFile } from './files.ts'
 import { createPage, type Page } from './page.ts'
-import { createSessions, signInRequired, type Session, type SessionDeps } from './session.ts'
+import { createSessions, isSameWorkspace, signInRequired, type Session, type SessionDeps } from './session.ts'
 import { createSignIn, startPath, type SignInDeps } from './sign-in.ts'
 
 type ConsoleConfig = SessionDeps['config'] &
@@ -120,12 +120,15 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
 
   const answerEvents = async (context: Context) => {
     if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
-    const findSession = () => sessions.find(context, wantedWorkspace(context))
-    const session = await findSession()
-    if (!session) throw signInRequired()
-    nameActor(context, session.actor)
-    const { id } = session.actor.workspace
-    await eventStreams.open(context, session.actor, async () => (await findSession())?.actor.workspace.id === id)
+    const wanted = wantedWorkspace(context)
+    const findActor = async () => {
+      const actor = (await sessions.find(context, wanted))?.actor
+      return actor && (!wanted || isSameWorkspace(actor.workspace, wanted)) ? actor : undefined
+    }
+    const actor = await findActor()
+    if (!actor) throw signInRequired()
+    nameActor(context, actor)
+    await eventStreams.open(context, actor, async () => (await findActor()) !== undefined)
   }
 
   const signIn = deps.signIn && createSignIn({ ...deps, ...deps.signIn, sessions })

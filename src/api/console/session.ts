@@ -38,7 +38,7 @@ type WorkspaceName = Omit<WorkspaceAccess, 'level'>
 // The relay does not learn when the provider locks a person out or changes the groups. A person signs in again with one click.
 const personSessionMaxMs = 3_600_000
 
-const isSame = (one: WorkspaceName, other: WorkspaceName | undefined) =>
+export const isSameWorkspace = (one: WorkspaceName, other: WorkspaceName | undefined) =>
   one.userSlug === other?.userSlug && one.workspaceSlug === other.workspaceSlug
 
 const accessOf = ({ workspace: { userSlug, workspaceSlug }, level }: Actor): WorkspaceAccess => ({ userSlug, workspaceSlug, level })
@@ -101,7 +101,7 @@ export const createSessions = ({ authenticator, keyRing, people, config }: Sessi
       return actor && { actor, workspaces: [accessOf(actor)], expiresAt }
     }
     const workspaces = (await people?.list(session.person)) ?? []
-    const current = workspaces.find((each) => isSame(each, wanted)) ?? workspaces[0]
+    const current = workspaces.find((each) => isSameWorkspace(each, wanted)) ?? workspaces[0]
     const actor = current && (await people?.resume(session.person, current))
     return actor && { actor, workspaces, expiresAt }
   }
@@ -154,7 +154,7 @@ export const createSessions = ({ authenticator, keyRing, people, config }: Sessi
       const session = openCurrent(context)
       if (!session) throw signInRequired()
       const actor = 'keyId' in session ? await authenticator.resume(session.keyId) : await people?.resume(session.person, workspace)
-      if (!actor || !isSame(actor.workspace, workspace)) throw signInRequired()
+      if (!actor || !isSameWorkspace(actor.workspace, workspace)) throw signInRequired()
       return actor
     },
   }

@@ -62,7 +62,10 @@ export const createSignIn = ({ settings, provider, sessions, keyRing, config, lo
       if (!(thrown instanceof SignInError)) throw thrown
       const { failure, message } = thrown
       const level = failure === 'unavailable' || failure === 'failed' || failure === 'no_access' ? 'warn' : 'info'
-      log[level]({ event: 'console.sign_in_failed', failure, reason: message }, 'a sign-in through the provider has failed')
+      log[level](
+        { event: 'console.sign_in_failed', request_id: context.response.get('x-relay-request-id'), failure, reason: message },
+        'a sign-in through the provider has failed',
+      )
       lead(context, `${to()}#sign-in-failed=${failure}`)
     }
   }
