@@ -13,11 +13,12 @@ const WithProvider = ({ name }: { name: string }) => {
   const { path, query } = route.value
   const failure = signInFailure.value
   const explain = failure === undefined ? undefined : (words.failures[failure as Failure] ?? words.failures.failed)
+  const to = addressOf(path, Object.fromEntries(query))
+  // Without being asked, the provider would name the same person again.
+  const as = failure === 'no_access' ? 'another' : undefined
   // With a target, the router leaves the link to the browser.
   return html`${explain && html`<${Notice} tone="bad">${explain(name)}</${Notice}>`}
-    <a class="button primary wide" target="_self" href=${addressOf('sign-in/start', { to: addressOf(path, Object.fromEntries(query)) })}
-      >${words.withProvider(name)}</a
-    >
+    <a class="button primary wide" target="_self" href=${addressOf('sign-in/start', { to, as })}>${words.withProvider(name)}</a>
     <p class="divider">${words.or}</p>`
 }
 

@@ -209,8 +209,12 @@ export const createOpenIdProvider = (
     /** Reads what the provider says about itself. @throws `SignInError` that says what is wrong */
     check: async (): Promise<void> => void (await discover().catch(explained)),
 
-    /** Begins a sign-in. @returns where the browser is sent, and what the answer is checked against. @throws `SignInError` */
-    begin: async (redirectUri: string): Promise<{ url: URL; begun: BegunSignIn }> => {
+    /**
+     * Begins a sign-in. @returns where the browser is sent, and what the answer is checked against
+     * @param isAsked the provider asks who it is, although it knows the browser
+     * @throws `SignInError`
+     */
+    begin: async (redirectUri: string, isAsked = false): Promise<{ url: URL; begun: BegunSignIn }> => {
       const configuration = await ensure().catch(explained)
       const begun = { state: oidc.randomState(), nonce: oidc.randomNonce(), codeVerifier: oidc.randomPKCECodeVerifier() }
       const url = oidc.buildAuthorizationUrl(configuration, {
@@ -220,6 +224,7 @@ export const createOpenIdProvider = (
         nonce: begun.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(begun.codeVerifier),
         code_challenge_method: 'S256',
+        ...(isAsked && { prompt: 'login' }),
       })
       return { url, begun }
     },

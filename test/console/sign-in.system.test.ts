@@ -153,6 +153,22 @@ test.each([
 )
 
 test(
+  'after an account without access, the provider asks for another one',
+  async () => {
+    const { context, page } = await openPage()
+    await signIn(page, 'nora', 'repositories')
+    await page.getByText('none of your groups opens a workspace here').waitFor()
+    await page.getByRole('link', { name: 'Sign in with Example Corp' }).click()
+    await page.getByLabel('Name').fill('ada')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('Only in production').waitFor()
+    expect(page.url()).toBe(`${api.baseUrl}/console/repositories`)
+    await context.close()
+  },
+  testMs,
+)
+
+test(
   'while the provider is away, the sign-in page says so, and a key still signs in',
   async () => {
     const { context, page } = await openPage()

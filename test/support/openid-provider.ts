@@ -43,7 +43,7 @@ const createStorage = () => {
       },
       destroy: async (id: string) => void stored.delete(keyOf(id)),
       revokeByGrantId: async (grantId: string) => {
-        for (const [key, payload] of stored) if (payload.grantId === grantId) stored.delete(key)
+        for (const [key, payload] of stored) if (key.startsWith(keyOf('')) && payload.grantId === grantId) stored.delete(key)
       },
     }
   }

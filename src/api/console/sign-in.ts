@@ -82,13 +82,13 @@ export const createSignIn = ({ settings, provider, sessions, keyRing, config, lo
   return {
     /** Leads a browser to the provider. */
     start: (context: Context): Promise<void> => {
-      const { to: wanted = '' } = context.query
+      const { to: wanted = '', as } = context.query
       const to = localAddress(String(wanted), basePath)
       return orExplain(
         context,
         () => to,
         async () => {
-          const { url, begun } = await provider.begin(redirectUri(context))
+          const { url, begun } = await provider.begin(redirectUri(context), as === 'another')
           const sealed: SealedSignIn = { ...begun, to, expiresAt: Date.now() + signInMaxMs }
           cookie.write(context, keyRing.seal(sealed, begunSignIn).toString('base64url'), signInMaxMs / 1_000)
           lead(context, url.href)
