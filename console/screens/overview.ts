@@ -71,6 +71,20 @@ const DiscardedNotice = ({ list: { data, meta } }: { list: Schemas['DiscardedGro
   </${Notice}>`
 }
 
+const enrichmentsMax = 100
+
+/** The enrichments whose latest documents lack business data. */
+const EnrichmentsNotice = ({ failing }: { failing: Schemas['Enrichment'][] }) => {
+  const words = overviewWords()
+  if (failing.length === 0) return null
+  return html`<${Notice} tone="warn">
+    ${failing.map(
+      ({ id, attributes: { name } }) =>
+        html`<p key=${id}>${words.enrichmentFails(name)} <a href=${`enrichments/${id}`}>${words.showEnrichment}</a></p>`,
+    )}
+  </${Notice}>`
+}
+
 const Tile = ({ name, value, more }: { name: string; value: Children; more?: Children }) =>
   html`<div class="tile">
     <dt>${name}</dt>
@@ -221,13 +235,15 @@ const used = new Set<string>()
 const load = async (range: Range, signal: AbortSignal) => {
   const { user_slug: user, workspace_slug: workspace } = session.value!
   const name = `${user}/${workspace}`
-  const [stats, newest, discarded] = await Promise.all([
+  const [stats, newest, discarded, enrichments] = await Promise.all([
     call<Schemas['StatsResponse']>('GET', '/stats', { query: { date_from: startOf(range, Date.now()).toISOString() }, signal }),
     used.has(name) ? undefined : call<Schemas['DocumentList']>('GET', '/documents', { query: { per_page: 1 }, signal }),
     call<Schemas['DiscardedGroupList']>('GET', '/discarded', { query: { per_page: discardedMax }, signal }),
+    call<Schemas['EnrichmentList']>('GET', '/enrichments', { query: { per_page: enrichmentsMax }, signal }),
   ])
   if (newest && newest.data.length > 0) used.add(name)
-  return { statistics: stats.data.attributes, discarded, isUnused: !used.has(name) }
+  const failing = enrichments.data.filter(({ attributes }) => attributes.is_failing)
+  return { statistics: stats.data.attributes, discarded, failing, isUnused: !used.has(name) }
 }
 
 export const OverviewScreen = () => {
@@ -247,6 +263,7 @@ export const OverviewScreen = () => {
         const { series } = statistics
         return html`<${StateNotice} present=${statistics.present} />
           <${DiscardedNotice} list=${live.data!.discarded} />
+          <${EnrichmentsNotice} failing=${live.data!.failing} />
           <${Tiles} statistics=${statistics} />
           <${Figure}
             title=${words.receivedAndDelivered}

@@ -23,6 +23,9 @@ const marks: Record<string, string> = {
   pending: 'M8 4v4l2.500 2',
   held: 'M6 4v8M10 4v8',
   '2xx': 'M3 8.500l3.500 3.500 6.500-8',
+  complete: 'M3 8.500l3.500 3.500 6.500-8',
+  done: 'M3 8.500l3.500 3.500 6.500-8',
+  waiting: 'M8 4v4l2.500 2',
   '4xx': 'M8 3v6.500M8 12.500v.3',
   '5xx': 'M4 4l8 8M12 4l-8 8',
 }

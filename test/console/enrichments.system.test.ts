@@ -70,6 +70,7 @@ test(
       ['enrichments', '/enrichments', 'td .badge.bad'],
       ['enrichment', `/enrichments/${id}`, '#try-document'],
       ['enrichment-new', '/enrichments/new', '#steps'],
+      ['overview-enrichment', '/overview', '.notice a[href^=enrichments]'],
       ['document-enriched', `/documents/${documentId}`, '#business-data'],
     ])
     expect(problems).toEqual([])
