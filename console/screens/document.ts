@@ -123,7 +123,7 @@ const DeliveryCard = ({
   const { whatToDo, remedy, remedyWhileRetried } = remediesWords()
   const { deliveryStatus } = texts()
   const { destination_id: id, destination_name: name, status, last_error: error, ended_by: end } = delivery
-  const { waiting_for: wait, next_attempt_at: next } = delivery
+  const { waiting_for: wait, next_attempt_at: next, late_data: late } = delivery
   return html`<section class="card" aria-labelledby=${`delivery-${id}`}>
     <header class="card-head">
       <h3 id=${`delivery-${id}`}><a href=${`destinations/${id}`}>${name}</a></h3>
@@ -160,6 +160,12 @@ const DeliveryCard = ({
         [
           wait?.reason === 'circuit' ? words.nextTrial : words.nextAttempt,
           next === null ? undefined : html`<${Time} at=${next} isPlanned />`,
+        ],
+        [
+          words.lateData,
+          late &&
+            html`${words.lateDataStatus[late.status]},
+              <${Time} at=${late.updated_at ?? late.found_at} />${late.error && html`: ${late.error}`}`,
         ],
       ]}
     />

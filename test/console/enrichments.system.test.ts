@@ -1,4 +1,5 @@
 import { insertDocument } from '../api/insert-document.ts'
+import { wire } from '../api/objstore.ts'
 import { startODataSystem } from '../enrichment/odata-system.ts'
 import { disposable } from '../support/disposable.ts'
 import { startScene } from '../support/scene.ts'
@@ -151,6 +152,27 @@ test(
     await card.getByRole('link', { name: 'Anreicherung anzeigen' }).click()
     await page.getByRole('button', { name: 'Ausprobieren' }).waitFor()
     expect(await page.locator('#try-document').inputValue()).toBe(documentId)
+    expect(errors).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'the page of a document says of each copy if data that were found late have been brought to it',
+  async () => {
+    const workspace = await createWorkspace()
+    const { id: workspaceId, open } = workspace
+    const { repositoryId, destinationId, connectionId } = await wire(workspace, 'Z2')
+    const deliveries = [{ destinationId, connectionId, status: 'delivered' as const }]
+    const document = { workspaceId, repositoryId, repoId: 'Z2', docId: 'DOC2', status: 'delivered' as const, deliveries }
+    const documentId = await insertDocument(database.db, document)
+    const late = { status: 'failed', error: 'the object is gone' }
+    await database.db('delivery_metadata').insert({ document_id: documentId, destination_id: destinationId, ...late })
+    const { page, errors } = await open('viewer')
+    await page.goto(`${consoleUrl}/documents/${documentId}`)
+    await page.getByText('could not be brought to the copy').waitFor()
+    await page.getByText('the object is gone').waitFor()
+    await takeScreenshot(page, 'document-late-data')
     expect(errors).toEqual([])
   },
   testMs,
