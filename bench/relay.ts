@@ -2,6 +2,9 @@
 // throughput of equally shaped workflows without work on the same Temporal server. Both are measured alternately,
 // because the speed of a machine drifts. The ratio of the two is the result to compare. With `--temporal postgres`, the
 // server is a cluster as in production.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
@@ -24,11 +27,20 @@ const documents = Number(options.documents ?? (options.quick ? 5 : 200))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
 const inFlight = 50
 const KiB = 1024
-const cases = [
+const cases: { name: string; destinations: number; body: Buffer; isEnriched?: true }[] = [
   { name: '1 destination, 10 KiB', destinations: 1, body: Buffer.alloc(10 * KiB, 'x') },
   { name: '3 destinations, 10 KiB', destinations: 3, body: Buffer.alloc(10 * KiB, 'x') },
   { name: '1 destination, 1 MiB', destinations: 1, body: Buffer.alloc(KiB * KiB, 'x') },
+  { name: '1 destination, 10 KiB, with an enrichment', destinations: 1, body: Buffer.alloc(10 * KiB, 'x'), isEnriched: true },
 ]
+
+/** Starts a system that knows the vendor of every document. */
+const startBusinessSystem = async () => {
+  const system = createServer((_, response) => response.setHeader('content-type', 'application/json').end('{"vendor":"Acme Ltd"}'))
+  system.listen(0, '127.0.0.1')
+  await once(system, 'listening')
+  return { url: `http://127.0.0.1:${(system.address() as AddressInfo).port}`, system }
+}
 
 interface Measurement {
   documents_per_second: number
@@ -83,18 +95,20 @@ await withInstallation(async (installation) => {
   const client = new Client({ connection, namespace: installation.config.temporal.namespace ?? 'default' })
   const requests = createRequests(inFlight)
   const sink = await startWebhookSink()
+  const businessSystem = await startBusinessSystem()
 
   const pairs = new Map(cases.map(({ name }) => [name, [] as { ours: Measurement; floor: Measurement }[]]))
-  const receiverUrls = new Map<number, string>()
-  for (const count of new Set(cases.map(({ destinations }) => destinations))) {
-    const targetUrls = Array.from({ length: count }, () => sink.url)
-    receiverUrls.set(count, await createConnectedWorkspace(installation, server.baseUrl, { name: `bench/to-${count}`, targetUrls }))
+  const receiverUrls = new Map<string, string>()
+  for (const [index, { name, destinations, isEnriched }] of cases.entries()) {
+    const targetUrls = Array.from({ length: destinations }, () => sink.url)
+    const wiring = { name: `bench/case-${index + 1}`, targetUrls, ...(isEnriched && { enrichmentUrl: businessSystem.url }) }
+    receiverUrls.set(name, await createConnectedWorkspace(installation, server.baseUrl, wiring))
   }
   // Round 0 is a warm-up and not counted.
   for (let round = 0; round <= rounds; round += 1) {
     for (const { name, destinations, body } of cases) {
       const floor = await measureDocuments(installation, () => runBaseline(client, destinations))
-      const ours = await measureDocuments(installation, () => runRelay(client, db, receiverUrls.get(destinations)!, body, requests))
+      const ours = await measureDocuments(installation, () => runRelay(client, db, receiverUrls.get(name)!, body, requests))
       say(
         `${round === 0 ? 'warm-up' : `round ${round}`}, ${name}: relay ${ours.documents_per_second.toFixed(1)}/s, ` +
           `baseline ${floor.documents_per_second.toFixed(1)}/s, ratio ${(ours.documents_per_second / floor.documents_per_second).toFixed(2)}`,
@@ -116,5 +130,7 @@ await withInstallation(async (installation) => {
       `${formatCpu(ours.cpu_ms_per_document)}, in the baseline ${formatCpu(floor.cpu_ms_per_document)}`,
   )
   printResult(options.json, { name: 'relay', settings: { rounds, documents, inFlight, temporal: installation.temporalName }, rows }, lines)
+  businessSystem.system.closeAllConnections()
+  businessSystem.system.close()
   await Promise.all([requests.close(), sink.stop(), connection.close(), db.destroy()])
 }, options)
