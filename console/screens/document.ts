@@ -164,8 +164,9 @@ const DeliveryCard = ({
         [
           words.lateData,
           late &&
-            html`${words.lateDataStatus[late.status]},
-              <${Time} at=${late.updated_at ?? late.found_at} />${late.error && html`: ${late.error}`}`,
+            html`${`${words.lateDataStatus[late.status]}, `}<${Time}
+                at=${late.updated_at ?? late.found_at}
+              />${late.error && `: ${late.error}`}`,
         ],
       ]}
     />

@@ -140,6 +140,8 @@ test(
       const scene = await createScene(running)
       const { page, errors } = await scene.open('member')
       await page.getByRole('heading', { name: 'First steps', level: 1 }).waitFor()
+      // The steps are filled when the lists are there.
+      await page.locator('.step.done').nth(2).waitFor()
       expect(await page.locator('.step.done h2').allTextContents()).toEqual([
         'Create a destination',
         'Create a repository',
