@@ -6,6 +6,7 @@ import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
 import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
 import { addSlots, leaseMs, limitsOf } from './leases.ts'
+import { hasNewerCopy } from './newer-copy.ts'
 import { catchUpMs, intervalMs, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
@@ -146,19 +147,8 @@ const load = `
     select
       deliveries.status, deliveries.path, deliveries.connection_id as "connectionId", deliveries.attempts,
       location, overwrites, superseded_at is not null as superseded,
-      -- Only a superseded document can be overtaken. The index documents_by_doc_id finds the newer ones.
-      case when superseded_at is not null then exists (
-        select
-        from documents as newer
-        join deliveries as delivered on delivered.document_id = newer.id
-        where newer.workspace_id = documents.workspace_id
-          and newer.repo_id = documents.repo_id
-          and newer.doc_id = documents.doc_id
-          and newer.id > documents.id
-          and delivered.destination_id = deliveries.destination_id
-          and delivered.path = deliveries.path
-          and delivered.status = 'delivered'
-      ) else false end as overtaken,
+      -- Only a superseded document can be overtaken.
+      case when superseded_at is not null then ${hasNewerCopy(`and replacing.status = 'delivered'`)} else false end as overtaken,
       deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace,
       request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
       erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",

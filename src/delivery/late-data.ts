@@ -15,6 +15,7 @@ import { addMessages, type OutboxMessage } from '../db/outbox.ts'
 import { createStatement } from '../db/statement.ts'
 import type { TemplateDocument } from '../domain/template.ts'
 import type { DeliveryJob } from './delivery-job.ts'
+import { hasNewerCopy } from './newer-copy.ts'
 import { propertiesOf } from './properties.ts'
 import type { DeliveryRef } from './transition.ts'
 
@@ -62,20 +63,7 @@ const copiesOf = (condition: string) => `
     ${condition}
     and deliveries.status = 'delivered'
     and destinations.deleted_at is null
-    and (
-      superseded_at is null
-      or not exists (
-        select
-        from documents as newer
-        join deliveries as replacing on replacing.document_id = newer.id
-        where newer.workspace_id = documents.workspace_id
-          and newer.repo_id = documents.repo_id
-          and newer.doc_id = documents.doc_id
-          and newer.id > documents.id
-          and replacing.destination_id = deliveries.destination_id
-          and replacing.path = deliveries.path
-      )
-    )
+    and (superseded_at is null or not ${hasNewerCopy()})
   order by destinations.id`
 
 /** What of a document its copy has. */
@@ -164,32 +152,33 @@ const writeDelivered = createStatement<TemplateDocument>(
   `,
 )
 
-/** A delivery that has just been recorded. */
-interface Delivered {
-  delivery: DeliveryRef
-  job: Pick<DeliveryJob, 'properties' | 'destination'> & TemplateDocument
-  /** False if the copy may lack its properties. */
-  hasData: boolean
+export interface LateDataSender extends StaleDeps {
+  db: Database
+  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
+  sendAll(messages: OutboxMessage[]): Promise<void>
 }
 
 /**
  * Notes what a copy was delivered with. If more was found while it was sent, that is brought to it.
- * @returns the committed messages
+ * @param hasData false if the copy may lack its properties
  */
-export const noteDelivered = async (
-  db: Database,
-  { delivery: { documentId, destinationId }, job, hasData }: Delivered,
-  deps: StaleDeps,
-): Promise<OutboxMessage[]> => {
+export const bringLateData = async (
+  deps: LateDataSender,
+  { documentId, destinationId }: DeliveryRef,
+  job: Pick<DeliveryJob, 'properties' | 'destination'> & TemplateDocument,
+  hasData: boolean,
+): Promise<void> => {
+  const { db } = deps
   const connector = deps.findConnector(job.destination.connector)
-  if (!connector) return []
+  if (!connector) return
   const digest = hasData ? digestOf(connector, knownOf(connector, job)) : null
   const [now] = await writeDelivered(db, { documentId, destinationId, digest })
-  if (!now || digestOf(connector, knownOf(connector, { ...now, properties: job.properties })) === digest) return []
-  return db.transaction(async (trx) => {
+  if (!now || digestOf(connector, knownOf(connector, { ...now, properties: job.properties })) === digest) return
+  const messages = await db.transaction(async (trx) => {
     await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
     return updateCopies(trx, documentId, deps)
   })
+  await deps.sendAll(messages)
 }
 
 // Of one try. The workflow waits a minute longer.

@@ -3,10 +3,9 @@ import type { AttemptInput } from '../../workflows/messages.ts'
 import { countOf } from '../base/count-of.ts'
 import { timeOfId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
-import { DeliveryError, type DeliveryResult, type TargetAnswer, type FindConnector } from '../connectors/connector.ts'
+import { DeliveryError, type DeliveryResult, type TargetAnswer } from '../connectors/connector.ts'
 import { errorClassOf, remedyFor } from '../connectors/error-codes.ts'
 import { isLostRace, isOutage, storable, type Database } from '../db/database.ts'
-import type { OutboxMessage } from '../db/outbox.ts'
 import { withPartitionOf } from '../db/partitions.ts'
 import { createStatement } from '../db/statement.ts'
 import { businessObjectOf } from '../domain/business-object.ts'
@@ -17,7 +16,7 @@ import { decideRetry } from '../domain/retry.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
 import { endedAttempt } from './circuit.ts'
 import type { DeliveryJob } from './delivery-job.ts'
-import { noteDelivered } from './late-data.ts'
+import { bringLateData, type LateDataSender } from './late-data.ts'
 import { leaseMs } from './leases.ts'
 import type { Progress } from './progress.ts'
 import type { RedeliverNewer } from './redeliver.ts'
@@ -27,13 +26,9 @@ import type { WakeNext } from './wake.ts'
 
 // What the end of an attempt means: it is recorded, and the outcome tells the workflow how to go on.
 
-export interface ConcludeDeps {
-  db: Database
-  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
-  sendAll(messages: OutboxMessage[]): Promise<void>
+export interface ConcludeDeps extends LateDataSender {
   recordAttempt: RecordAttempt
   redeliverNewer: RedeliverNewer
-  findConnector: FindConnector
 }
 
 /** Returns true if a destination of this kind keeps one document per path, which a later document replaces. */
@@ -86,10 +81,8 @@ export const recordDelivery = async (
     budget: budgetOf(input, input.failures, repeatDelayMs),
     signal: 'answered',
   })
-  if (status === 'delivered' && (job.isEnriched || result.propertiesError !== undefined)) {
-    const hasData = result.propertiesError === undefined && !isContinued
-    await deps.sendAll(await noteDelivered(deps.db, { delivery: input, job, hasData }, deps))
-  }
+  const hasProperties = result.propertiesError === undefined
+  if (status === 'delivered' && (job.isEnriched || !hasProperties)) await bringLateData(deps, input, job, hasProperties && !isContinued)
   if (superseded && replacesByPath(deps, job.destination.connector)) await deps.redeliverNewer(input)
   if (status !== 'retrying') return { status: 'delivered' }
   const error = 'the document, or the content of its path, was changed while it was sent'
