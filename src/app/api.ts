@@ -4,6 +4,7 @@ import { createConsole, leadToConsole } from '../api/console/console.ts'
 import { createEventStreams } from '../api/console/event-streams.ts'
 import { createDownloads } from '../api/download.ts'
 import { createReference } from '../api/open-api/reference.ts'
+import { createWaiting } from '../api/waiting.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import type { Log } from '../base/log.ts'
 import { createBridge } from '../bridge/app.ts'
@@ -69,6 +70,7 @@ export const startApi = async (
     const connections = createConnectionLimit(config)
     const requestLog = createRequestLog(log)
     const eventStreams = createEventStreams(createReadVersions(db), log)
+    const waiting = createWaiting(log)
     probes.watchPool(db)
     probes.add(dependenciesOf(runtime), [
       ...createOutboxMetrics(db, outbox),
@@ -77,6 +79,7 @@ export const startApi = async (
       ...receiver.metrics,
       ...requestLog.metrics,
       ...eventStreams.metrics,
+      ...waiting.metrics,
       ...createStorageMetrics(db, config),
       ...createRepositoryMetrics(db),
       ...createAggregateMetrics(db),
@@ -146,6 +149,7 @@ export const startApi = async (
     const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)
     onClose(listening.close)
     onClose(eventStreams.close)
+    onClose(waiting.close)
     const warned = warnAboutOpenReceivers(db, log)
     onClose(() => warned)
     onClose(() => {

@@ -1,0 +1,153 @@
+import { Gauge, type Metric } from 'prom-client'
+import { z } from 'zod'
+import { AppError } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import type { Actor } from '../security/api-keys.ts'
+
+// Half of the idle time after which nginx, the load balancers of AWS and the relay itself close a connection.
+export const waitSecondsMax = 30
+
+/** The query parameter of an endpoint that waits. */
+export const waitSeconds = z.coerce.number().int().min(0).max(waitSecondsMax)
+
+const waitingLimits = {
+  /** Requests that wait at one process. */
+  maxWaiting: 1_000,
+  maxWaitingPerActor: 100,
+  /** Between two looks. */
+  intervalMs: 500,
+}
+
+// Until other requests have ended.
+const retryAfterSeconds = 5
+
+interface WaitOptions {
+  actor: Pick<Actor, 'type' | 'id'>
+  seconds: number
+  /** Aborted when the client disconnects. */
+  signal: AbortSignal
+}
+
+/** Looks for what requests wait for. @returns what was found, by key; no entry for a key that still waits */
+type Look<Found> = (keys: string[]) => Promise<ReadonlyMap<string, Found>>
+
+/** What requests of one kind wait for, such as the end of a document. */
+export interface Topic<Found> {
+  /**
+   * Waits until something is found for the key. The first look is made after the interval: ask by yourself before.
+   * @returns what was found, or undefined after `seconds`, when the client has disconnected, and when the process stops
+   * @throws AppError 429 if the key or person waits with too many requests, 503 if too many wait at the process
+   */
+  wait(key: string, options: WaitOptions): Promise<Found | undefined>
+}
+
+/**
+ * Lets requests wait. All requests of a topic share one look per interval, and none is made while no request waits. A notification of
+ * PostgreSQL would make the commits of writers wait for one another.
+ */
+export const createWaiting = (log: Log, otherLimits: Partial<typeof waitingLimits> = {}) => {
+  const limits = { ...waitingLimits, ...otherLimits }
+  const byActor = new Map<string, number>()
+  const ends = new Set<() => void>()
+  let isClosed = false
+
+  const admit = (actor: string) => {
+    if (ends.size >= limits.maxWaiting) throw new AppError('unavailable', 'Too many requests wait at this process.', { retryAfterSeconds })
+    if ((byActor.get(actor) ?? 0) >= limits.maxWaitingPerActor) {
+      throw new AppError('rate_limited', 'Too many requests of this API key or person wait.', { retryAfterSeconds })
+    }
+    byActor.set(actor, (byActor.get(actor) ?? 0) + 1)
+  }
+
+  const leave = (actor: string) => {
+    const left = byActor.get(actor)! - 1
+    if (left === 0) byActor.delete(actor)
+    else byActor.set(actor, left)
+  }
+
+  const topic = <Found>(look: Look<Found>): Topic<Found> => {
+    const waiters = new Map<string, Set<(found: Found) => void>>()
+    let timer: NodeJS.Timeout | undefined
+    let isLooking = false
+
+    const check = async () => {
+      const found = await look([...waiters.keys()])
+      for (const [key, value] of found) for (const resolve of waiters.get(key) ?? []) resolve(value)
+    }
+
+    const schedule = () => {
+      if (timer || isLooking || waiters.size === 0) return
+      timer = setTimeout(() => {
+        timer = undefined
+        isLooking = true
+        check()
+          // The request asks again when its time is over, and tells its client.
+          .catch((thrown: unknown) => log.debug({ err: thrown }, 'the database could not be asked for what requests wait for'))
+          .finally(() => {
+            isLooking = false
+            schedule()
+          })
+      }, limits.intervalMs)
+    }
+
+    const enter = (key: string, resolve: (found: Found) => void) => {
+      waiters.set(key, (waiters.get(key) ?? new Set()).add(resolve))
+      schedule()
+    }
+
+    const exit = (key: string, resolve: (found: Found) => void) => {
+      const others = waiters.get(key)!
+      others.delete(resolve)
+      if (others.size === 0) waiters.delete(key)
+      if (waiters.size > 0) return
+      clearTimeout(timer)
+      timer = undefined
+    }
+
+    return {
+      wait: async (key, { actor, seconds, signal }) => {
+        if (isClosed || signal.aborted || seconds === 0) return undefined
+        const actorKey = `${actor.type} ${actor.id}`
+        admit(actorKey)
+        const { promise, resolve } = Promise.withResolvers<Found | undefined>()
+        const end = () => resolve(undefined)
+        const timeout = setTimeout(end, seconds * 1_000)
+        signal.addEventListener('abort', end, { once: true })
+        ends.add(end)
+        enter(key, resolve)
+        try {
+          return await promise
+        } finally {
+          clearTimeout(timeout)
+          signal.removeEventListener('abort', end)
+          ends.delete(end)
+          leave(actorKey)
+          exit(key, resolve)
+        }
+      },
+    }
+  }
+
+  const gauge = new Gauge({
+    name: 'relay_waiting_requests',
+    help: 'Requests that wait until something has happened',
+    registers: [],
+    collect() {
+      this.set(ends.size)
+    },
+  })
+
+  return {
+    topic,
+
+    metrics: [gauge] as Metric[],
+
+    /** Answers all requests that wait. Later ones do not wait. */
+    close: async (): Promise<void> => {
+      isClosed = true
+      for (const end of ends) end()
+    },
+  }
+}
+
+export type Waiting = ReturnType<typeof createWaiting>
