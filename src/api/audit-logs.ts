@@ -6,7 +6,7 @@ import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
 import { idleTimeoutMs } from '../http/server.ts'
 import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
+import { cursorPageOf, cursorQuery, followQuery, isOneWay, toCursorPage } from './pagination.ts'
 import { dateFrom, dateTo, resource, resourceOf, timestamp } from './schemas.ts'
 
 const eventName = z.enum(auditEventNames).meta({ id: 'AuditEvent' })
@@ -26,7 +26,7 @@ const auditLog = resource(
   }),
 ).meta({ id: 'AuditLog' })
 
-const query = cursorQuery.extend({
+const filters = {
   event: eventName.optional().describe('Only entries with this event name.'),
   event_prefix: z.string().optional().describe('Only entries whose event name starts with this text, for example `cert.`.'),
   subject_type: subjectType.optional().describe('Only entries about this type of resource.'),
@@ -34,7 +34,7 @@ const query = cursorQuery.extend({
   user_id: z.string().optional().describe('Only entries caused by this member.'),
   date_from: dateFrom,
   date_to: dateTo,
-})
+}
 
 const present = resourceOf('audit_log')
 
@@ -97,8 +97,8 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
       path: '/audit-logs',
       level: 'viewer',
       summary: 'List audit log entries',
-      description: 'Returns who changed what in the workspace, newest first.',
-      query,
+      description: 'Returns who changed what in the workspace, newest first, or oldest first with `after`.',
+      query: followQuery.extend(filters).refine(...isOneWay),
       response: cursorPageOf(auditLog),
       status: 200,
       handle: async (input, { workspaceId }) => toCursorPage(await auditLogs.list(workspaceId, input.query), input.query, present),
@@ -110,7 +110,7 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
       level: 'viewer',
       summary: 'Export audit log entries as CSV',
       description: 'Accepts the filters of the list and returns the newest entries first. `per_page` has no effect.',
-      query,
+      query: cursorQuery.extend(filters),
       response: 'csv',
       status: 200,
       handle: async (input, { workspaceId }) => ({

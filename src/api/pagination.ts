@@ -26,6 +26,24 @@ export const cursorQuery = z.strictObject({
   per_page: perPage,
 })
 
+/** The query of an append-only list that a reader can follow, too. */
+export const followQuery = cursorQuery.extend({
+  after: z
+    .string()
+    .regex(idPattern, 'must be the id of a row')
+    .optional()
+    .describe(
+      'Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the ' +
+        'oldest. A row is found a minute after the time of its id. Not with `before`.',
+    ),
+})
+
+/** A check of a query: a list is read in one direction. */
+export const isOneWay: [check: (query: { before?: unknown; after?: unknown }) => boolean, refusal: { path: string[]; error: string }] = [
+  ({ before, after }) => before === undefined || after === undefined,
+  { path: ['after'], error: 'cannot be combined with before' },
+]
+
 const pageMeta = z.object({ current_page: z.int(), per_page: z.int(), total: z.int() }).meta({ id: 'PageMeta' })
 const cursorMeta = z.object({ per_page: z.int(), next_cursor: z.string().nullable() }).meta({ id: 'CursorMeta' })
 
@@ -88,9 +106,9 @@ const pageBody = z.object({ meta: pageMeta })
 const cursorBody = z.object({ meta: cursorMeta })
 
 /** Returns the link relations of a list, each with the query parameters that differ from the current request. */
-const relationsOf = (body: unknown): [relation: string, change: Record<string, string>][] => {
+const relationsOf = (body: unknown, isForwards: boolean): [relation: string, change: Record<string, string>][] => {
   const byCursor = cursorBody.safeParse(body).data?.meta
-  if (byCursor) return byCursor.next_cursor === null ? [] : [['next', { before: byCursor.next_cursor }]]
+  if (byCursor) return byCursor.next_cursor === null ? [] : [['next', { [isForwards ? 'after' : 'before']: byCursor.next_cursor }]]
   const byPage = pageBody.safeParse(body).data?.meta
   if (!byPage) return []
   const last = Math.max(1, Math.ceil(byPage.total / byPage.per_page))
@@ -111,7 +129,7 @@ const relationsOf = (body: unknown): [relation: string, change: Record<string, s
  */
 export const setLinks = (context: Koa.Context, baseUrl: string | undefined): void => {
   const base = (baseUrl ?? `${context.protocol}://${context.host}`).replace(/\/+$/, '')
-  const links = relationsOf(context.body).map(([relation, change]) => {
+  const links = relationsOf(context.body, 'after' in context.query).map(([relation, change]) => {
     const query = new URLSearchParams(context.querystring)
     for (const [name, value] of Object.entries(change)) query.set(name, value)
     return `<${base}${context.path}?${query.toString()}>; rel="${relation}"`

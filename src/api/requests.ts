@@ -10,7 +10,7 @@ import { mediaTypeOf } from '../domain/headers.ts'
 import { isStorable } from '../http/input.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
+import { cursorPageOf, followQuery, isOneWay, toCursorPage } from './pagination.ts'
 import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 // The specification limits inline previews to bodies under 64 KiB.
@@ -103,31 +103,36 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
       path: '/requests',
       level: 'viewer',
       summary: 'List captured requests',
-      description: 'Returns the requests that reached the receiver or the bridge, newest first.',
-      query: cursorQuery.extend({
-        channel: channel.optional().describe('Only requests to the receiver or only requests to the bridge.'),
-        status_code: z.coerce.number().int().min(100).max(599).optional().describe('Only requests answered with this status.'),
-        error_code: z
-          .string()
-          .refine(isStorable)
-          .optional()
-          .describe('Only requests answered with this error, for example `signature_invalid`.'),
-        status_class: z
-          .enum(['2xx', '3xx', '4xx', '5xx'])
-          .transform((text) => Number(text[0]))
-          .optional()
-          .describe('Only requests answered with a status of this class.'),
-        method: z
-          .string()
-          .transform((text) => text.toUpperCase())
-          .optional()
-          .describe('Only requests with this HTTP method.'),
-        repo_id: z.string().optional().describe('Only requests with this `contRep` in the query string.'),
-        doc_id: z.string().optional().describe('Only requests with this `docId` in the query string.'),
-        document_id: z.string().optional().describe('Only the request that created this document (`id`).'),
-        date_from: dateFrom,
-        date_to: dateTo,
-      }),
+      description:
+        'Returns the requests that reached the receiver or the bridge, newest first, or oldest first with `after`. A request has an id of the time ' +
+        'of its arrival and is found when it has ended. A reader that follows the list with `after` therefore misses a request that took ' +
+        'more than a minute, or that ended while the database was unavailable, unless it stays behind with `date_to`.',
+      query: followQuery
+        .extend({
+          channel: channel.optional().describe('Only requests to the receiver or only requests to the bridge.'),
+          status_code: z.coerce.number().int().min(100).max(599).optional().describe('Only requests answered with this status.'),
+          error_code: z
+            .string()
+            .refine(isStorable)
+            .optional()
+            .describe('Only requests answered with this error, for example `signature_invalid`.'),
+          status_class: z
+            .enum(['2xx', '3xx', '4xx', '5xx'])
+            .transform((text) => Number(text[0]))
+            .optional()
+            .describe('Only requests answered with a status of this class.'),
+          method: z
+            .string()
+            .transform((text) => text.toUpperCase())
+            .optional()
+            .describe('Only requests with this HTTP method.'),
+          repo_id: z.string().optional().describe('Only requests with this `contRep` in the query string.'),
+          doc_id: z.string().optional().describe('Only requests with this `docId` in the query string.'),
+          document_id: z.string().optional().describe('Only the request that created this document (`id`).'),
+          date_from: dateFrom,
+          date_to: dateTo,
+        })
+        .refine(...isOneWay),
       response: cursorPageOf(capturedRequest),
       status: 200,
       handle: async ({ query }, { workspaceId }) => toCursorPage(await capturedRequests.list(workspaceId, query), query, present),

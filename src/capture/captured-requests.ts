@@ -1,7 +1,7 @@
 import { idPrefixAt } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import type { Database } from '../db/database.ts'
-import { pageBefore, type CursorPage, type CursorRequest } from '../db/page.ts'
+import { pageByCursor, type CursorPage, type CursorRequest } from '../db/page.ts'
 import { captureSelection, type Capture } from './capture.ts'
 import { emptyBody, findBodyToReplay, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
 
@@ -107,8 +107,8 @@ const documentIdsOf = (db: Database) =>
   )
 
 export const createCapturedRequests = (db: Database) => ({
-  /** Lists captured requests, newest first. */
-  list: (workspaceId: string, { before, perPage, ...filter }: RequestFilter & CursorRequest): Promise<CursorPage<ListedRequest>> => {
+  /** Lists captured requests, newest first, or oldest first after an id. */
+  list: (workspaceId: string, { before, after, perPage, ...filter }: RequestFilter & CursorRequest): Promise<CursorPage<ListedRequest>> => {
     const { channel, statusCode, errorCode, statusClass, method, repoId, docId, documentId, dateFrom, dateTo } = filter
     const query = db('captured_requests').where({ workspace_id: workspaceId })
     if (channel) query.where({ channel })
@@ -124,7 +124,7 @@ export const createCapturedRequests = (db: Database) => ({
     // The id of a request begins with the millisecond of its arrival.
     if (dateFrom) query.where('id', '>=', idPrefixAt(dateFrom))
     if (dateTo) query.where('id', '<', idPrefixAt(new Date(dateTo.getTime() + 1)))
-    return pageBefore(query, [...listedColumns, documentIdsOf(db)], { before, perPage })
+    return pageByCursor(query, [...listedColumns, documentIdsOf(db)], { before, after, perPage })
   },
 
   /** Finds a captured request. @param smallBytes bodies shorter than this are included. @throws `AppError` 404 */

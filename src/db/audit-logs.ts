@@ -3,7 +3,7 @@ import { idPrefixAt } from '../base/ids.ts'
 import { auditEventNames, eventsMatching, type AuditEvent, type AuditSubjectType, type EventFilter } from '../domain/audit-events.ts'
 import type { AuditActor } from './audit.ts'
 import type { Database } from './database.ts'
-import { pageBefore, type CursorPage, type CursorRequest } from './page.ts'
+import { directionOf, limitToCursor, pageByCursor, type CursorPage, type CursorRequest } from './page.ts'
 
 export interface AuditLog {
   id: string
@@ -40,18 +40,17 @@ const columns = [
 // What an export holds in memory while its client does not read. An entry has less than 1 KiB as a rule.
 const partRows = 200
 
-/** A range of the log, newest first. */
-type Range = { before?: string | undefined; rows: number }
+/** A range of the log, newest first, or oldest first after an id. */
+type Range = Omit<CursorRequest, 'perPage'> & { rows: number }
 
-const matching = (db: Knex, workspaceId: string, { subjectId, userId, dateFrom, dateTo }: AuditFilter, before?: string) => {
+const matching = (db: Knex, workspaceId: string, { subjectId, userId, dateFrom, dateTo }: AuditFilter, range: Range) => {
   const query = db('audit_logs').where({ workspace_id: workspaceId })
   if (subjectId !== undefined) query.where({ subject_id: subjectId })
   if (userId !== undefined) query.where({ user_id: userId })
   // The id of an entry begins with the millisecond of its creation.
   if (dateFrom) query.where('id', '>=', idPrefixAt(dateFrom))
   if (dateTo) query.where('id', '<', idPrefixAt(new Date(dateTo.getTime() + 1)))
-  if (before !== undefined) query.where('id', '<', before)
-  return query
+  return limitToCursor(query, range)
 }
 
 /**
@@ -59,23 +58,23 @@ const matching = (db: Knex, workspaceId: string, { subjectId, userId, dateFrom, 
  * events. For several events, each event is therefore read by itself, and PostgreSQL merges the rows. One subject has few entries,
  * whatever the event.
  */
-const entries = (db: Knex, workspaceId: string, filter: AuditFilter, { before, rows }: Range): Knex.QueryBuilder => {
+const entries = (db: Knex, workspaceId: string, filter: AuditFilter, range: Range): Knex.QueryBuilder => {
   const events = eventsMatching(filter)
   if (filter.subjectId !== undefined || events?.length === 0) {
-    const query = matching(db, workspaceId, filter, before)
+    const query = matching(db, workspaceId, filter, range)
     return events ? query.whereIn('event', events) : query
   }
-  if (!events && filter.userId === undefined) return matching(db, workspaceId, filter, before)
+  if (!events && filter.userId === undefined) return matching(db, workspaceId, filter, range)
   const ofEach = (events ?? auditEventNames).map((event) =>
-    matching(db, workspaceId, filter, before).where({ event }).select('*').orderBy('id', 'desc').limit(rows),
+    matching(db, workspaceId, filter, range).where({ event }).select('*').orderBy('id', directionOf(range)).limit(range.rows),
   )
   return db.queryBuilder().from(db.queryBuilder().unionAll(ofEach, true).as('audit_logs'))
 }
 
 export const createAuditLogs = (db: Database) => ({
-  /** Lists entries, newest first. */
-  list: (workspaceId: string, { before, perPage, ...filter }: AuditFilter & CursorRequest): Promise<CursorPage<AuditLog>> =>
-    pageBefore(entries(db, workspaceId, filter, { before, rows: perPage + 1 }), columns, { before, perPage }),
+  /** Lists entries, newest first, or oldest first after an id. */
+  list: (workspaceId: string, { before, after, perPage, ...filter }: AuditFilter & CursorRequest): Promise<CursorPage<AuditLog>> =>
+    pageByCursor(entries(db, workspaceId, filter, { before, after, rows: perPage + 1 }), columns, { before, after, perPage }),
 
   /**
    * Streams entries, newest first. Reads them in parts, and holds neither a connection nor a snapshot between two of them: the reader may

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { idPrefixAt } from '../base/ids.ts'
 
 export interface PageRequest {
   page: number
@@ -43,28 +44,45 @@ const countRows = async (query: Knex.QueryBuilder): Promise<number> => {
   return counted.total
 }
 
+/** A page of an append-only list: the newest rows, the newest before an id, or the oldest after an id. */
 export interface CursorRequest {
   before?: string | undefined
+  after?: string | undefined
   perPage: number
 }
 
 export interface CursorPage<Item> {
   items: Item[]
-  /** Last id of this page, or null if no older rows remain. */
+  /** Last id of this page, or null if no further rows remain. */
   nextCursor: string | null
 }
 
-/** Returns the rows before an id, newest first. @param query with conditions, without order and columns */
-export const pageBefore = async <Item extends { id: string }>(
+/**
+ * The age of an id from which a reader that follows a list sees its row. Rows are committed in another order than their ids: a transaction
+ * lasts as long as its statements, each up to DATABASE_STATEMENT_TIMEOUT_MS (30 s by default), and the clocks of processes differ.
+ */
+const settledMs = 60_000
+
+/** Restricts a query to the rows before or after an id. */
+export const limitToCursor = (query: Knex.QueryBuilder, { before, after }: Omit<CursorRequest, 'perPage'>): Knex.QueryBuilder => {
+  if (before !== undefined) query.where('id', '<', before)
+  if (after !== undefined) query.where('id', '>', after).where('id', '<', idPrefixAt(new Date(Date.now() - settledMs)))
+  return query
+}
+
+/** Rows after an id are read forwards, all others backwards. */
+export const directionOf = ({ after }: Pick<CursorRequest, 'after'>) => (after === undefined ? 'desc' : 'asc')
+
+/** Returns the rows before an id, newest first, or those after an id, oldest first. @param query with conditions, without order and columns */
+export const pageByCursor = async <Item extends { id: string }>(
   query: Knex.QueryBuilder,
   columns: readonly unknown[],
-  { before, perPage }: CursorRequest,
+  { perPage, ...cursor }: CursorRequest,
 ): Promise<CursorPage<Item>> => {
-  if (before !== undefined) query.where('id', '<', before)
-  // One row more than requested tells if older rows remain.
-  const rows = (await query
+  // One row more than requested tells if further rows remain.
+  const rows = (await limitToCursor(query, cursor)
     .select(columns as Knex.ColumnDescriptor<object, unknown>[])
-    .orderBy('id', 'desc')
+    .orderBy('id', directionOf(cursor))
     .limit(perPage + 1)) as Item[]
   const items = rows.slice(0, perPage)
   return { items, nextCursor: rows.length > perPage ? items.at(-1)!.id : null }

@@ -1,5 +1,6 @@
-import { newId } from '../../src/base/ids.ts'
+import { idPrefixAt, newId } from '../../src/base/ids.ts'
 import { record } from '../../src/db/audit.ts'
+import { ensurePartitions } from '../../src/db/partitions.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
@@ -123,10 +124,56 @@ test('following next_cursor returns every entry once, and it is null after a ful
   expect({ rows: second.json.data.length, meta: second.json.meta }).toEqual({ rows: 2, meta: { per_page: 4, next_cursor: null } })
 })
 
+test('a reader that follows with after gets every entry once, oldest first, and none of the last minute', async () => {
+  const hourMs = 3_600_000
+  const start = Date.parse('2026-03-02T10:00:00Z')
+  const future = new Date(Date.now() + hourMs)
+  const followed = await api.tenant('acme/followed')
+  await database.db('audit_logs').where({ workspace_id: followed.id }).delete()
+  const times = [0, 1, 2, 3, 4].map((hour) => new Date(start + hour * hourMs))
+  for (const time of [...times, future]) await ensurePartitions(database.db, time)
+  const ids = [...times, future].map((time) => idPrefixAt(time).padEnd(26, '0'))
+  const names: AuditEvent[] = ['cert.received', 'cert.deleted', 'rfc.call', 'cert.received', 'cert.deleted', 'cert.received']
+  const rows = ids.map((id, index) => ({
+    id,
+    workspace_id: followed.id,
+    event: names[index],
+    subject_type: 'Certificate',
+    subject_id: subject,
+    description: '',
+    user_id: ada,
+    actor_type: 'user',
+  }))
+  await database.db('audit_logs').insert(rows)
+
+  const read = async (query: string) => {
+    const seen: string[][] = []
+    let path: string | undefined = `/audit-logs?${query}&after=${'0'.repeat(26)}`
+    while (path) {
+      const { json, headers } = await followed.call('GET', path)
+      seen.push(json.data.map(({ id }: { id: string }) => id))
+      const link = /<(.*)>; rel="next"/.exec(headers.get('link') ?? '')
+      expect(json.meta.next_cursor).toBe(link ? seen.at(-1)!.at(-1) : null)
+      path = link ? `/audit-logs${new URL(link[1]!).search}` : undefined
+    }
+    return seen
+  }
+  const all = ids.slice(0, -1)
+  expect(await read('per_page=2')).toEqual([all.slice(0, 2), all.slice(2, 4), all.slice(4)])
+  const ofCertificates = [all[0], all[1], all[3], all[4]]
+  expect(await read('event_prefix=cert.&per_page=2')).toEqual([ofCertificates.slice(0, 2), ofCertificates.slice(2)])
+  expect(await read(`event_prefix=cert.&user_id=${ada}`)).toEqual([ofCertificates])
+  expect(await read(`event_prefix=cert.&subject_id=${subject}`)).toEqual([ofCertificates])
+  const later = await followed.call('GET', `/audit-logs?after=${all.at(-1)}`)
+  expect(later.json).toEqual({ data: [], meta: { per_page: 25, next_cursor: null } })
+})
+
 test.each([
   'event=cert.expired',
   'subject_type=Invoice',
   'before=yesterday',
+  'after=yesterday',
+  'after=00000000000000000000000000&before=00000000000000000000000000',
   'per_page=101',
   'per_page=0',
   'date_from=soon',

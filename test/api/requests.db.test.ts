@@ -137,6 +137,9 @@ describe('the list of captured requests', () => {
     ['date_to=2026-11-21', [4, 3, 2, 1, 0]],
     ['status_class=4xx&method=GET&repo_id=Z1', [3]],
     ['status_class=4xx&status_code=201', []],
+    ['after=00000000000000000000000000', [0, 1, 2, 3, 4]],
+    ['after=00000000000000000000000000&status_class=4xx&method=GET', [2, 3]],
+    ['after=00000000000000000000000000&date_to=2026-11-21T09:00:01Z', [0, 1]],
   ])('finds the matching requests for %s', async (query, numbers) => {
     expect(await idsOf(query)).toEqual(nth(...numbers))
   })

@@ -2,6 +2,7 @@ import { Client } from 'pg'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { createCaptureStore } from '../../src/capture/capture-store.ts'
 import { createCapturedRequests, type RequestFilter } from '../../src/capture/captured-requests.ts'
+import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -13,7 +14,9 @@ const perPage = 25
 
 const database = share(await createTestDatabase())
 const { workspaceId, repositoryId } = await createRoutes(database.db, [])
-const startOfDay = Math.floor(Date.now() / 86_400_000) * 86_400_000
+// Yesterday: all of its requests have settled.
+const startOfDay = (Math.floor(Date.now() / 86_400_000) - 1) * 86_400_000
+await ensurePartitions(database.db, new Date(startOfDay))
 // Ten requests per second.
 const ids = Array.from(
   { length: rowCount },
@@ -77,12 +80,16 @@ const explain = async <Result>(query: () => Promise<Result>) => {
   }
 }
 
-const list = (filter: RequestFilter & { before?: string }) => createCapturedRequests(database.db).list(workspaceId, { ...filter, perPage })
+const list = (filter: RequestFilter & { before?: string; after?: string }) =>
+  createCapturedRequests(database.db).list(workspaceId, { ...filter, perPage })
 
 describe('a page of the list among 100,000 captured requests', () => {
-  test.each<[string, () => RequestFilter & { before?: string }, number]>([
+  test.each<[string, () => RequestFilter & { before?: string; after?: string }, number]>([
     ['all', () => ({}), perPage],
     ['all, far from the newest', () => ({ before: idPrefixAt(new Date(startOfDay + 2_000_000)) }), perPage],
+    ['all after an id, oldest first', () => ({ after: idPrefixAt(new Date(startOfDay + 2_000_000)) }), perPage],
+    ['a frequent status after an id', () => ({ after: idPrefixAt(new Date(startOfDay + 2_000_000)), statusCode: 404 }), perPage],
+    ['a rare status after an id', () => ({ after: idPrefixAt(new Date(startOfDay + 2_000_000)), statusCode: 503 }), 0],
     ['a rare channel', () => ({ channel: 'bridge' }), perPage],
     ['a rare status', () => ({ statusCode: 503 }), perPage],
     ['a rare error', () => ({ errorCode: 'rare_code' }), perPage],

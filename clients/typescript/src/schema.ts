@@ -54,7 +54,7 @@ export interface paths {
         };
         /**
          * List audit log entries
-         * @description Returns who changed what in the workspace, newest first. Required level: `viewer`.
+         * @description Returns who changed what in the workspace, newest first, or oldest first with `after`. Required level: `viewer`.
          */
         get: operations["listAuditLogs"];
         put?: never;
@@ -990,7 +990,7 @@ export interface paths {
         };
         /**
          * List captured requests
-         * @description Returns the requests that reached the receiver or the bridge, newest first. Required level: `viewer`.
+         * @description Returns the requests that reached the receiver or the bridge, newest first, or oldest first with `after`. A request has an id of the time of its arrival and is found when it has ended. A reader that follows the list with `after` therefore misses a request that took more than a minute, or that ended while the database was unavailable, unless it stays behind with `date_to`. Required level: `viewer`.
          */
         get: operations["listRequests"];
         put?: never;
@@ -4183,6 +4183,11 @@ export interface operations {
     listAuditLogs: {
         parameters: {
             query?: {
+                /**
+                 * @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
+                after?: string;
                 /**
                  * @description Only rows before this id. Pass `next_cursor` of the previous page.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
@@ -9695,6 +9700,11 @@ export interface operations {
     listRequests: {
         parameters: {
             query?: {
+                /**
+                 * @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
+                after?: string;
                 /**
                  * @description Only rows before this id. Pass `next_cursor` of the previous page.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE

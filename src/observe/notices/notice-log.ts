@@ -1,5 +1,5 @@
 import type { Database } from '../../db/database.ts'
-import { pageBefore, type CursorPage, type CursorRequest } from '../../db/page.ts'
+import { pageByCursor, type CursorPage, type CursorRequest } from '../../db/page.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import {
   noticeData,
@@ -47,7 +47,7 @@ export const createNoticeLog = (db: Database) => ({
   /** Lists the notices of a notification, newest first. */
   list: async (notificationId: string, cursor: CursorRequest): Promise<CursorPage<Notice>> => {
     const query = db('notices').where({ notification_id: notificationId })
-    const { items, nextCursor } = await pageBefore<Row>(query, columns(db), cursor)
+    const { items, nextCursor } = await pageByCursor<Row>(query, columns(db), cursor)
     const notices = items.map(({ event, transition, data, ...row }) => ({
       ...row,
       noticeType: noticeTypeOf(event, transition),
