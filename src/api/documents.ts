@@ -7,7 +7,7 @@ import { invalidRequest } from '../base/refusals.ts'
 import type { Stores } from '../content/store.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
 import { metadataMaxCharacters } from '../domain/business-object.ts'
-import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
+import { deliveryEnds, deliveryStatuses, documentStatuses, isFinal, waitReasons, type DocumentStatus } from '../domain/delivery-states.ts'
 import { enrichmentStatuses } from '../domain/enrichment-states.ts'
 import type { Download } from '../http/attachments.ts'
 import { isStorable } from '../http/input.ts'
@@ -18,6 +18,7 @@ import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { anyPageOf, cursorQuery, pageQuery, toCursorPage, toPage } from './pagination.ts'
 import { dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
+import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
 
 const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
 export const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
@@ -214,6 +215,8 @@ const notWithSearch = { code: 'custom' as const, path: ['page'], message: 'canno
 export interface DocumentDeps {
   documents: Documents
   contents: Stores
+  /** Requests wait for the final status of a document. */
+  documentEnds: Topic<DocumentStatus>
 }
 
 /** Returns a document's bytes as a download. @throws AppError 503 if this process has no access to the content store */
@@ -226,7 +229,7 @@ export const downloadOf = (contents: DocumentDeps['contents'], { content, conten
   return { contentType, fileName, sizeBytes: content.sizeBytes, open: (range) => store.read(content, range), etag }
 }
 
-export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoint[] => {
+export const documentEndpoints = ({ documents, contents, documentEnds }: DocumentDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -274,12 +277,22 @@ export const documentEndpoints = ({ documents, contents }: DocumentDeps): Endpoi
       path: '/documents/:id',
       level: 'viewer',
       summary: 'Retrieve a document',
-      description: 'Returns the document with its metadata and its location at each destination.',
+      description:
+        'Returns the document with its metadata and its location at each destination. With `wait_seconds`, a document that is `pending` or ' +
+        '`retrying` is returned when it has another status, or after this time as it is then.',
       params: idParams,
+      query: z.strictObject({
+        wait_seconds: waitSeconds
+          .optional()
+          .describe(`How long to wait for a final status: at most ${waitSecondsMax} seconds. 0 does not wait.`),
+      }),
       response: one(singleDocument),
       status: 200,
-      handle: async ({ params }, { workspaceId }) => {
-        return { data: presentSingle(await documents.find(workspaceId, params.id)) }
+      handle: async ({ params: { id }, query: { waitSeconds: seconds = 0 } }, { workspaceId, actor, signal }) => {
+        const found = await documents.find(workspaceId, id)
+        if (seconds === 0 || isFinal(found.status)) return { data: presentSingle(found) }
+        await documentEnds.wait(id, { actor, seconds, signal })
+        return { data: presentSingle(await documents.find(workspaceId, id)) }
       },
     }),
 

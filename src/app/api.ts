@@ -99,8 +99,10 @@ export const startApi = async (
       runOnThread: threads.run,
     })
     const downloads = createDownloads({ documents: createDocuments(db), contents: stores, links: downloadLinks, log, requestLog })
+    const useCases = apiUseCases(db, config)
     const api = createApi({
-      ...apiUseCases(db, config),
+      ...useCases,
+      documentEnds: waiting.topic(useCases.documents.findEnded),
       config,
       log,
       requestLog,

@@ -5,7 +5,13 @@ import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import type { DeliveryEnd, DeliveryStatus, DocumentStatus, WaitReason } from '../domain/delivery-states.ts'
+import {
+  openDocumentStatuses,
+  type DeliveryEnd,
+  type DeliveryStatus,
+  type DocumentStatus,
+  type WaitReason,
+} from '../domain/delivery-states.ts'
 import type { EnrichmentStatus } from '../domain/enrichment-states.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 
@@ -264,6 +270,15 @@ export const createDocuments = (db: Database) => {
       const lateData = await findLateData(id)
       const deliveries = found.deliveries.map((delivery) => ({ ...delivery, lateData: lateData.get(delivery.destinationId) ?? null }))
       return { ...found, deliveries, enriched: await findEnrichment(id) }
+    },
+
+    /** Returns the statuses of those documents that have a final one, by id. */
+    findEnded: async (ids: string[]): Promise<Map<string, DocumentStatus>> => {
+      const ended: { id: string; status: DocumentStatus }[] = await db('documents')
+        .select('id', 'status')
+        .whereRaw('id = any (?)', [ids])
+        .whereNotIn('status', openDocumentStatuses)
+      return new Map(ended.map(({ id, status }) => [id, status]))
     },
 
     /** Returns the id of the workspace that a document belongs to. */

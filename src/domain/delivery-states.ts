@@ -21,6 +21,11 @@ export type WaitReason = (typeof waitReasons)[number]
 export const documentStatuses = ['pending', 'delivered', 'failed', 'retrying', 'discarded'] as const
 export type DocumentStatus = (typeof documentStatuses)[number]
 
+/** The statuses of a document that its deliveries change without anybody's doing. */
+export const openDocumentStatuses = ['pending', 'retrying'] as const satisfies DocumentStatus[]
+
+export const isFinal = (status: DocumentStatus): boolean => !openDocumentStatuses.some((open) => open === status)
+
 /** Stands for an error that is not one of an attempt, and so has no code, in filters. */
 export const noErrorCode = 'none'
 

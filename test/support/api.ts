@@ -9,6 +9,7 @@ import { createConsole } from '../../src/api/console/console.ts'
 import { createEventStreams } from '../../src/api/console/event-streams.ts'
 import type { Endpoint } from '../../src/api/endpoint.ts'
 import { createReference } from '../../src/api/open-api/reference.ts'
+import { createWaiting } from '../../src/api/waiting.ts'
 import { openSignIn } from '../../src/app/sign-in.ts'
 import { apiUseCases, bridgeUseCases, receiverUseCases } from '../../src/app/use-cases.ts'
 import { createBridge, type BridgeDeps } from '../../src/bridge/app.ts'
@@ -58,6 +59,7 @@ export interface ApiOptions {
   limits?: {
     endpoints?: Pick<EndpointDeps, 'batchSize' | 'exportLimits' | 'maxCertificates' | 'probeTimeoutMs'>
     streams?: Parameters<typeof createEventStreams>[2]
+    waiting?: Parameters<typeof createWaiting>[1]
     receiver?: Partial<ReceiverLimits>
     bridge?: BridgeDeps['limits']
   }
@@ -139,12 +141,14 @@ export const startApi = async (
       execute: receiver.replay,
       acknowledge: createAcknowledgeReplayed(db),
     })
-  const closers: (() => Promise<unknown>)[] = []
+  const waiting = createWaiting(log, { intervalMs: 20, ...limits.waiting })
+  const closers: (() => Promise<unknown>)[] = [waiting.close]
   const deps = {
     wakeNext: async () => {},
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
     ...common,
     ...useCases,
+    documentEnds: waiting.topic(useCases.documents.findEnded),
     eventStreams: createEventStreams(createReadVersions(db), log, limits.streams),
     findConnector,
     pinConfig: createPinConfig(db, { keyRing, findConnector }),

@@ -418,7 +418,7 @@ export interface paths {
         };
         /**
          * Retrieve a document
-         * @description Returns the document with its metadata and its location at each destination. Required level: `viewer`.
+         * @description Returns the document with its metadata and its location at each destination. With `wait_seconds`, a document that is `pending` or `retrying` is returned when it has another status, or after this time as it is then. Required level: `viewer`.
          */
         get: operations["getDocument"];
         put?: never;
@@ -6048,7 +6048,13 @@ export interface operations {
     };
     getDocument: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description How long to wait for a final status: at most 30 seconds. 0 does not wait.
+                 * @example 0
+                 */
+                wait_seconds?: number;
+            };
             header?: never;
             path: {
                 /**

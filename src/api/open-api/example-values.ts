@@ -11,6 +11,7 @@ export const exampleValues: Record<string, unknown> = {
   auth_id: 'CN=SAP,O=ACME,C=DE',
   before: '01K9R4B6ZD8M2V7X0QF3N5T1CE',
   after: '01K9R4B6ZD8M2V7X0QF3N5T1CE',
+  wait_seconds: 0,
   bytes_sent: 48_213,
   ca_certificate: '-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n',
   captured_bodies_days: 7,
