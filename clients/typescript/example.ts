@@ -1,4 +1,4 @@
-import { createClient, RelayError, unwrap } from './src/index.ts'
+import { createClient, pages, RelayError, unwrap, type Document } from './src/index.ts'
 
 const { RELAY_URL = 'http://127.0.0.1:8080', RELAY_WORKSPACE = 'acme/invoices', RELAY_API_KEY = '' } = process.env
 const relay = createClient({ baseUrl: RELAY_URL, workspace: RELAY_WORKSPACE, apiKey: RELAY_API_KEY })
@@ -20,8 +20,9 @@ await unwrap(
   }),
 )
 
-const documents = await unwrap(relay.GET('/documents', { params: { query: { status: 'failed', per_page: 100 } } }))
-console.log(`${documents.meta.total} failed documents`)
+const failed: Document[] = []
+for await (const { data } of pages(relay, '/documents', { query: { status: 'failed', per_page: 100 } })) failed.push(...data)
+console.log(`${failed.length} failed documents`)
 
 try {
   await unwrap(relay.GET('/repositories/{id}', { params: { path: { id: 'no-such-id' } } }))

@@ -50,7 +50,10 @@ describe('the installed client', () => {
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
   test('has the compiled client with its types, its README and the licence, and nothing else', async () => {
-    const compiled = ['index', 'schema'].flatMap((name) => [`dist/${name}.js`, `dist/${name}.d.ts`])
+    const compiled = ['error', 'index', 'pages', 'pause', 'retry', 'schema', 'wait', 'webhook'].flatMap((name) => [
+      `dist/${name}.js`,
+      `dist/${name}.d.ts`,
+    ])
     expect(packed.paths.toSorted()).toEqual([...compiled, 'LICENSE', 'README.md', 'package.json'].toSorted())
     const licence = await readFile(join(folder, 'node_modules/document-relay-client/LICENSE'), 'utf8')
     expect(licence).toBe(await readFile(join(root, 'LICENSE'), 'utf8'))
