@@ -10,6 +10,7 @@ create table workspaces (
   rfc_credentials_sealed bytea,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
+  events_removed_to text collate "C" not null default '',
   unique (user_slug, workspace_slug)
 );
 comment on table workspaces is
@@ -18,6 +19,8 @@ comment on column workspaces.settings is
   'Only the values that differ from the defaults in src/domain/settings.ts.';
 comment on column workspaces.rfc_credentials_sealed is
   'The credentials that the bridge uses, sealed like those of destinations. Separate from settings, which are read for every document.';
+comment on column workspaces.events_removed_to is
+  'The id of the last event that retention has removed. A reader that has not come so far has missed events.';
 comment on index workspaces_user_slug_workspace_slug_key is
   'Serves every request, to find the workspace that its path names.';
 
@@ -57,10 +60,17 @@ comment on index api_keys_of_workspace is
 
 create table installation (
   id text collate "C" primary key,
-  is_only_row boolean not null default true unique check (is_only_row)
+  is_only_row boolean not null default true unique check (is_only_row),
+  event_epoch integer not null default 1,
+  event_server_started_at timestamptz not null default '-infinity'::timestamptz
 );
 comment on table installation is
   'One row: the id of this installation, a ULID. Webhook requests carry it, so that the relay refuses a document that it has sent itself.';
+comment on column installation.event_epoch is
+  'The last epoch whose events were read. It rises when another server of PostgreSQL runs the database, whose transactions may have '
+  'smaller numbers.';
+comment on column installation.event_server_started_at is
+  'When the server started that wrote the events of this epoch.';
 comment on index installation_is_only_row_key is
   'Allows one row.';
 
@@ -1189,6 +1199,27 @@ where status = 'pending';
 comment on index notices_pending is
   'Serves the search for notices whose workflow was lost.';
 
+create table events (
+  workspace_id text collate "C" not null,
+  epoch integer not null,
+  transaction bigint not null,
+  number bigint not null generated always as identity,
+  type text collate "C" not null,
+  data jsonb not null,
+  created_at timestamptz not null default now(),
+  primary key (workspace_id, epoch, transaction, number)
+);
+comment on table events is
+  'One outcome. Without a foreign key: the deletion of a workspace removes its events. Removed by age, see src/maintenance/retention.ts.';
+comment on column events.transaction is
+  'The number of the transaction that wrote the event. A reader sees only events of transactions below event_horizon().';
+comment on column events.number is
+  'The order within the transaction.';
+comment on column events.data is
+  'By the names of the API. What it says does not change.';
+comment on index events_pkey is
+  'Serves the reader that follows, and the removal by age.';
+
 create function document_keys_of(doc_id text, erp_object_id text) returns setof text language sql immutable parallel safe as $$
 select distinct upper(left(key, 255))
 from (
@@ -1555,6 +1586,143 @@ $$;
 comment on function remove_deliveries is
   'Deletes the deliveries of a document before the document, whose repository count_deliveries needs. The foreign key deletes them later.';
 
+create function current_event_epoch() returns integer language sql stable as $$
+select case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end
+from installation
+$$;
+comment on function current_event_epoch is
+  'The epoch of events that are written now. It does not wait until a reader has stored the number.';
+
+create function event_horizon() returns bigint language sql stable as $$
+select least(
+  pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+  (
+    select min(running::text::bigint)
+    from pg_snapshot_xip(pg_current_snapshot()) as running
+    where not exists (
+      select
+      from pg_stat_get_activity(null) as activity
+      where backend_xid::text::bigint = running::text::bigint & 4294967295
+        and datid <> (select oid from pg_database where datname = current_database())
+    )
+  )
+)
+$$;
+comment on function event_horizon is
+  'Every transaction of this database with a smaller number has ended, as the statement that asks sees it. The snapshot says what runs '
+  'in all databases of the server; of these transactions, the ones that are known to run in other databases are left out.';
+
+create function add_event(of_workspace text, event_type text, event_data jsonb) returns void language plpgsql as $$
+begin
+  insert into events (workspace_id, epoch, transaction, type, data)
+  select id, coalesce(current_event_epoch(), 1), pg_current_xact_id()::text::bigint, event_type, event_data
+  from workspaces
+  where id = of_workspace
+    and settings ->> 'events_days' is distinct from '0';
+end
+$$;
+comment on function add_event is
+  'Writes an event, unless its workspace keeps none.';
+
+create function document_event_data(document documents) returns jsonb language sql immutable parallel safe as $$
+select jsonb_build_object(
+  'document_id', document.id, 'repo_id', document.repo_id, 'doc_id', document.doc_id, 'comp_id', document.comp_id,
+  'revision', document.revision)
+$$;
+comment on function document_event_data is
+  'What every event about a document says.';
+
+create function add_events_of_new_documents() returns trigger language plpgsql as $$
+begin
+  insert into events (workspace_id, epoch, transaction, type, data)
+  select
+    workspaces.id, coalesce(current_event_epoch(), 1), pg_current_xact_id()::text::bigint, event.type,
+    document_event_data(added) || event.data
+  from added
+  join workspaces on workspaces.id = added.workspace_id
+  cross join lateral (
+    values
+      (
+        'document.received',
+        jsonb_build_object(
+          'content_type', content_type, 'size_bytes', size_bytes, 'request_id', request_id,
+          'erp_object_type', erp_object_type, 'erp_object_id', erp_object_id, 'ar_object', ar_object)
+      ),
+      ('document.discarded', jsonb_build_object('reason', case when is_unconnected then 'no_connection' else 'filter' end))
+  ) as event (type, data)
+  where settings ->> 'events_days' is distinct from '0'
+    and (event.type = 'document.received' or added.status = 'discarded')
+  order by added.id, event.type desc;
+  return null;
+end
+$$;
+comment on function add_events_of_new_documents is
+  'Writes document.received, and document.discarded of a document that goes nowhere.';
+
+create function add_event_of_document() returns trigger language plpgsql as $$
+begin
+  if old.status is distinct from new.status and new.status in ('delivered', 'failed') then
+    perform add_event(new.workspace_id, 'document.' || new.status, document_event_data(new));
+  elsif old.status is distinct from new.status and new.status = 'discarded' then
+    perform add_event(new.workspace_id, 'document.discarded', document_event_data(new) || jsonb_build_object('reason', 'filter'));
+  end if;
+  if old.acknowledged_at is null and new.acknowledged_at is not null then
+    perform add_event(new.workspace_id, 'document.acknowledged', document_event_data(new));
+  end if;
+  if (old.erp_object_type, old.erp_object_id, old.ar_object) is distinct from (new.erp_object_type, new.erp_object_id, new.ar_object) then
+    perform add_event(new.workspace_id, 'document.metadata_updated', document_event_data(new) || jsonb_build_object('changed', 'business_object'));
+  end if;
+  if old.size_bytes <> new.size_bytes then
+    perform add_event(new.workspace_id, 'document.appended', document_event_data(new) || jsonb_build_object('size_bytes', new.size_bytes));
+  end if;
+  return null;
+end
+$$;
+comment on function add_event_of_document is
+  'Writes what became of a document.';
+
+create function add_event_of_fields() returns trigger language plpgsql as $$
+begin
+  perform add_event(workspace_id, 'document.metadata_updated', document_event_data(documents) || jsonb_build_object('changed', 'fields'))
+  from documents
+  where id = new.document_id;
+  return null;
+end
+$$;
+comment on function add_event_of_fields is
+  'Writes that other business data of a document is known. The data itself is not written: an erasure must not leave it here.';
+
+create function add_event_of_delivery() returns trigger language plpgsql as $$
+begin
+  perform add_event(
+    new.workspace_id,
+    'delivery.' || new.status,
+    document_event_data(documents) || jsonb_build_object('destination_id', new.destination_id, 'attempts', new.attempts) || case new.status
+      when 'delivered' then jsonb_build_object('location', new.location)
+      else jsonb_build_object('ended_by', new.ended_by, 'error_code', new.last_error_code)
+    end)
+  from documents
+  where id = new.document_id;
+  return null;
+end
+$$;
+comment on function add_event_of_delivery is
+  'Writes how a delivery ended.';
+
+create function add_event_of_certificate() returns trigger language plpgsql as $$
+begin
+  perform add_event(
+    new.workspace_id,
+    'certificate.received',
+    jsonb_build_object(
+      'certificate_id', new.id, 'repository_id', new.repository_id, 'auth_id', new.auth_id, 'subject', new.subject,
+      'fingerprint_sha256', new.fingerprint_sha256));
+  return null;
+end
+$$;
+comment on function add_event_of_certificate is
+  'Writes that a source system has sent a certificate.';
+
 create trigger add_document_keys
   after insert on documents
   referencing new table as added
@@ -1701,3 +1869,34 @@ create trigger document_deliveries_removed
   before delete on documents
   for each row
   execute function remove_deliveries();
+
+create trigger events_of_new_documents
+  after insert on documents
+  referencing new table as added
+  for each statement
+  execute function add_events_of_new_documents();
+
+create trigger event_of_document
+  after update of status, acknowledged_at, erp_object_type, erp_object_id, ar_object, size_bytes on documents
+  for each row
+  execute function add_event_of_document();
+
+create trigger event_of_fields
+  after update of fields on document_enrichments
+  for each row
+  when (old.fields is distinct from new.fields)
+  execute function add_event_of_fields();
+
+create trigger delivery_ended
+  after update of status on deliveries
+  for each row
+  when (old.status is distinct from new.status and (new.status in ('delivered', 'failed', 'cancelled')))
+  execute function add_event_of_delivery();
+comment on trigger delivery_ended on deliveries is
+  'By its name before delivery_status_changed: the end of a delivery comes before that of its document.';
+
+create trigger event_of_certificate
+  after insert on certificates
+  for each row
+  when (new.sent_from is not null)
+  execute function add_event_of_certificate();

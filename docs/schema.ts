@@ -169,6 +169,8 @@ const unknown = `
   where relnamespace = current_schema()::regnamespace
     and relkind not in ('r', 'p', 'i', 'I', 't')
     and relname not like 'knex\\_%'
+    -- The sequence of an identity column, which the column states.
+    and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'i')
   union all
   select typname
   from pg_type

@@ -20,7 +20,7 @@ const settingsWords = inLanguage(settingsCatalogue)
 
 const groups = {
   retries: ['max_retries', 'retry_ttl_seconds', 'retry_initial_interval_seconds', 'retry_max_interval_seconds'],
-  retention: ['captured_requests_days', 'captured_bodies_days', 'content_days', 'audit_days'],
+  retention: ['captured_requests_days', 'captured_bodies_days', 'content_days', 'events_days', 'audit_days'],
   receiver: ['receiver_max_bytes', 'receiver_max_requests_per_minute'],
 } as const satisfies Record<string, NumberName[]>
 

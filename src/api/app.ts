@@ -21,6 +21,7 @@ import {
 } from './documents.ts'
 import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
 import { enrichmentEndpoints, type EnrichmentDeps } from './enrichments.ts'
+import { eventEndpoints, type EventDeps } from './events.ts'
 import { failureEndpoints, type FailureDeps } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
 import { notificationEndpoints, type NotificationDeps } from './notifications.ts'
@@ -38,6 +39,7 @@ export type EndpointDeps = DestinationDeps &
   NotificationDeps &
   DocumentDeps &
   AcknowledgeDeps &
+  EventDeps &
   FailureDeps &
   ErasureDeps &
   AttemptDeps &
@@ -63,6 +65,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...enrichmentEndpoints(deps),
   ...notificationEndpoints(deps),
   ...documentEndpoints(deps),
+  ...eventEndpoints(deps),
   ...failureEndpoints(deps),
   ...acknowledgeEndpoints(deps),
   ...erasureEndpoints(deps),

@@ -71,6 +71,8 @@ interface Definition<
   status: number
   /** When the endpoint answers a valid request with 409. If absent, the endpoint never does. */
   conflict?: string
+  /** When the endpoint answers a valid request with 410. If absent, the endpoint never does. */
+  gone?: string
   /** A second success status, the answers that have it, and their schema if it is another one. */
   alternative?: { status: number; description: string; response?: Other; appliesTo(answer: Answer<Response> | Answer<Other>): boolean }
   /** The headers that a handler sets, with their descriptions. */

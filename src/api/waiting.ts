@@ -140,6 +140,9 @@ export const createWaiting = (log: Log, otherLimits: Partial<typeof waitingLimit
   return {
     topic,
 
+    /** Counts the requests that wait. */
+    count: (): number => ends.size,
+
     metrics: [gauge] as Metric[],
 
     /** Answers all requests that wait. Later ones do not wait. */
@@ -149,5 +152,3 @@ export const createWaiting = (log: Log, otherLimits: Partial<typeof waitingLimit
     },
   }
 }
-
-export type Waiting = ReturnType<typeof createWaiting>

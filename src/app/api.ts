@@ -103,6 +103,7 @@ export const startApi = async (
     const api = createApi({
       ...useCases,
       documentEnds: waiting.topic(useCases.documents.findEnded),
+      newEvents: waiting.topic(useCases.events.findWaiting),
       config,
       log,
       requestLog,

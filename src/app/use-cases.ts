@@ -23,6 +23,7 @@ import { createEnrichments } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import { createDestinationStatistics } from '../observe/destination-statistics.ts'
 import { createDiscarded } from '../observe/discarded.ts'
+import { createEvents } from '../observe/events.ts'
 import { createFailures } from '../observe/failures.ts'
 import { createNoticeLog } from '../observe/notices/notice-log.ts'
 import { createStatistics } from '../observe/statistics.ts'
@@ -83,6 +84,7 @@ export const apiUseCases = (db: Database, config: DeliveryConfig) =>
     erase: createErase(db),
 
     // what is observed
+    events: createEvents(db),
     failures: createFailures(db),
     discarded: createDiscarded(db),
     statistics: createStatistics(db),

@@ -92,7 +92,7 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
     db.transaction(async (trx) => {
       const id = await lockArchiveDocument(trx, { repositoryId, docId }, config)
       if (id === undefined) return 'no document'
-      const superseded = await supersedeDocuments(trx, id, compId === undefined ? undefined : [compId])
+      const superseded = await supersedeDocuments(trx, id, 'document.deleted', compId === undefined ? undefined : [compId])
       if (compId !== undefined && superseded === 0) return 'no component'
       await trx('archive_documents')
         .where({ id })

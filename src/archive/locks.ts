@@ -40,7 +40,12 @@ export const lockArchiveDocument = async (
  * Marks components of an archive document as superseded, so that they are no longer read: all of them, or those named.
  * @returns how many were marked
  */
-export const supersedeDocuments = async (trx: Transaction, archiveDocumentId: string, compIds?: string[]): Promise<number> => {
+export const supersedeDocuments = async (
+  trx: Transaction,
+  archiveDocumentId: string,
+  event: 'document.superseded' | 'document.deleted',
+  compIds?: string[],
+): Promise<number> => {
   // Rows are locked in the order of their ids, as by every statement that locks several documents: see test/db/lock-order.db.test.ts.
   const { rows } = await trx.raw<{ rows: unknown[] }>(
     `
@@ -52,14 +57,18 @@ export const supersedeDocuments = async (trx: Transaction, archiveDocumentId: st
         and (:compIds::text[] is null or comp_id = any(:compIds::text[]))
       order by id
       for no key update
+    ), superseded as (
+      update documents
+      set superseded_at = now()
+      from current
+      where documents.id = current.id
+      returning documents.id, workspace_id, document_event_data(documents) as data
     )
-    update documents
-    set superseded_at = now()
-    from current
-    where documents.id = current.id
-    returning 1
+    select add_event(workspace_id, :event, data)
+    from superseded
+    order by id
     `,
-    { archiveDocumentId, compIds: compIds ?? null },
+    { archiveDocumentId, compIds: compIds ?? null, event },
   )
   return rows.length
 }

@@ -62,7 +62,7 @@ export const createUpdate =
       if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [], atOnce: false }
       const current = await findCurrentComponents(trx, archiveDocumentId)
       await ownContents(trx, update)
-      await supersedeDocuments(trx, archiveDocumentId, whole ? undefined : components.map(({ compId }) => compId))
+      await supersedeDocuments(trx, archiveDocumentId, 'document.superseded', whole ? undefined : components.map(({ compId }) => compId))
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
       const target = { mode: 'update', archiveDocumentId } as const
       const { inserted: found, ...rest } = await insertDocuments(trx, target, received, carryOver(update, current), config)

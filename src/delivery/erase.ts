@@ -64,6 +64,7 @@ export const createErase =
       )
       const contents = await releaseContents(trx, contentId, contentIdsOf(bodies.flatMap(({ pieces }) => pieces ?? [])))
       if (contentId === null && messages.length === 0 && bodies.length === 0 && enrichments === 0) return { messages, contents }
+      await trx.raw(`select add_event(workspace_id, 'document.erased', document_event_data(documents)) from documents where id = ?`, [id])
       await record(trx, {
         workspaceId,
         event: 'document.erased',

@@ -23,6 +23,7 @@ export const settingsBounds = {
   captured_requests_days: { min: 1, max: 90 },
   captured_bodies_days: { min: 1, max: 30 },
   audit_days: { min: auditDaysMin, max: 3_650 },
+  events_days: { min: 0, max: 90 },
   content_days: { min: 1, max: 36_500 },
   receiver_max_bytes: { min: 0 },
   receiver_max_requests_per_minute: { min: 1 },

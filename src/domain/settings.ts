@@ -21,6 +21,7 @@ export const workspaceSettingsFields = z.strictObject({
   audit_days: bounded(settingsBounds.audit_days)
     .nullable()
     .describe('Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely'),
+  events_days: bounded(settingsBounds.events_days).describe('Retention of events. With 0, none are written'),
   content_days: bounded(settingsBounds.content_days)
     .nullable()
     .describe(
@@ -66,6 +67,7 @@ const defaults: SnakeCaseSettings = {
   captured_requests_days: 30,
   captured_bodies_days: 7,
   audit_days: auditDaysMin,
+  events_days: 7,
   content_days: null,
   receiver_allowed_cidrs: [],
   receiver_max_bytes: null,

@@ -106,14 +106,14 @@ const jobs: readonly MaintenanceJob[] = [
   {
     name: 'apply-retention',
     description:
-      'Removes captured requests and bodies, audit entries, attempts, contents, documents, idempotency keys and incidents that are past their ' +
+      'Removes captured requests and bodies, audit entries, attempts, contents, documents, idempotency keys, incidents and events that are past their ' +
       'retention',
     intervalMs: hourMs,
     run: async ({ db, config }, { now, signal }) => summarize(await createRetention(db, config).removeExpired(now, signal)),
   },
 ]
 
-const summarize = ({ rows, partitions, contents, documents, capturedContents, idempotencyKeys, incidents }: Removed): string =>
+const summarize = ({ rows, partitions, contents, documents, capturedContents, idempotencyKeys, incidents, events }: Removed): string =>
   [
     ...Object.entries(rows).map(([table, count]) => `${count} rows of ${table}`),
     `${partitions.length} partitions${partitions.length > 0 ? ` (${partitions.join(', ')})` : ''}`,
@@ -122,6 +122,7 @@ const summarize = ({ rows, partitions, contents, documents, capturedContents, id
     `${capturedContents} contents of captured bodies`,
     `${idempotencyKeys} idempotency keys`,
     `${incidents} incidents`,
+    `${events} events`,
   ].join(', ') + ' removed'
 
 /** Returns every job with its interval, for the schedules. */

@@ -39,6 +39,7 @@ export interface Removed {
   idempotencyKeys: number
   /** Closed incidents, with their notices. */
   incidents: number
+  events: number
 }
 
 interface WorkspaceRetention {
@@ -86,6 +87,41 @@ const isSettled = (document: string) => `(
         )
       ))
     )`
+
+/**
+ * Removes events up to the first one that is kept, and notes how far: a reader that has not come so far is told.
+ */
+const removeEvents = `
+  with oldest as (
+    select epoch, transaction, number, bool_and(created_at < :before) over (order by epoch, transaction, number) as is_old
+    from (
+      select epoch, transaction, number, created_at
+      from events
+      where workspace_id = :workspaceId
+      order by epoch, transaction, number
+      limit :limit
+    ) as first_events
+  ), noted as (
+    update workspaces
+    set events_removed_to = last.id
+    from (
+      select lpad(to_hex(epoch), 4, '0') || lpad(to_hex(transaction), 12, '0') || lpad(to_hex(number), 12, '0') as id
+      from oldest
+      where is_old
+      order by epoch desc, transaction desc, number desc
+      limit 1
+    ) as last
+    where workspaces.id = :workspaceId
+      and last.id > events_removed_to
+  )
+  delete from events
+  using oldest
+  where is_old
+    and events.workspace_id = :workspaceId
+    and events.epoch = oldest.epoch
+    and events.transaction = oldest.transaction
+    and events.number = oldest.number
+`
 
 /** Disowns the content of settled documents. The job remove-orphans removes the bytes later, so that readers may finish. */
 const disownContents = `
@@ -295,6 +331,7 @@ export const createRetention = (
         capturedContents: 0,
         idempotencyKeys: await removeIdempotencyKeys(signal),
         incidents: await removeIncidents(now, signal),
+        events: 0,
       }
       for (const rule of rules) {
         const { table, id } = rule
@@ -312,6 +349,7 @@ export const createRetention = (
         if (settings.contentDays !== null) removed.contents += await inWorkspace(disownContents, before(settings.contentDays), signal)
         const { RETENTION_DOCUMENTS_DAYS: documentDays } = config
         if (documentDays > 0) removed.documents += await inWorkspace(removeDocuments, before(documentDays), signal)
+        removed.events += await inWorkspace(removeEvents, before(settings.eventsDays), signal)
         removed.capturedContents += await inWorkspace(releaseCapturedContents, before(settings.capturedBodiesDays), signal)
       }
       return removed

@@ -68,7 +68,7 @@ const removeWorkspace = async (trx: Transaction, workspace: Workspace): Promise<
   checkIdle(workspace, contents)
   await cancelFailed(trx, id)
   await releaseContents(trx, id)
-  for (const table of partitioned) await trx(table).where({ workspace_id: id }).delete()
+  for (const table of withoutKeys) await trx(table).where({ workspace_id: id }).delete()
   // Deliveries before documents, and documents before what they refer to. The rest goes together with the workspace.
   await trx('deliveries')
     .whereIn('document_id', trx('documents').select('id').where({ workspace_id: id }))
@@ -82,8 +82,8 @@ const removeWorkspace = async (trx: Transaction, workspace: Workspace): Promise<
   return contents
 }
 
-// Partitioned tables, which have no foreign keys.
-const partitioned = ['captured_bodies', 'captured_requests', 'delivery_attempts', 'audit_logs']
+// Tables without a foreign key to the workspace.
+const withoutKeys = ['captured_bodies', 'captured_requests', 'delivery_attempts', 'audit_logs', 'events']
 
 /** @throws `UserError` if a workflow runs, or will be started, that needs the workspace */
 const checkIdle = ({ userSlug, workspaceSlug }: Workspace, contents: WorkspaceContents): void => {

@@ -168,6 +168,7 @@ const defaultSettings = {
   captured_bodies_days: 7,
   audit_days: 365,
   content_days: null,
+  events_days: 7,
   receiver_allowed_cidrs: [],
   receiver_max_bytes: null,
   receiver_max_requests_per_minute: null,

@@ -81,6 +81,8 @@ export interface Api extends AsyncDisposable {
   openQuery: ReturnType<typeof createSealedQueries>['open']
   keyRing: KeyRing
   receiverMetrics: Metric[]
+  /** Counts the requests that wait for something to happen. */
+  countWaiting(): number
   call(method: string, path: string, options?: Parameters<typeof callJson>[3]): Promise<Answer>
   /** Creates a workspace, and a client with a key of each level. @param name `user/workspace` */
   tenant(name: string): Promise<WorkspaceClient>
@@ -150,6 +152,7 @@ export const startApi = async (
     ...useCases,
     documentEnds: waiting.topic(useCases.documents.findEnded),
     eventStreams: createEventStreams(createReadVersions(db), log, limits.streams),
+    newEvents: waiting.topic(useCases.events.findWaiting),
     findConnector,
     pinConfig: createPinConfig(db, { keyRing, findConnector }),
     contents: contents ?? stores,
@@ -218,6 +221,7 @@ export const startApi = async (
     openQuery: sealedQueries.open,
     keyRing,
     receiverMetrics: receiver.metrics,
+    countWaiting: waiting.count,
     call: (method, path, options) => callJson(baseUrl, method, path, options, contract),
     tenant: (name) => createWorkspaceClient(db, baseUrl, name, contract),
     openTenant: (workspace) => openClient(db, baseUrl, workspace, contract),

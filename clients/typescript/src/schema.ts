@@ -745,6 +745,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow events
+         * @description Returns what has happened, oldest first. A reader that passes `next_cursor` of each answer as `after` misses nothing, and gets the events of a document in their order. Events are kept for `events_days` of the workspace. Required level: `viewer`.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/failures": {
         parameters: {
             query?: never;
@@ -2854,6 +2874,38 @@ export interface components {
             attempts: number;
             code: string;
         };
+        Event: {
+            attributes: {
+                /**
+                 * Format: date-time
+                 * @description When the transaction of the outcome began.
+                 */
+                created_at: string;
+                /** @description What happened, by the type of the event: the schemas are those of the webhooks of the same names. */
+                data: {
+                    [key: string]: unknown;
+                };
+                event: components["schemas"]["EventName"];
+            };
+            id: string;
+            /** @constant */
+            type: "event";
+        };
+        EventList: {
+            data: components["schemas"]["Event"][];
+            meta: components["schemas"]["EventListMeta"];
+        };
+        EventListMeta: {
+            /** @description True if more events may be known already: ask for them at once. */
+            has_more: boolean;
+            /**
+             * @description Pass it as `after`. Always present.
+             * @example 00010000000a91c4000000002f17
+             */
+            next_cursor: string;
+        };
+        /** @enum {string} */
+        EventName: "document.received" | "document.discarded" | "document.delivered" | "document.failed" | "document.acknowledged" | "document.metadata_updated" | "document.appended" | "document.superseded" | "document.deleted" | "document.erased" | "delivery.delivered" | "delivery.failed" | "delivery.cancelled" | "certificate.received";
         FailureGroup: {
             attributes: {
                 connector_type: components["schemas"]["ConnectorType"];
@@ -3278,6 +3330,8 @@ export interface components {
                 captured_requests_days: number;
                 /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
                 content_days: number | null;
+                /** @description Retention of events. With 0, none are written */
+                events_days: number;
                 /** @description Attempts after the first one; 0 disables retries */
                 max_retries: number;
                 /** @description Addresses that the source system may send from; empty allows any address */
@@ -3778,6 +3832,25 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description What the request asks for has been removed. */
+        Gone: {
+            headers: {
+                "x-relay-request-id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "error": {
+                 *         "code": "gone",
+                 *         "message": "What the request asks for has been removed.",
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description Unexpected server error. Report it together with its request_id. */
         InternalError: {
             headers: {
@@ -4109,6 +4182,10 @@ export type EnrichmentTrial = components['schemas']['EnrichmentTrial'];
 export type EnrichmentTrialResponse = components['schemas']['EnrichmentTrialResponse'];
 export type Error = components['schemas']['Error'];
 export type ErrorCount = components['schemas']['ErrorCount'];
+export type Event = components['schemas']['Event'];
+export type EventList = components['schemas']['EventList'];
+export type EventListMeta = components['schemas']['EventListMeta'];
+export type EventName = components['schemas']['EventName'];
 export type FailureGroup = components['schemas']['FailureGroup'];
 export type FailureGroupList = components['schemas']['FailureGroupList'];
 export type FailureStatus = components['schemas']['FailureStatus'];
@@ -4182,6 +4259,7 @@ export type Wait = components['schemas']['Wait'];
 export type WaitReason = components['schemas']['WaitReason'];
 export type ResponseConflict = components['responses']['Conflict'];
 export type ResponseForbidden = components['responses']['Forbidden'];
+export type ResponseGone = components['responses']['Gone'];
 export type ResponseInternalError = components['responses']['InternalError'];
 export type ResponseInvalidRequest = components['responses']['InvalidRequest'];
 export type ResponseNotFound = components['responses']['NotFound'];
@@ -8456,6 +8534,74 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listEvents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only events after this one: `next_cursor` of the answer before, or `latest` to begin now. By default from the oldest that is kept.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
+                after?: string;
+                /**
+                 * @description The number of events, at most.
+                 * @example 100
+                 */
+                limit?: number;
+                /**
+                 * @description Only events of these types, separated by commas.
+                 * @example document.delivered,document.failed
+                 */
+                types?: string;
+                /**
+                 * @description Answers as soon as there is an event, and after this time without one. At most 30.
+                 * @example 0
+                 */
+                wait_seconds?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "event",
+                     *           "attributes": {
+                     *             "event": "document.received",
+                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "data": {}
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "next_cursor": "00010000000a91c4000000002f17",
+                     *         "has_more": true
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            /** @description Events after this cursor were removed, or the database is not the one of the cursor. */
+            410: components["responses"]["Gone"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listFailures: {
         parameters: {
             query?: {
@@ -10226,6 +10372,7 @@ export interface operations {
                      *           "captured_requests_days": 30,
                      *           "captured_bodies_days": 7,
                      *           "audit_days": 365,
+                     *           "events_days": 0,
                      *           "content_days": 90,
                      *           "receiver_allowed_cidrs": [
                      *             "192.0.2.0/24"
@@ -10280,6 +10427,7 @@ export interface operations {
                  *       "captured_requests_days": 30,
                  *       "captured_bodies_days": 7,
                  *       "audit_days": 365,
+                 *       "events_days": 0,
                  *       "content_days": 90,
                  *       "receiver_allowed_cidrs": [
                  *         "192.0.2.0/24"
@@ -10310,6 +10458,8 @@ export interface operations {
                     captured_requests_days?: number;
                     /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
                     content_days?: number | null;
+                    /** @description Retention of events. With 0, none are written */
+                    events_days?: number;
                     /** @description Attempts after the first one; 0 disables retries */
                     max_retries?: number;
                     /** @description Addresses that the source system may send from; empty allows any address */
@@ -10352,6 +10502,7 @@ export interface operations {
                      *           "captured_requests_days": 30,
                      *           "captured_bodies_days": 7,
                      *           "audit_days": 365,
+                     *           "events_days": 0,
                      *           "content_days": 90,
                      *           "receiver_allowed_cidrs": [
                      *             "192.0.2.0/24"

@@ -11,6 +11,7 @@ const descriptions = {
   forbidden: 'The level of the API key is too low.',
   not_found: 'The resource does not exist or belongs to another workspace. Both cases return the same response.',
   conflict: 'The current state of the resource does not allow the request.',
+  gone: 'What the request asks for has been removed.',
   precondition_failed: 'The resource has changed since the `ETag` in `If-Match` was returned.',
   payload_too_large: 'The body exceeds the size limit.',
   unsupported_media_type: 'The body is not application/json, or has a content encoding.',
@@ -93,11 +94,12 @@ export const errorSchema: JsonSchema = {
 const keyInUse = 'The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost.'
 
 /** Returns references to the error responses that an endpoint can give, by status. */
-export const errorResponsesOf = ({ method, level, params, body, conflict, hasRanges }: Endpoint): Record<number, object> => {
+export const errorResponsesOf = ({ method, level, params, body, conflict, gone, hasRanges }: Endpoint): Record<number, object> => {
   const codes: Documented[] = ['invalid_request', 'unauthorized', 'rate_limited', 'internal_error', 'unavailable']
   if (level !== 'viewer') codes.push('forbidden')
   if (params) codes.push('not_found')
   if (conflict !== undefined || method === 'POST') codes.push('conflict')
+  if (gone !== undefined) codes.push('gone')
   if (method !== 'GET' && method !== 'POST') codes.push('precondition_failed')
   if (hasRanges) codes.push('range_not_satisfiable')
   if (body) codes.push('payload_too_large', 'unsupported_media_type')
@@ -107,7 +109,11 @@ export const errorResponsesOf = ({ method, level, params, body, conflict, hasRan
   return Object.fromEntries(
     codes.map((code) => [
       statusOf(code),
-      { $ref: `#/components/responses/${pascalCase(code)}`, ...(code === 'conflict' && { description: conflicts }) },
+      {
+        $ref: `#/components/responses/${pascalCase(code)}`,
+        ...(code === 'conflict' && { description: conflicts }),
+        ...(code === 'gone' && { description: gone }),
+      },
     ]),
   )
 }

@@ -102,6 +102,7 @@ export const exampleValues: Record<string, unknown> = {
   status_code: 201,
   summary: '3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.',
   subject: 'CN=SAP,O=ACME,C=DE',
+  types: 'document.delivered,document.failed',
   subject_id: '01K9R4B6ZD8M2V7X0QF3N5T1CG',
   uri: '/receiver/acme/invoices',
   url: 'https://erp.example.com:44300',

@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { eventIdPattern, eventNames, type EventName } from '../domain/events.ts'
+import { eventKeyOf, type Events, type EventsPage, type EventsRequest } from '../observe/events.ts'
+import { openObject } from '../workspace/inputs.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { resource, resourceOf, timestamp } from './schemas.ts'
+import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
+
+const limitMax = 1_000
+const limitDefault = 100
+
+const event = resource(
+  'event',
+  z.object({
+    event: z.enum(eventNames).meta({ id: 'EventName' }),
+    created_at: timestamp.describe('When the transaction of the outcome began.'),
+    data: openObject.describe('What happened, by the type of the event: the schemas are those of the webhooks of the same names.'),
+  }),
+).meta({ id: 'Event' })
+
+const response = z
+  .object({
+    data: z.array(event),
+    meta: z
+      .object({
+        next_cursor: z
+          .string()
+          .meta({ examples: ['00010000000a91c4000000002f17'] })
+          .describe('Pass it as `after`. Always present.'),
+        has_more: z.boolean().describe('True if more events may be known already: ask for them at once.'),
+      })
+      .meta({ id: 'EventListMeta' }),
+  })
+  .meta({ id: 'EventList' })
+
+const isEventName = (name: string): name is EventName => (eventNames as readonly string[]).includes(name)
+
+const types = z
+  .string()
+  .transform((text) => text.split(','))
+  .refine((names) => names.every(isEventName), 'must be names of events, separated by commas')
+  .transform((names) => names.filter(isEventName))
+  .optional()
+
+const query = z.strictObject({
+  after: z
+    .string()
+    .refine((text) => text === 'latest' || eventIdPattern.test(text), 'must be the id of an event, next_cursor of an answer, or latest')
+    .optional()
+    .describe(
+      'Only events after this one: `next_cursor` of the answer before, or `latest` to begin now. By default from the oldest that is kept.',
+    ),
+  types: types.describe('Only events of these types, separated by commas.'),
+  limit: z.coerce.number().int().min(1).max(limitMax).default(limitDefault).describe('The number of events, at most.'),
+  wait_seconds: waitSeconds
+    .default(0)
+    .describe(`Answers as soon as there is an event, and after this time without one. At most ${waitSecondsMax}.`),
+})
+
+export interface EventDeps {
+  events: Events
+  newEvents: Topic<true>
+}
+
+const present = resourceOf('event')
+
+const answer = ({ items, nextCursor, hasMore }: EventsPage) => ({ data: items.map(present), meta: { nextCursor, hasMore } })
+
+export const eventEndpoints = ({ events, newEvents }: EventDeps): Endpoint[] => [
+  endpoint({
+    method: 'GET',
+    path: '/events',
+    level: 'viewer',
+    summary: 'Follow events',
+    description:
+      'Returns what has happened, oldest first. A reader that passes `next_cursor` of each answer as `after` misses nothing, and gets the events ' +
+      'of a document in their order. Events are kept for `events_days` of the workspace.',
+    query,
+    response,
+    status: 200,
+    gone: 'Events after this cursor were removed, or the database is not the one of the cursor.',
+    handle: async ({ query: { waitSeconds: seconds, ...first } }, { workspaceId, actor, signal }) => {
+      const until = performance.now() + seconds * 1_000
+      const follow = async (request: EventsRequest): Promise<EventsPage> => {
+        const page = await events.list(workspaceId, request)
+        const left = (until - performance.now()) / 1_000
+        if (page.items.length > 0 || left <= 0) return page
+        const next = { ...request, after: page.nextCursor }
+        if (page.hasMore) return follow(next)
+        const isThere = await newEvents.wait(eventKeyOf(workspaceId, page.nextCursor), { actor, seconds: left, signal })
+        return isThere ? follow(next) : page
+      }
+      return answer(await follow(first))
+    },
+  }),
+]
