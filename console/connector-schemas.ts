@@ -12,15 +12,20 @@ export interface ConnectorSchemas {
 interface ApiDescription {
   components: { schemas: Record<string, JsonSchema & { discriminator?: unknown }> }
   'x-unavailable-connector-types'?: string[]
-  paths: Record<string, { post?: { requestBody?: { content: Record<string, { schema: unknown }> } } }>
 }
 
 /** Returns the schemas of every connector, by type, from the description of the API. */
 export const connectorSchemas = (description: ApiDescription): Map<string, ConnectorSchemas> => {
-  const body = description.paths['/destinations']?.post?.requestBody?.content['application/json']?.schema
   const { 'x-unavailable-connector-types': unavailable = [] } = description
-  const { discriminator } = body as { discriminator: { mapping: Record<string, string> } }
-  const resolve = (reference: string) => description.components.schemas[reference.split('/').at(-1)!]!
+  const { discriminator } = description.components.schemas['DestinationInput'] as { discriminator: { mapping: Record<string, string> } }
+  const resolve = (reference: string): JsonSchema => {
+    const schema = description.components.schemas[reference.split('/').at(-1)!]!
+    const properties = Object.entries(schema.properties ?? {}).map(([key, property]) => {
+      const { $ref } = property as { $ref?: string }
+      return [key, $ref === undefined ? property : { ...resolve($ref), ...property }]
+    })
+    return { ...schema, properties: Object.fromEntries(properties) }
+  }
   return new Map(
     Object.entries(discriminator.mapping).map(([type, reference]) => {
       const { config, credentials } = resolve(reference).properties as unknown as Record<'config' | 'credentials', { $ref: string }>

@@ -15,10 +15,12 @@ const attributes = z.object({
   created_at: timestamp,
 })
 
-const apiKey = resource('api_key', attributes).meta({ id: 'ApiKey' })
-const newKey = resource('api_key', attributes.extend({ key: z.string().describe('The key. Returned only in this response.') })).meta({
-  id: 'ApiKeyWithSecret',
-})
+const apiKey = resource('ApiKey', 'api_key', attributes)
+const newKey = resource(
+  'ApiKeyWithSecret',
+  'api_key',
+  attributes.extend({ key: z.string().describe('The key. Returned only in this response.') }),
+)
 const present = resourceOf('api_key')
 
 export interface ApiKeyDeps {
@@ -46,10 +48,12 @@ export const apiKeyEndpoints = ({ apiKeys }: ApiKeyDeps): Endpoint[] => {
       audit: 'apikey.created',
       summary: 'Create an API key',
       description: 'The response contains the key. No later response does.',
-      body: newKeyFields.extend({
-        expires_at: timestamp.nullable().default(null).describe('The time at which the key expires. Null means never.'),
-        user_id: z.string().nullable().default(null).describe('The member to whom the key belongs. Audit log entries name this member.'),
-      }),
+      body: newKeyFields
+        .extend({
+          expires_at: timestamp.nullable().default(null).describe('The time at which the key expires. Null means never.'),
+          user_id: z.string().nullable().default(null).describe('The member to whom the key belongs. Audit log entries name this member.'),
+        })
+        .meta({ id: 'ApiKeyInput' }),
       response: one(newKey),
       status: 201,
       handle: async ({ body }, { workspaceId, actor }) => {

@@ -6,6 +6,7 @@ import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, resource, resourceOf, timestamp } from './schemas.ts'
 
 const attempt = resource(
+  'DeliveryAttempt',
   'delivery_attempt',
   z.object({
     destination_id: z.string(),
@@ -18,7 +19,7 @@ const attempt = resource(
     answer: openObject.nullable(),
     bytes_sent: z.int().nullable(),
   }),
-).meta({ id: 'DeliveryAttempt' })
+)
 
 export interface AttemptDeps {
   attemptLog: AttemptLog

@@ -13,6 +13,7 @@ const eventName = z.enum(auditEventNames).meta({ id: 'AuditEvent' })
 const subjectType = z.enum(auditSubjectTypes).meta({ id: 'AuditSubjectType' })
 
 const auditLog = resource(
+  'AuditLog',
   'audit_log',
   z.object({
     event: eventName,
@@ -24,7 +25,7 @@ const auditLog = resource(
     actor_type: z.enum(['user', 'api_key', 'system']).meta({ id: 'ActorType' }),
     created_at: timestamp,
   }),
-).meta({ id: 'AuditLog' })
+)
 
 const filters = {
   event: eventName.optional().describe('Only entries with this event name.'),
@@ -107,6 +108,7 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
     endpoint({
       method: 'GET',
       path: '/audit-logs.csv',
+      operation: 'exportAuditLogs',
       level: 'viewer',
       summary: 'Export audit log entries as CSV',
       description: 'Accepts the filters of the list and returns the newest entries first. `per_page` has no effect.',

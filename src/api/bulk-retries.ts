@@ -23,13 +23,15 @@ const attributes = z.object({
     .meta({ id: 'BulkAction' })
     .describe('`retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents.'),
   status: z.enum(['running', 'completed', 'cancelled']).meta({ id: 'BulkRetryStatus' }),
-  filter: z.object({
-    repo_id: z.string().optional(),
-    destination_id: z.string().optional(),
-    error_code: z.string().optional(),
-    date_from: timestamp.optional(),
-    date_to: timestamp.optional(),
-  }),
+  filter: z
+    .object({
+      repo_id: z.string().optional(),
+      destination_id: z.string().optional(),
+      error_code: z.string().optional(),
+      date_from: timestamp.optional(),
+      date_to: timestamp.optional(),
+    })
+    .meta({ id: 'BulkRetryFilter' }),
   matched_documents: z.int(),
   matched_deliveries: z.int(),
   retried_documents: z.int().describe('Documents to which the action was applied.'),
@@ -40,7 +42,7 @@ const attributes = z.object({
   created_at: timestamp,
   ended_at: timestamp.nullable(),
 })
-const bulkRetry = resource('bulk_retry', attributes).meta({ id: 'BulkRetry' })
+const bulkRetry = resource('BulkRetry', 'bulk_retry', attributes)
 
 const outcome = {
   delivered_deliveries: z
@@ -49,7 +51,7 @@ const outcome = {
   failed_deliveries: z.int().describe('Those that have failed again, or were cancelled.'),
   open_deliveries: z.int().describe('Those that wait or are under way.'),
 }
-const singleBulkRetry = resource('bulk_retry', attributes.extend(outcome)).meta({ id: 'SingleBulkRetry' })
+const singleBulkRetry = resource('SingleBulkRetry', 'bulk_retry', attributes.extend(outcome))
 
 const startResponse = one(
   z
@@ -57,23 +59,27 @@ const startResponse = one(
       // Null for a dry run, which is not stored.
       id: z.string().nullable(),
       type: z.literal('bulk_retry'),
-      attributes: attributes.extend({
-        status: z.enum(['dry_run', ...attributes.shape.status.options]).meta({ id: 'StartedBulkRetryStatus' }),
-        created_at: timestamp.nullable(),
-      }),
+      attributes: attributes
+        .extend({
+          status: z.enum(['dry_run', ...attributes.shape.status.options]).meta({ id: 'StartedBulkRetryStatus' }),
+          created_at: timestamp.nullable(),
+        })
+        .meta({ id: 'StartedBulkRetryAttributes' }),
     })
     .meta({ id: 'StartedBulkRetry' }),
 )
 
 const present = resourceOf('bulk_retry')
 
-const discardedBody = z.strictObject({
-  dry_run: z.boolean().default(false).describe('Only count the documents.'),
-  repo_id: z.string().describe('The repository (`repo_id`) of the documents.'),
-  status: z.literal('discarded').optional().describe('Only `discarded` is accepted, which is also the default.'),
-  date_from: dateFrom,
-  date_to: dateTo,
-})
+const discardedBody = z
+  .strictObject({
+    dry_run: z.boolean().default(false).describe('Only count the documents.'),
+    repo_id: z.string().describe('The repository (`repo_id`) of the documents.'),
+    status: z.literal('discarded').optional().describe('Only `discarded` is accepted, which is also the default.'),
+    date_from: dateFrom,
+    date_to: dateTo,
+  })
+  .meta({ id: 'DiscardedDocumentsInput' })
 
 const dryRunOf = {
   status: 200 as const,
@@ -81,6 +87,7 @@ const dryRunOf = {
 }
 
 const discardedGroup = resource(
+  'DiscardedGroup',
   'discarded_group',
   z.object({
     repo_id: z.string(),
@@ -89,7 +96,7 @@ const discardedGroup = resource(
     documents: z.int(),
     newest_at: timestamp.describe('When the last of these documents was received.'),
   }),
-).meta({ id: 'DiscardedGroup' })
+)
 const presentGroup = resourceOf('discarded_group')
 
 export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launch }: BulkRetryDeps): Endpoint[] => {
@@ -113,22 +120,25 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
     endpoint({
       method: 'POST',
       path: '/documents/retry',
+      operation: 'startBulkRetry',
       level: 'member',
       audit: ['bulk_retry.started', 'document.retried'],
       summary: 'Retry documents in bulk',
       description: 'Retries every failed delivery that matches the filters, in the background. With `dry_run`, only counts them.',
-      body: z.strictObject({
-        dry_run: z.boolean().default(false).describe('Only count what would be retried.'),
-        repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
-        status: z
-          .literal('failed')
-          .optional()
-          .describe('The status filter of the document list. Only `failed` is accepted, which is also the default.'),
-        destination_id: z.string().optional().describe('Only deliveries to this destination.'),
-        error_code: errorCode.describe(`Only deliveries ${errorCodeText}`),
-        date_from: dateFrom,
-        date_to: dateTo,
-      }),
+      body: z
+        .strictObject({
+          dry_run: z.boolean().default(false).describe('Only count what would be retried.'),
+          repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
+          status: z
+            .literal('failed')
+            .optional()
+            .describe('The status filter of the document list. Only `failed` is accepted, which is also the default.'),
+          destination_id: z.string().optional().describe('Only deliveries to this destination.'),
+          error_code: errorCode.describe(`Only deliveries ${errorCodeText}`),
+          date_from: dateFrom,
+          date_to: dateTo,
+        })
+        .meta({ id: 'BulkRetryInput' }),
       response: startResponse,
       status: 202,
       alternative: { ...dryRunOf, description: 'Dry run: how many documents and deliveries would be retried now.' },
@@ -144,6 +154,7 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
     endpoint({
       method: 'POST',
       path: '/documents/replay',
+      operation: 'startBulkReplay',
       level: 'admin',
       audit: ['bulk_retry.started', 'request.replayed', 'document.acknowledged'],
       summary: 'Replay the requests of discarded documents',
@@ -166,6 +177,7 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
     endpoint({
       method: 'POST',
       path: '/documents/acknowledge',
+      operation: 'startBulkAcknowledgement',
       level: 'member',
       audit: ['bulk_retry.started', 'document.acknowledged'],
       summary: 'Acknowledge discarded documents',
@@ -182,6 +194,7 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
     endpoint({
       method: 'GET',
       path: '/discarded',
+      operation: 'listDiscardedGroups',
       level: 'viewer',
       summary: 'List discarded documents by repository',
       description:

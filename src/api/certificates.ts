@@ -28,6 +28,7 @@ const warning = z
   .meta({ id: 'CertificateWarning' })
 
 const certificate = resource(
+  'Certificate',
   'certificate',
   z.object({
     auth_id: z.string(),
@@ -45,7 +46,7 @@ const certificate = resource(
     received_at: timestamp,
     updated_at: timestamp,
   }),
-).meta({ id: 'Certificate' })
+)
 
 const certificateParams = idParams.extend({ certificateId: z.string().refine(isId).describe('The id of the certificate.') })
 const status = activity.describe('Only signatures made with an active certificate are accepted.')
@@ -79,14 +80,16 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       summary: 'Add a certificate to a repository',
       description: 'Use this endpoint if the source system cannot send its certificate itself.',
       params: idParams,
-      body: z.strictObject({
-        auth_id: z
-          .string()
-          .refine(isAuthId, 'must be a short text without control characters')
-          .describe('The name under which the source system signs (`authId`).'),
-        certificate: z.string().describe('The certificate as PEM, or as base64 of DER or PKCS #7.'),
-        status: status.default('inactive'),
-      }),
+      body: z
+        .strictObject({
+          auth_id: z
+            .string()
+            .refine(isAuthId, 'must be a short text without control characters')
+            .describe('The name under which the source system signs (`authId`).'),
+          certificate: z.string().describe('The certificate as PEM, or as base64 of DER or PKCS #7.'),
+          status: status.default('inactive'),
+        })
+        .meta({ id: 'CertificateInput' }),
       response: one(certificate),
       status: 201,
       conflict: 'The repository already has this certificate for this `auth_id`, or has reached the maximum number of certificates.',
@@ -106,7 +109,7 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       summary: 'Activate or deactivate a certificate',
       description: 'Requests signed with the key of an active certificate are accepted.',
       params: certificateParams,
-      body: z.strictObject({ status }),
+      body: z.strictObject({ status }).meta({ id: 'CertificateChange' }),
       response: one(certificate),
       status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {
@@ -118,6 +121,7 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
     endpoint({
       method: 'DELETE',
       path: '/repositories/:id/certificates',
+      operation: 'deleteInactiveCertificates',
       level: 'admin',
       audit: 'cert.deleted',
       summary: 'Delete the inactive certificates of a repository',

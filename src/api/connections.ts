@@ -15,8 +15,8 @@ const connection = z
     id: z.string(),
     name: z.string(),
     is_active: z.boolean(),
-    repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() })),
-    destinations: z.array(z.object({ id: z.string(), type: connectorTypeName, name: z.string() })),
+    repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() }).meta({ id: 'ConnectionRepository' })),
+    destinations: z.array(z.object({ id: z.string(), type: connectorTypeName, name: z.string() }).meta({ id: 'ConnectionDestination' })),
     settings: openObject,
     held_deliveries: z.int().describe(`Deliveries that the connection holds, counted up to ${heldMaxCount.toLocaleString('en')}.`),
     created_at: timestamp,
@@ -105,7 +105,7 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
       audit: 'connection.created',
       summary: 'Create a connection',
       description: 'Documents that arrive at one of the repositories are delivered to all of the destinations.',
-      body: newConnection,
+      body: newConnection.meta({ id: 'ConnectionInput' }),
       response: one(connection),
       version,
       status: 201,
@@ -117,12 +117,13 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
     endpoint({
       method: 'POST',
       path: '/connections/preview',
+      operation: 'previewConnection',
       level: 'viewer',
       summary: 'Preview the settings of a connection',
       description:
         `Returns the newest documents of the repositories, at most ${previewMaxDocuments}, and what a connection with these settings would do ` +
         'with each: the path that it would get at a destination, or the condition of the filter that passes it over. Changes nothing.',
-      body: previewedConnection,
+      body: previewedConnection.meta({ id: 'ConnectionPreviewInput' }),
       response: one(connectionPreview),
       status: 200,
       handle: async ({ body }, { workspaceId }) => {
@@ -141,11 +142,12 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
         'Activating a connection releases the deliveries that it held, with a new retry budget. Deactivating it also holds what is ' +
         'being retried, from the next attempt on. What it held for a destination that `destination_ids` no longer contains is cancelled.',
       params: idParams,
-      body: connectionChange,
+      body: connectionChange.meta({ id: 'ConnectionChange' }),
       response: one(connection)
         .extend({
           meta: z
             .object({ cancelled_deliveries: z.int().describe('Held deliveries that are cancelled because their destination was removed.') })
+            .meta({ id: 'UpdatedConnectionMeta' })
             .optional()
             .describe('Present if deliveries are cancelled.'),
         })

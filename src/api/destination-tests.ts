@@ -29,10 +29,11 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
     endpoint({
       method: 'POST',
       path: '/destinations/test',
+      operation: 'testDestinationConfig',
       level: 'member',
       summary: 'Test a destination before creating it',
       description: 'Checks that the relay can authenticate to the target and write to it; `message` says what was tried. Stores nothing.',
-      body: targetBody,
+      body: targetBody.meta({ id: 'DestinationTest' }),
       response: testResult,
       status: 200,
       handle: async ({ body }, { signal }) => ({ data: await testNew(body, signal) }),
@@ -59,13 +60,14 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
     endpoint({
       method: 'POST',
       path: '/destinations/:id/test-change',
+      operation: 'testDestinationChange',
       level: 'member',
       summary: 'Test a change of a destination before saving it',
       description:
         'Takes what an update takes, and tests the destination as the update would leave it. Without `credentials`, the test uses the stored ' +
         'ones. They are required if the change alters where stored credentials are sent. Stores nothing.',
       params: idParams,
-      body: targetChange,
+      body: targetChange.meta({ id: 'DestinationTestChange' }),
       response: testResult,
       status: 200,
       handle: async ({ params: { id }, body }, { workspaceId, signal }) => ({ data: await testChange(workspaceId, id, body, signal) }),

@@ -118,11 +118,13 @@ const attributes = z.object({
 })
 
 const connections = z.array(
-  z.object({ id: z.string(), name: z.string(), source_repo_id: z.string(), source_name: z.string(), status: activity }),
+  z
+    .object({ id: z.string(), name: z.string(), source_repo_id: z.string(), source_name: z.string(), status: activity })
+    .meta({ id: 'DestinationConnection' }),
 )
 
-const destination = resource('destination', attributes).meta({ id: 'Destination' })
-const singleDestination = resource('destination', attributes.extend({ connections })).meta({ id: 'SingleDestination' })
+const destination = resource('Destination', 'destination', attributes)
+const singleDestination = resource('SingleDestination', 'destination', attributes.extend({ connections }))
 type Versioned = Pick<Destination, 'name' | 'config'>
 const versionOf = ({ name: displayName, config }: Versioned) => [displayName, config]
 const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
@@ -173,7 +175,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
       level: 'member',
       audit: 'destination.created',
       summary: 'Create a destination',
-      body: targetBody.extend({ name }),
+      body: targetBody.extend({ name }).meta({ id: 'DestinationInput' }),
       response: one(destination),
       version,
       status: 201,
@@ -191,7 +193,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
         'if the request changes where stored credentials are sent, for example `host` or `url`; ' +
         'the page of each connector lists these keys.',
       params: idParams,
-      body: targetChange.extend({ name: name.optional() }),
+      body: targetChange.extend({ name: name.optional() }).meta({ id: 'DestinationChange' }),
       response: one(destination),
       version,
       status: 200,

@@ -23,7 +23,7 @@ import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
 const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
 export const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
 
-const delivery = z.object({
+const deliveryFields = z.object({
   destination_id: z.string(),
   destination_name: z.string(),
   status: deliveryStatus,
@@ -79,7 +79,7 @@ export const documentAttributes = z.object({
     .describe('When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.'),
   received_at: timestamp,
   request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
-  deliveries: z.array(delivery),
+  deliveries: z.array(deliveryFields.meta({ id: 'Delivery' })),
 })
 
 const metadata = z
@@ -90,9 +90,10 @@ const metadata = z
   })
   .meta({ id: 'DocumentMetadata' })
 const document = resource(
+  'Document',
   'document',
   documentAttributes.extend({ metadata: metadata.optional().describe('The business object, if `include` asks for it.') }),
-).meta({ id: 'Document' })
+)
 export const stepOutcome = z.object({
   name: z.string(),
   status: z
@@ -115,7 +116,7 @@ const enrichment = z
           'Deliveries do not depend on it.',
       ),
     enrichment_id: z.string().describe('The enrichment. It may have been deleted since.'),
-    steps: z.array(stepOutcome),
+    steps: z.array(stepOutcome.meta({ id: 'EnrichmentStepOutcome' })),
     attempts: z.int().describe('The number of tries.'),
     waits_until: timestamp.describe('When the deliveries start, if the enrichment is not complete earlier.'),
     ends_at: timestamp.describe('When the calls are not repeated any more.'),
@@ -139,16 +140,19 @@ const lateData = z
   .nullable()
   .describe('Business data that was found after the delivery. Null if the copy was delivered with everything that is known.')
 export const singleDocument = resource(
+  'SingleDocument',
   'document',
   documentAttributes.extend({
     metadata,
     fields: z.record(z.string(), z.string()).describe('The business data that was found, by the names of the fields.'),
     enrichment: enrichment.nullable().describe('How far the enrichment is. Null if the document has none.'),
     deliveries: z.array(
-      delivery.extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData }),
+      deliveryFields
+        .extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData })
+        .meta({ id: 'SingleDelivery' }),
     ),
   }),
-).meta({ id: 'SingleDocument' })
+)
 
 // A path parameter that can be passed to PostgreSQL.
 const storable = z.string().refine(isStorable)
@@ -317,6 +321,7 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
     endpoint({
       method: 'PUT',
       path: '/documents/by-doc-id/:repo_id/:doc_id/metadata',
+      operation: 'setDocumentMetadata',
       level: 'member',
       audit: 'document.metadata_updated',
       summary: 'Set the metadata of a document',
@@ -332,7 +337,7 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
           erp_object_id: metadataValue.describe('The key of the business object. Null removes the value.'),
           ar_object: metadataValue.describe('The document type in the source system. Null removes the value.'),
         })
-        .meta({ minProperties: 1 }),
+        .meta({ id: 'DocumentMetadataChange', minProperties: 1 }),
       response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata }).meta({ id: 'UpdatedMetadata' })),
       status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {

@@ -51,6 +51,8 @@ interface Definition<
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Relative to `/api/{userSlug}/{workspaceSlug}`, with parameters written as `:id`. */
   path: string
+  /** The name of the operation, where the one that method and path give would mislead. */
+  operation?: string
   /** The lowest key level that is allowed to call the endpoint. */
   level: KeyLevel
   /** A short title for the API reference, in the imperative. */

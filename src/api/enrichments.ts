@@ -16,9 +16,7 @@ import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
-const enrichment = resource('enrichment', enrichmentFields.extend({ created_at: timestamp, updated_at: timestamp })).meta({
-  id: 'Enrichment',
-})
+const enrichment = resource('Enrichment', 'enrichment', enrichmentFields.extend({ created_at: timestamp, updated_at: timestamp }))
 
 const presentRow = resourceOf('enrichment')
 
@@ -134,7 +132,7 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
       description:
         'From then on, the documents that these repositories receive wait for their business data, for `wait_seconds` at most. ' +
         'docs/enrichments.md has an enrichment for each common kind of document.',
-      body: newEnrichment,
+      body: newEnrichment.meta({ id: 'EnrichmentInput' }),
       response: one(enrichment),
       version,
       status: 201,
@@ -152,7 +150,7 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
       description:
         '`repository_ids`, `http`, `steps` and `credentials` replace the current values. A call under way uses the previous ones.',
       params: idParams,
-      body: enrichmentChange,
+      body: enrichmentChange.meta({ id: 'EnrichmentChange' }),
       response: one(enrichment),
       version,
       status: 200,
@@ -190,9 +188,11 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
         'Makes the calls for a document of the workspace, and returns for each step what was sent, what came back and what each field finds. ' +
         'Stores nothing at the document. The enrichment need not serve its repository, nor be active. All calls together may take a minute.',
       params: idParams,
-      body: z.strictObject({
-        document_id: z.string().refine(isId, 'must be the id of a document').describe('The document that the calls are made for.'),
-      }),
+      body: z
+        .strictObject({
+          document_id: z.string().refine(isId, 'must be the id of a document').describe('The document that the calls are made for.'),
+        })
+        .meta({ id: 'EnrichmentTrialInput' }),
       response: trial,
       status: 200,
       handle: async ({ params: { id }, body: { documentId } }, { workspaceId, actor, signal }) => ({

@@ -10,13 +10,14 @@ const limitMax = 1_000
 const limitDefault = 100
 
 const event = resource(
+  'Event',
   'event',
   z.object({
     event: z.enum(eventNames).meta({ id: 'EventName' }),
     created_at: timestamp.describe('When the transaction of the outcome began.'),
     data: openObject.describe('What happened, by the type of the event: the schemas are those of the webhooks of the same names.'),
   }),
-).meta({ id: 'Event' })
+)
 
 const response = z
   .object({

@@ -24,6 +24,7 @@ export const errorCodeText = `whose last error has this code; \`${noErrorCode}\`
 const status = z.enum(failureStatuses).meta({ id: 'FailureStatus' })
 
 const failureGroup = resource(
+  'FailureGroup',
   'failure_group',
   z.object({
     destination_id: z.string(),
@@ -37,7 +38,7 @@ const failureGroup = resource(
     oldest_at: timestamp.describe('When the first of these deliveries got its status.'),
     newest_at: timestamp.describe('When the last of these deliveries got its status.'),
   }),
-).meta({ id: 'FailureGroup' })
+)
 
 const present = resourceOf('failure_group')
 

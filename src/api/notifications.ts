@@ -11,6 +11,7 @@ import { cursorPageOf, cursorQuery, pageOfMany, pageQuery, toCursorPage, toPage 
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 const notification = resource(
+  'Notification',
   'notification',
   z.object({
     name: z.string(),
@@ -22,12 +23,13 @@ const notification = resource(
     created_at: timestamp,
     updated_at: timestamp,
   }),
-).meta({ id: 'Notification' })
+)
 
 const notice = resource(
+  'Notice',
   'notice',
   z.object({
-    notice_type: z.enum(noticeTypes).meta({ id: 'NoticeType' }).describe('The type of the message.'),
+    notice_type: z.enum(noticeTypes).meta({ id: 'NoticeEventType' }).describe('The type of the message.'),
     status: z
       .enum(noticeStatuses)
       .meta({ id: 'NoticeStatus' })
@@ -43,7 +45,7 @@ const notice = resource(
     delivered_at: timestamp.nullable(),
     created_at: timestamp,
   }),
-).meta({ id: 'Notice' })
+)
 
 const present = resourceOf('notification')
 const presentNotice = resourceOf('notice')
@@ -99,7 +101,7 @@ export const notificationEndpoints = (deps: NotificationDeps): Endpoint[] => {
       summary: 'Create a notification',
       description:
         'The relay sends one notice when an incident begins, and one when it has ended. Incidents that are open already are announced, too.',
-      body: newNotification,
+      body: newNotification.meta({ id: 'NotificationInput' }),
       response: one(notification),
       version,
       status: 201,
@@ -116,7 +118,7 @@ export const notificationEndpoints = (deps: NotificationDeps): Endpoint[] => {
       summary: 'Update a notification',
       description: '`events` replaces the current list.',
       params: idParams,
-      body: notificationChange,
+      body: notificationChange.meta({ id: 'NotificationChange' }),
       response: one(notification),
       version,
       status: 200,

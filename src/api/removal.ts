@@ -27,7 +27,7 @@ const query = z.strictObject({
   ),
 })
 
-const named = z.array(z.object({ id: z.string(), name: z.string() }))
+const named = z.array(z.object({ id: z.string(), name: z.string() }).meta({ id: 'NamedResource' }))
 
 const idsOf = (objects: { id: string }[]): string =>
   objects
@@ -41,10 +41,10 @@ const removal = z
     unlinked_connections: named.describe('With `keep_connections`: the connections that stay without what is deleted.'),
     removed_notifications: named,
     unwired_repositories: z
-      .array(z.object({ id: z.string(), repo_id: z.string(), name: z.string() }))
+      .array(z.object({ id: z.string(), repo_id: z.string(), name: z.string() }).meta({ id: 'UnwiredRepository' }))
       .describe('Repositories that no connection links to a destination from then on: what they receive is discarded.'),
     affected_destinations: z
-      .array(z.object({ id: z.string(), name: z.string(), repo_ids: z.array(z.string()) }))
+      .array(z.object({ id: z.string(), name: z.string(), repo_ids: z.array(z.string()) }).meta({ id: 'AffectedDestination' }))
       .describe(
         'Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each.',
       ),

@@ -43,14 +43,21 @@ const attributes = z.object({
   updated_at: timestamp,
 })
 
-const repository = resource('repository', attributes).meta({ id: 'Repository' })
+const repository = resource('Repository', 'repository', attributes)
 const singleRepository = resource(
+  'SingleRepository',
   'repository',
   attributes.extend({
-    certificates: z.array(z.object({ id: z.string(), subject: z.string(), valid_from: timestamp, valid_to: timestamp, status: activity })),
-    connections: z.array(z.object({ id: z.string(), name: z.string(), destination_name: z.string(), status: activity })),
+    certificates: z.array(
+      z
+        .object({ id: z.string(), subject: z.string(), valid_from: timestamp, valid_to: timestamp, status: activity })
+        .meta({ id: 'RepositoryCertificate' }),
+    ),
+    connections: z.array(
+      z.object({ id: z.string(), name: z.string(), destination_name: z.string(), status: activity }).meta({ id: 'RepositoryConnection' }),
+    ),
   }),
-).meta({ id: 'SingleRepository' })
+)
 
 const present = resourceOf('repository')
 
@@ -119,7 +126,7 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
       description:
         '`repo_id` must match the content repository in the source system and cannot be changed later. ' +
         'The value `any` of `signed_parameter_order` requires a key of level `admin`.',
-      body: newRepository,
+      body: newRepository.meta({ id: 'RepositoryInput' }),
       response: one(repository),
       version,
       status: 201,
@@ -140,7 +147,7 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
         'An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting ' +
         '`signed_parameter_order` to `any`, or `accepts_mcreate` from false to true, requires a key of level `admin`.',
       params: idParams,
-      body: repositoryChange,
+      body: repositoryChange.meta({ id: 'RepositoryChange' }),
       response: one(repository),
       version,
       status: 200,
@@ -157,6 +164,7 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
     endpoint({
       method: 'POST',
       path: '/repositories/:id/test-document',
+      operation: 'sendTestDocument',
       level: 'member',
       audit: 'repository.test_document_sent',
       summary: 'Send a test document',

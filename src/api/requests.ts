@@ -52,8 +52,9 @@ const attributes = z.object({
 
 const headers = z.record(z.string(), z.string())
 
-const capturedRequest = resource('captured_request', attributes).meta({ id: 'CapturedRequest' })
+const capturedRequest = resource('CapturedRequest', 'captured_request', attributes)
 const singleRequest = resource(
+  'SingleCapturedRequest',
   'captured_request',
   attributes.extend({
     request_headers: headers,
@@ -62,7 +63,7 @@ const singleRequest = resource(
     response_body_preview: z.string().nullable(),
     replay_of: z.string().nullable(),
   }),
-).meta({ id: 'SingleCapturedRequest' })
+)
 
 const present = <Row extends ListedRequest>(row: Row) =>
   resourceOf('captured_request')({

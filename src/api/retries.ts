@@ -29,9 +29,9 @@ const retriedAttributes = documentAttributes.omit({
   acknowledged_at: true,
   request_id: true,
 })
-const response = one(resource('document', retriedAttributes).meta({ id: 'RetriedDocument' }))
+const response = one(resource('RetriedDocument', 'document', retriedAttributes))
 
-const attemptedDestination = one(resource('destination', z.object({ waiting_deliveries: z.int() })).meta({ id: 'AttemptedDestination' }))
+const attemptedDestination = one(resource('AttemptedDestination', 'destination', z.object({ waiting_deliveries: z.int() })))
 
 const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('Id of the destination') })
 

@@ -36,8 +36,9 @@ export const dateTo = dateOrTime
   .optional()
   .describe('End of the range, inclusive. A date without a time means the end of that day in UTC.')
 
-export const resource = <Type extends string, Attributes extends z.ZodObject>(type: Type, attributes: Attributes) =>
-  z.object({ id: z.string(), type: z.literal(type), attributes })
+/** A resource and its attributes, which are the components `name` and `nameAttributes` of the API description. */
+export const resource = <Type extends string, Attributes extends z.ZodObject>(name: string, type: Type, attributes: Attributes) =>
+  z.object({ id: z.string(), type: z.literal(type), attributes: attributes.meta({ id: `${name}Attributes` }) }).meta({ id: name })
 
 /** Names a response after the schema that it contains, if that has a name: `Document` and `List` make `DocumentList`. */
 export const named = <Schema extends z.ZodType>(item: z.ZodType, suffix: 'List' | 'Response', schema: Schema): Schema => {

@@ -14,7 +14,7 @@ const attributes = workspaceSettingsFields.extend({
     .meta({ id: 'Tier' })
     .describe('The compliance tier keeps the audit log indefinitely. The operator of the relay sets the tier.'),
 })
-const response = one(resource('settings', attributes).meta({ id: 'Settings' }))
+const response = one(resource('Settings', 'settings', attributes))
 
 const present = (workspaceId: string, { tier, settings: stored }: StoredSettings) => {
   const settings = workspaceSettings(stored)
@@ -49,7 +49,7 @@ export const settingsEndpoints = ({ workspaces, keyRing, outbound, config }: Set
       audit: 'settings.updated',
       summary: 'Update the workspace settings',
       description: 'Omitted settings are not changed.',
-      body: settingsPatchFields,
+      body: settingsPatchFields.meta({ id: 'SettingsChange' }),
       response,
       version,
       status: 200,

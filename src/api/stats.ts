@@ -173,7 +173,7 @@ export const statsEndpoints = ({ statistics, destinationStatistics }: StatsDeps)
       destination_id: z.string().optional().describe('Only deliveries to this destination.'),
       connector_type: connectorTypeName.optional().describe('Only deliveries to destinations with this connector.'),
     }),
-    response: one(resource('stats', attributes).meta({ id: 'Stats' })),
+    response: one(resource('Stats', 'stats', attributes)),
     status: 200,
     handle: async ({ query: { dateFrom: from, dateTo: to, ...filter } }, { workspaceId }) => {
       const range = rangeOf({ from, to })
@@ -183,6 +183,7 @@ export const statsEndpoints = ({ statistics, destinationStatistics }: StatsDeps)
   endpoint({
     method: 'GET',
     path: '/stats/destinations',
+    operation: 'listDestinationStats',
     level: 'viewer',
     summary: 'Retrieve statistics of each destination',
     description:
@@ -193,7 +194,7 @@ export const statsEndpoints = ({ statistics, destinationStatistics }: StatsDeps)
       date_to: dateTo,
       destination_id: z.string().optional().describe('Only this destination.'),
     }),
-    response: pageOfMany(resource('destination_stats', destinationAttributes).meta({ id: 'DestinationStats' })),
+    response: pageOfMany(resource('DestinationStats', 'destination_stats', destinationAttributes)),
     status: 200,
     handle: async ({ query: { dateFrom: from, dateTo: to, ...query } }, { workspaceId }) => {
       const range = rangeOf({ from, to })

@@ -76,26 +76,35 @@ const simplifyNullable = (json: JsonSchema): JsonSchema => {
 const portablePattern = (pattern: string) =>
   pattern.replaceAll('\\P{Cc}', '[^\\x00-\\x1f\\x7f-\\x9f]').replaceAll('\\p{Cc}', '\\x00-\\x1f\\x7f-\\x9f')
 
-const toComponents = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(toComponents)
+/** @param names the names of components by those of zod's definitions */
+const toComponents = (value: unknown, names: ReadonlyMap<string, string>): unknown => {
+  if (Array.isArray(value)) return value.map((inner) => toComponents(inner, names))
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).map(([key, inner]) => {
-    if (key === '$ref' && typeof inner === 'string') return [key, inner.replace('#/$defs/', '#/components/schemas/')]
+    if (key === '$ref' && typeof inner === 'string') {
+      const name = inner.replace('#/$defs/', '')
+      return [key, `#/components/schemas/${names.get(name) ?? name}`]
+    }
     if (key === 'pattern' && typeof inner === 'string') return [key, portablePattern(inner)]
-    return [key, toComponents(inner)]
+    return [key, toComponents(inner, names)]
   })
   return simplifyNullable(Object.fromEntries(entries) as JsonSchema)
 }
 
 /**
  * Converts a zod schema to JSON Schema.
- * @returns the schema, and the parts that it refers to by name (`.meta({ id })`)
+ * @returns the schema, and the parts that it refers to by name (`.meta({ id })`; in a request `requestId`, if the part has one)
  */
 export const toJsonSchema = (schema: z.ZodType, direction: Direction): { schema: JsonSchema; named: Record<string, JsonSchema> } => {
   const json = z.toJSONSchema(schema, options(direction))
-  const named = Object.entries(json.$defs ?? {}).map(([name, definition]) => {
-    const { id: _, ...rest } = definition
-    return [name, toComponents(rest)] as const
+  const definitions = Object.entries(json.$defs ?? {})
+  const names = new Map(
+    definitions.map(([name, { requestId }]) => [name, direction === 'request' && typeof requestId === 'string' ? requestId : name]),
+  )
+  const named = definitions.map(([name, definition]) => {
+    const { id: _, requestId: __, ...rest } = definition
+    return [names.get(name)!, toComponents(rest, names)] as const
   })
-  return { schema: toComponents(withoutDefinitions(json)) as JsonSchema, named: Object.fromEntries(named) as Record<string, JsonSchema> }
+  const whole = toComponents(withoutDefinitions(json), names) as JsonSchema
+  return { schema: whole, named: Object.fromEntries(named) as Record<string, JsonSchema> }
 }

@@ -52,13 +52,17 @@ export const noticeData = z
       .describe(
         'Failed attempts in a row, failed deliveries, discarded documents, or documents without business data; 1 for other incidents.',
       ),
-    destination: z.object({ id: z.string(), name: z.string(), type: z.string() }).optional(),
-    repository: z.object({ id: z.string(), repo_id: z.string() }).optional(),
-    enrichment: z.object({ id: z.string(), name: z.string() }).optional(),
+    destination: z.object({ id: z.string(), name: z.string(), type: z.string() }).meta({ id: 'NoticeDestination' }).optional(),
+    repository: z.object({ id: z.string(), repo_id: z.string() }).meta({ id: 'NoticeRepository' }).optional(),
+    enrichment: z.object({ id: z.string(), name: z.string() }).meta({ id: 'NoticeEnrichment' }).optional(),
     last_request_at: z.iso.datetime().optional().describe('When a silent source system last sent a request.'),
-    certificate: z.object({ id: z.string(), auth_id: z.string(), valid_to: z.iso.datetime() }).optional(),
+    certificate: z.object({ id: z.string(), auth_id: z.string(), valid_to: z.iso.datetime() }).meta({ id: 'NoticeCertificate' }).optional(),
     credentials_expire_at: z.iso.datetime().optional().describe('When the client certificate of the destination expires.'),
-    error: z.object({ code: z.string().optional(), message: z.string().optional() }).optional().describe('The latest error.'),
+    error: z
+      .object({ code: z.string().optional(), message: z.string().optional() })
+      .meta({ id: 'NoticeError' })
+      .optional()
+      .describe('The latest error.'),
     document: z
       .object({
         id: z.string(),
@@ -69,6 +73,7 @@ export const noticeData = z
         workflow_id: z.string().describe('Id of the workflow of its delivery in Temporal.'),
         workflow_url: z.string().optional().describe('Address of the workflow in the Temporal UI, if TEMPORAL_UI_URL is set.'),
       })
+      .meta({ id: 'NoticeDocument' })
       .optional()
       .describe('One of the documents that the incident concerns.'),
   })

@@ -43,6 +43,7 @@ export const rfcPatchFields = rfcFields
   .partial()
   .extend({
     credentials: rfcCredentials
+      .meta({ id: 'RfcCredentials' })
       .optional()
       .describe('Write-only. A new url, client or ca_certificate requires the credentials in the same request'),
   })

@@ -36,6 +36,9 @@ const identifier = z
   .max(fieldNameMaxCharacters)
   .regex(/^[a-z][a-z0-9_]*$/, 'must consist of a-z, 0-9 and "_", and begin with a letter')
 
+/** Names a part of an enrichment in the description of the API: a request may leave out what has a default, an answer has everything. */
+const part = (name: string) => ({ id: `Enrichment${name}`, requestId: `Enrichment${name}Input` })
+
 const field = z.strictObject({
   name: identifier.describe(
     'The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document.',
@@ -49,7 +52,10 @@ const field = z.strictObject({
   optional: z.boolean().default(false).describe('If true, the enrichment is complete without this field.'),
 })
 
-const fields = z.array(field).max(fieldsMax).describe('What is kept of the answer. Nothing else is.')
+const fields = z
+  .array(field.meta(part('Field')))
+  .max(fieldsMax)
+  .describe('What is kept of the answer. Nothing else is.')
 const text = z.string().max(textMaxCharacters)
 const parameters = z.record(z.string(), z.unknown())
 const stepName = identifier.describe('The name of the step, for operators.')
@@ -87,7 +93,14 @@ const eInvoiceStep = z.strictObject({
   name: stepName.default('e_invoice'),
 })
 
-const step = z.discriminatedUnion('kind', [linkStep, rfcStep, httpStep, eInvoiceStep])
+const step = z
+  .discriminatedUnion('kind', [
+    linkStep.meta(part('LinkStep')),
+    rfcStep.meta(part('RfcStep')),
+    httpStep.meta(part('HttpStep')),
+    eInvoiceStep.meta(part('InvoiceStep')),
+  ])
+  .meta(part('Step'))
 export type StepSettings = z.output<typeof step>
 export type FieldSettings = z.output<typeof field>
 
@@ -204,6 +217,7 @@ const shape = {
     .max(lateDaysBounds.max)
     .describe('Days for which the calls are repeated after that, until the enrichment is complete.'),
   http: http
+    .meta(part('Http'))
     .nullable()
     .describe('The system of the steps of the kind `http`. Null: there is none.')
     .meta({ examples: [httpExample] }),

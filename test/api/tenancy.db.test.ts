@@ -1,5 +1,6 @@
 import type { Operation } from '../../src/api/open-api/operations.ts'
 import { newId } from '../../src/base/ids.ts'
+import { propertiesOf, type JsonSchema } from '../../src/base/json-schema.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { startApi } from '../support/api.ts'
 import type { Answer, WorkspaceClient } from '../support/client.ts'
@@ -15,7 +16,7 @@ interface Listed {
   operation: Operation
 }
 
-const { paths } = await readOpenApi()
+const { paths, components } = await readOpenApi()
 const operations: Listed[] = Object.entries(paths).flatMap(([template, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), template, operation })),
 )
@@ -27,9 +28,12 @@ const exampleOf = (listed: Listed) => {
   return (body?.example ?? Object.values(body?.examples ?? {})[0]?.value) as object | undefined
 }
 
+const resolve = (schema: JsonSchema): JsonSchema =>
+  schema.$ref === undefined ? schema : resolve(components.schemas[schema.$ref.split('/').at(-1)!]!)
+
 const attributesOf = (listed: Listed): string[] => {
-  const schema = bodyOf(listed)?.schema
-  return [...new Set([schema, ...(schema?.oneOf ?? [])].flatMap((shape) => Object.keys(shape?.properties ?? {})))]
+  const schema = resolve(bodyOf(listed)?.schema ?? {})
+  return [...new Set([schema, ...(schema.oneOf ?? [])].flatMap((shape) => Object.keys(propertiesOf(resolve(shape)))))]
 }
 const idAttributesOf = (listed: Listed) => attributesOf(listed).filter((name) => /_ids?$/.test(name) && !foreignNames.has(name))
 

@@ -76,7 +76,7 @@ export interface paths {
          * Export audit log entries as CSV
          * @description Accepts the filters of the list and returns the newest entries first. `per_page` has no effect. Required level: `viewer`.
          */
-        get: operations["getAuditLogsCsv"];
+        get: operations["exportAuditLogs"];
         put?: never;
         post?: never;
         delete?: never;
@@ -210,7 +210,7 @@ export interface paths {
          * Preview the settings of a connection
          * @description Returns the newest documents of the repositories, at most 50, and what a connection with these settings would do with each: the path that it would get at a destination, or the condition of the filter that passes it over. Changes nothing. Required level: `viewer`.
          */
-        post: operations["previewConnections"];
+        post: operations["previewConnection"];
         delete?: never;
         options?: never;
         head?: never;
@@ -342,7 +342,7 @@ export interface paths {
          * Test a change of a destination before saving it
          * @description Takes what an update takes, and tests the destination as the update would leave it. Without `credentials`, the test uses the stored ones. They are required if the change alters where stored credentials are sent. Stores nothing. Required level: `member`.
          */
-        post: operations["testChangeDestination"];
+        post: operations["testDestinationChange"];
         delete?: never;
         options?: never;
         head?: never;
@@ -362,7 +362,7 @@ export interface paths {
          * Test a destination before creating it
          * @description Checks that the relay can authenticate to the target and write to it; `message` says what was tried. Stores nothing. Required level: `member`.
          */
-        post: operations["testDestinations"];
+        post: operations["testDestinationConfig"];
         delete?: never;
         options?: never;
         head?: never;
@@ -380,7 +380,7 @@ export interface paths {
          * List discarded documents by repository
          * @description Counts the documents that were discarded because no connection led from their repository to a destination, and that nobody has acknowledged or replayed. `POST /documents/replay` replays their requests, and `POST /documents/acknowledge` acknowledges them. Required level: `viewer`.
          */
-        get: operations["listDiscarded"];
+        get: operations["listDiscardedGroups"];
         put?: never;
         post?: never;
         delete?: never;
@@ -606,7 +606,7 @@ export interface paths {
          * Acknowledge discarded documents
          * @description Acknowledges, in the background, every document of a repository that was discarded for lack of a connection: it is not needed anywhere. Required level: `member`. Audit events: `bulk_retry.started`, `document.acknowledged`.
          */
-        post: operations["acknowledgeDocuments"];
+        post: operations["startBulkAcknowledgement"];
         delete?: never;
         options?: never;
         head?: never;
@@ -625,7 +625,7 @@ export interface paths {
          * Set the metadata of a document
          * @description Sets the values in the request on every document that was received under this `doc_id`. Omitted values are not changed. Required level: `member`. Audit event: `document.metadata_updated`.
          */
-        put: operations["putDocumentsByDocIdMetadata"];
+        put: operations["setDocumentMetadata"];
         post?: never;
         delete?: never;
         options?: never;
@@ -646,7 +646,7 @@ export interface paths {
          * Replay the requests of discarded documents
          * @description Replays, in the background, the request of every document of a repository that was discarded for lack of a connection and was not acknowledged or replayed. A document counts as acknowledged when its replay has succeeded, so this is safe to repeat. Required level: `admin`. Audit events: `bulk_retry.started`, `request.replayed`, `document.acknowledged`.
          */
-        post: operations["replayDocuments"];
+        post: operations["startBulkReplay"];
         delete?: never;
         options?: never;
         head?: never;
@@ -666,7 +666,7 @@ export interface paths {
          * Retry documents in bulk
          * @description Retries every failed delivery that matches the filters, in the background. With `dry_run`, only counts them. Required level: `member`. Audit events: `bulk_retry.started`, `document.retried`.
          */
-        post: operations["retryDocuments"];
+        post: operations["startBulkRetry"];
         delete?: never;
         options?: never;
         head?: never;
@@ -951,7 +951,7 @@ export interface paths {
          * Delete the inactive certificates of a repository
          * @description Deletes all inactive certificates, for example after somebody has sent many of them. A certificate that the source system sends again is added as inactive. Required level: `admin`. Audit event: `cert.deleted`.
          */
-        delete: operations["deleteRepositoryCertificates"];
+        delete: operations["deleteInactiveCertificates"];
         options?: never;
         head?: never;
         patch?: never;
@@ -994,7 +994,7 @@ export interface paths {
          * Send a test document
          * @description Stores a PDF of one page in the repository as if the source system had sent it, so that it is delivered to every destination. Neither signature nor source address are checked. The document stays until it is erased, like any other. Required level: `member`. Audit event: `repository.test_document_sent`.
          */
-        post: operations["testDocumentRepository"];
+        post: operations["sendTestDocument"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1136,7 +1136,7 @@ export interface paths {
          * Retrieve statistics of each destination
          * @description Counts the attempts of each destination by hour or day, and its deliveries by status. The destinations have the order, and so the pages, of the list of destinations. The range is as in the statistics of the workspace. The counts are exact. Required level: `viewer`.
          */
-        get: operations["listStatsDestinations"];
+        get: operations["listDestinationStats"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1434,6 +1434,11 @@ export interface components {
         ActivityStatus: "active" | "inactive";
         /** @enum {string} */
         ActorType: "user" | "api_key" | "system";
+        AffectedDestination: {
+            id: string;
+            name: string;
+            repo_ids: string[];
+        };
         AnyPageMeta: {
             /** @description With numbered pages. */
             current_page?: number;
@@ -1444,42 +1449,60 @@ export interface components {
             total?: number;
         };
         ApiKey: {
-            attributes: {
-                /** Format: date-time */
-                created_at: string;
-                /** Format: date-time */
-                expires_at: string | null;
-                /** Format: date-time */
-                last_used_at: string | null;
-                level: components["schemas"]["KeyLevel"];
-                name: string;
-                user_id: string | null;
-            };
+            attributes: components["schemas"]["ApiKeyAttributes"];
             id: string;
             /** @constant */
             type: "api_key";
+        };
+        ApiKeyAttributes: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** Format: date-time */
+            last_used_at: string | null;
+            level: components["schemas"]["KeyLevel"];
+            name: string;
+            user_id: string | null;
+        };
+        ApiKeyInput: {
+            /**
+             * Format: date-time
+             * @description The time at which the key expires. Null means never.
+             */
+            expires_at?: string | null;
+            /** @description The level of the key. */
+            level: components["schemas"]["KeyLevel"];
+            /** @description The display name. */
+            name: string;
+            /**
+             * @description The member to whom the key belongs. Audit log entries name this member.
+             * @default null
+             */
+            user_id?: string | null;
         };
         ApiKeyList: {
             data: components["schemas"]["ApiKey"][];
             meta: components["schemas"]["PageMeta"];
         };
         ApiKeyWithSecret: {
-            attributes: {
-                /** Format: date-time */
-                created_at: string;
-                /** Format: date-time */
-                expires_at: string | null;
-                /** @description The key. Returned only in this response. */
-                key: string;
-                /** Format: date-time */
-                last_used_at: string | null;
-                level: components["schemas"]["KeyLevel"];
-                name: string;
-                user_id: string | null;
-            };
+            attributes: components["schemas"]["ApiKeyWithSecretAttributes"];
             id: string;
             /** @constant */
             type: "api_key";
+        };
+        ApiKeyWithSecretAttributes: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** @description The key. Returned only in this response. */
+            key: string;
+            /** Format: date-time */
+            last_used_at: string | null;
+            level: components["schemas"]["KeyLevel"];
+            name: string;
+            user_id: string | null;
         };
         ApiKeyWithSecretResponse: {
             data: components["schemas"]["ApiKeyWithSecret"];
@@ -1493,12 +1516,13 @@ export interface components {
             superseded: number;
         };
         AttemptedDestination: {
-            attributes: {
-                waiting_deliveries: number;
-            };
+            attributes: components["schemas"]["AttemptedDestinationAttributes"];
             id: string;
             /** @constant */
             type: "destination";
+        };
+        AttemptedDestinationAttributes: {
+            waiting_deliveries: number;
         };
         AttemptedDestinationResponse: {
             data: components["schemas"]["AttemptedDestination"];
@@ -1512,22 +1536,23 @@ export interface components {
         /** @enum {string} */
         AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
-            attributes: {
-                actor_type: components["schemas"]["ActorType"];
-                /** Format: date-time */
-                created_at: string;
-                description: string;
-                event: components["schemas"]["AuditEvent"];
-                metadata: {
-                    [key: string]: unknown;
-                };
-                subject_id: string;
-                subject_type: components["schemas"]["AuditSubjectType"];
-                user_id: string | null;
-            };
+            attributes: components["schemas"]["AuditLogAttributes"];
             id: string;
             /** @constant */
             type: "audit_log";
+        };
+        AuditLogAttributes: {
+            actor_type: components["schemas"]["ActorType"];
+            /** Format: date-time */
+            created_at: string;
+            description: string;
+            event: components["schemas"]["AuditEvent"];
+            metadata: {
+                [key: string]: unknown;
+            };
+            subject_id: string;
+            subject_type: components["schemas"]["AuditSubjectType"];
+            user_id: string | null;
         };
         AuditLogList: {
             data: components["schemas"]["AuditLog"][];
@@ -1538,35 +1563,59 @@ export interface components {
         /** @enum {string} */
         BulkAction: "retry" | "replay" | "acknowledge";
         BulkRetry: {
-            attributes: {
-                /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
-                action: components["schemas"]["BulkAction"];
-                /** Format: date-time */
-                created_at: string;
-                /** Format: date-time */
-                ended_at: string | null;
-                filter: {
-                    /** Format: date-time */
-                    date_from?: string;
-                    /** Format: date-time */
-                    date_to?: string;
-                    destination_id?: string;
-                    error_code?: string;
-                    repo_id?: string;
-                };
-                matched_deliveries: number;
-                matched_documents: number;
-                /** @description Deliveries that were made again, or that the documents of the replays have. */
-                retried_deliveries: number;
-                /** @description Documents to which the action was applied. */
-                retried_documents: number;
-                /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
-                skipped_documents: number;
-                status: components["schemas"]["BulkRetryStatus"];
-            };
+            attributes: components["schemas"]["BulkRetryAttributes"];
             id: string;
             /** @constant */
             type: "bulk_retry";
+        };
+        BulkRetryAttributes: {
+            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+            action: components["schemas"]["BulkAction"];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            ended_at: string | null;
+            filter: components["schemas"]["BulkRetryFilter"];
+            matched_deliveries: number;
+            matched_documents: number;
+            /** @description Deliveries that were made again, or that the documents of the replays have. */
+            retried_deliveries: number;
+            /** @description Documents to which the action was applied. */
+            retried_documents: number;
+            /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+            skipped_documents: number;
+            status: components["schemas"]["BulkRetryStatus"];
+        };
+        BulkRetryFilter: {
+            /** Format: date-time */
+            date_from?: string;
+            /** Format: date-time */
+            date_to?: string;
+            destination_id?: string;
+            error_code?: string;
+            repo_id?: string;
+        };
+        BulkRetryInput: {
+            /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
+            date_from?: string;
+            /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
+            date_to?: string;
+            /** @description Only deliveries to this destination. */
+            destination_id?: string;
+            /**
+             * @description Only count what would be retried.
+             * @default false
+             */
+            dry_run?: boolean;
+            /** @description Only deliveries whose last error has this code; `none` if the error is not one of an attempt. */
+            error_code?: string;
+            /** @description Only documents of this repository (`repo_id`). */
+            repo_id?: string;
+            /**
+             * @description The status filter of the document list. Only `failed` is accepted, which is also the default.
+             * @constant
+             */
+            status?: "failed";
         };
         BulkRetryList: {
             data: components["schemas"]["BulkRetry"][];
@@ -1575,71 +1624,88 @@ export interface components {
         /** @enum {string} */
         BulkRetryStatus: "running" | "completed" | "cancelled";
         CapturedRequest: {
-            attributes: {
-                channel: components["schemas"]["Channel"];
-                /** Format: date-time */
-                created_at: string;
-                /** @description The documents that the request created. */
-                document_ids: string[];
-                duration_ms: number;
-                /** @description The code of the error that the request was answered with. Null if it has none. */
-                error_code: string | null;
-                http_method: string;
-                query_string: string;
-                /** Format: date-time */
-                request_at: string;
-                request_body_truncated: boolean;
-                /** @description Why the body is not stored. Null if it is not truncated. */
-                request_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
-                request_content_length: number;
-                /** @description Empty if the request had no Content-Type. */
-                request_content_type: string;
-                /** Format: date-time */
-                response_at: string;
-                response_body_truncated: boolean;
-                /** @description Why the body is not stored. Null if it is not truncated. */
-                response_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
-                response_content_length: number;
-                /** @description Empty if the response had no Content-Type. */
-                response_content_type: string;
-                source_ip: string;
-                status_code: number;
-                uri: string;
-                workspace_id: string;
-            };
+            attributes: components["schemas"]["CapturedRequestAttributes"];
             id: string;
             /** @constant */
             type: "captured_request";
+        };
+        CapturedRequestAttributes: {
+            channel: components["schemas"]["Channel"];
+            /** Format: date-time */
+            created_at: string;
+            /** @description The documents that the request created. */
+            document_ids: string[];
+            duration_ms: number;
+            /** @description The code of the error that the request was answered with. Null if it has none. */
+            error_code: string | null;
+            http_method: string;
+            query_string: string;
+            /** Format: date-time */
+            request_at: string;
+            request_body_truncated: boolean;
+            /** @description Why the body is not stored. Null if it is not truncated. */
+            request_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+            request_content_length: number;
+            /** @description Empty if the request had no Content-Type. */
+            request_content_type: string;
+            /** Format: date-time */
+            response_at: string;
+            response_body_truncated: boolean;
+            /** @description Why the body is not stored. Null if it is not truncated. */
+            response_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+            response_content_length: number;
+            /** @description Empty if the response had no Content-Type. */
+            response_content_type: string;
+            source_ip: string;
+            status_code: number;
+            uri: string;
+            workspace_id: string;
         };
         CapturedRequestList: {
             data: components["schemas"]["CapturedRequest"][];
             meta: components["schemas"]["CursorMeta"];
         };
         Certificate: {
-            attributes: {
-                auth_id: string;
-                fingerprint_sha1: string;
-                fingerprint_sha256: string;
-                issuer: string;
-                key_algorithm: string;
-                key_bits: number | null;
-                /** Format: date-time */
-                received_at: string;
-                serial_number: string;
-                status: components["schemas"]["ActivityStatus"];
-                subject: string;
-                /** Format: date-time */
-                updated_at: string;
-                /** Format: date-time */
-                valid_from: string;
-                /** Format: date-time */
-                valid_to: string;
-                /** @description Conditions that an operator should know. Signatures are accepted nevertheless. */
-                warnings: components["schemas"]["CertificateWarning"][];
-            };
+            attributes: components["schemas"]["CertificateAttributes"];
             id: string;
             /** @constant */
             type: "certificate";
+        };
+        CertificateAttributes: {
+            auth_id: string;
+            fingerprint_sha1: string;
+            fingerprint_sha256: string;
+            issuer: string;
+            key_algorithm: string;
+            key_bits: number | null;
+            /** Format: date-time */
+            received_at: string;
+            serial_number: string;
+            status: components["schemas"]["ActivityStatus"];
+            subject: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** Format: date-time */
+            valid_from: string;
+            /** Format: date-time */
+            valid_to: string;
+            /** @description Conditions that an operator should know. Signatures are accepted nevertheless. */
+            warnings: components["schemas"]["CertificateWarning"][];
+        };
+        CertificateChange: {
+            /** @description Only signatures made with an active certificate are accepted. */
+            status: components["schemas"]["ActivityStatus"];
+        };
+        CertificateInput: {
+            /** @description The name under which the source system signs (`authId`). */
+            auth_id: string;
+            /** @description The certificate as PEM, or as base64 of DER or PKCS #7. */
+            certificate: string;
+            /**
+             * @description Only signatures made with an active certificate are accepted.
+             * @default inactive
+             */
+            status?: components["schemas"]["ActivityStatus"];
         };
         CertificateList: {
             data: components["schemas"]["Certificate"][];
@@ -1663,26 +1729,57 @@ export interface components {
         Connection: {
             /** Format: date-time */
             created_at: string;
-            destinations: {
-                id: string;
-                name: string;
-                type: components["schemas"]["ConnectorType"];
-            }[];
+            destinations: components["schemas"]["ConnectionDestination"][];
             /** @description Deliveries that the connection holds, counted up to 10,000. */
             held_deliveries: number;
             id: string;
             is_active: boolean;
             name: string;
-            repositories: {
-                description: string;
-                id: string;
-                repo_id: string;
-            }[];
+            repositories: components["schemas"]["ConnectionRepository"][];
             settings: {
                 [key: string]: unknown;
             };
             /** Format: date-time */
             updated_at: string;
+        };
+        ConnectionChange: {
+            /** @description The ids of all destinations to which the connection forwards documents. */
+            destination_ids?: string[];
+            /** @description An inactive connection holds the documents that arrive. */
+            is_active?: boolean;
+            /** @description The display name. */
+            name?: string;
+            /** @description The ids of all repositories from which the connection forwards documents. */
+            repository_ids?: string[];
+            /** @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`. */
+            settings?: {
+                [key: string]: unknown;
+            };
+        };
+        ConnectionDestination: {
+            id: string;
+            name: string;
+            type: components["schemas"]["ConnectorType"];
+        };
+        ConnectionInput: {
+            /** @description The ids of all destinations to which the connection forwards documents. */
+            destination_ids: string[];
+            /**
+             * @description An inactive connection holds the documents that arrive.
+             * @default true
+             */
+            is_active?: boolean;
+            /** @description The display name. */
+            name: string;
+            /** @description The ids of all repositories from which the connection forwards documents. */
+            repository_ids: string[];
+            /**
+             * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.
+             * @default {}
+             */
+            settings?: {
+                [key: string]: unknown;
+            };
         };
         ConnectionList: {
             data: components["schemas"]["Connection"][];
@@ -1691,8 +1788,24 @@ export interface components {
         ConnectionPreview: {
             documents: components["schemas"]["PreviewedDocument"][];
         };
+        ConnectionPreviewInput: {
+            /** @description The ids of the repositories from which the connection would forward documents. */
+            repository_ids: string[];
+            /**
+             * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.
+             * @default {}
+             */
+            settings?: {
+                [key: string]: unknown;
+            };
+        };
         ConnectionPreviewResponse: {
             data: components["schemas"]["ConnectionPreview"];
+        };
+        ConnectionRepository: {
+            description: string;
+            id: string;
+            repo_id: string;
         };
         ConnectionResponse: {
             data: components["schemas"]["Connection"];
@@ -1715,24 +1828,49 @@ export interface components {
         DeletedConnection: {
             message: string;
         };
+        Delivery: {
+            attempts: number;
+            /** Format: date-time */
+            delivered_at: string | null;
+            destination_id: string;
+            destination_name: string;
+            /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
+            ended_by: components["schemas"]["DeliveryEnd"] | null;
+            /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
+            last_error: components["schemas"]["DeliveryProblem"] | null;
+            /**
+             * Format: date-time
+             * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
+             */
+            next_attempt_at: string | null;
+            status: components["schemas"]["DeliveryStatus"];
+            /**
+             * Format: date-time
+             * @description When the delivery got its status.
+             */
+            status_since: string;
+            /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+            waiting_for: components["schemas"]["Wait"] | null;
+        };
         DeliveryAttempt: {
-            attributes: {
-                answer: {
-                    [key: string]: unknown;
-                } | null;
-                bytes_sent: number | null;
-                destination_id: string;
-                destination_name: string;
-                duration_ms: number;
-                error: components["schemas"]["AttemptError"] | null;
-                number: number;
-                outcome: components["schemas"]["AttemptOutcome"];
-                /** Format: date-time */
-                started_at: string;
-            };
+            attributes: components["schemas"]["DeliveryAttemptAttributes"];
             id: string;
             /** @constant */
             type: "delivery_attempt";
+        };
+        DeliveryAttemptAttributes: {
+            answer: {
+                [key: string]: unknown;
+            } | null;
+            bytes_sent: number | null;
+            destination_id: string;
+            destination_name: string;
+            duration_ms: number;
+            error: components["schemas"]["AttemptError"] | null;
+            number: number;
+            outcome: components["schemas"]["AttemptOutcome"];
+            /** Format: date-time */
+            started_at: string;
         };
         DeliveryAttemptList: {
             data: components["schemas"]["DeliveryAttempt"][];
@@ -1756,60 +1894,76 @@ export interface components {
         /** @enum {string} */
         DeliveryStatus: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
         Destination: {
-            attributes: {
-                /** @description `open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise. */
-                circuit: components["schemas"]["CircuitState"];
-                /**
-                 * Format: date-time
-                 * @description When `circuit` changed last.
-                 */
-                circuit_since: string | null;
-                /** @description Path, query and header values of a webhook are masked for viewers. */
-                config: {
-                    [key: string]: unknown;
-                };
-                connector_type: components["schemas"]["ConnectorType"];
-                /** Format: date-time */
-                created_at: string;
-                /**
-                 * Format: date-time
-                 * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
-                 */
-                credentials_expire_at: string | null;
-                /** @description Attempts that have failed since the last success. */
-                failed_attempts: number;
-                /** Format: date-time */
-                last_delivered_at: string | null;
-                /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
-                last_error: string | null;
-                /**
-                 * Format: date-time
-                 * @description When `last_error` occurred.
-                 */
-                last_error_at: string | null;
-                /** @description The code of `last_error`. */
-                last_error_code: string | null;
-                name: string;
-                /**
-                 * Format: date-time
-                 * @description When the next delivery may try the target, if `circuit` is `open`.
-                 */
-                next_trial_at: string | null;
-                /** @description The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one. */
-                sign_in: string | null;
-                /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
-                slots: number;
-                /** @description Deliveries that run at this destination at present. */
-                slots_in_use: number;
-                status: components["schemas"]["DestinationStatus"];
-                /** Format: date-time */
-                updated_at: string;
-                /** @description Conditions that an operator should know. */
-                warnings: components["schemas"]["DestinationWarning"][];
-            };
+            attributes: components["schemas"]["DestinationAttributes"];
             id: string;
             /** @constant */
             type: "destination";
+        };
+        DestinationAttributes: {
+            /** @description `open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise. */
+            circuit: components["schemas"]["CircuitState"];
+            /**
+             * Format: date-time
+             * @description When `circuit` changed last.
+             */
+            circuit_since: string | null;
+            /** @description Path, query and header values of a webhook are masked for viewers. */
+            config: {
+                [key: string]: unknown;
+            };
+            connector_type: components["schemas"]["ConnectorType"];
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
+             */
+            credentials_expire_at: string | null;
+            /** @description Attempts that have failed since the last success. */
+            failed_attempts: number;
+            /** Format: date-time */
+            last_delivered_at: string | null;
+            /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
+            last_error: string | null;
+            /**
+             * Format: date-time
+             * @description When `last_error` occurred.
+             */
+            last_error_at: string | null;
+            /** @description The code of `last_error`. */
+            last_error_code: string | null;
+            name: string;
+            /**
+             * Format: date-time
+             * @description When the next delivery may try the target, if `circuit` is `open`.
+             */
+            next_trial_at: string | null;
+            /** @description The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one. */
+            sign_in: string | null;
+            /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
+            slots: number;
+            /** @description Deliveries that run at this destination at present. */
+            slots_in_use: number;
+            status: components["schemas"]["DestinationStatus"];
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Conditions that an operator should know. */
+            warnings: components["schemas"]["DestinationWarning"][];
+        };
+        DestinationChange: {
+            /**
+             * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory.
+             * @example {
+             *       "max_concurrent_deliveries": 4
+             *     }
+             */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description Replaces the current credentials. Must match the schema of the connector. */
+            credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
+            /** @description The display name. */
+            name?: string;
         };
         /**
          * @example {
@@ -2066,6 +2220,13 @@ export interface components {
              */
             url: string;
         };
+        DestinationConnection: {
+            id: string;
+            name: string;
+            source_name: string;
+            source_repo_id: string;
+            status: components["schemas"]["ActivityStatus"];
+        };
         /**
          * @example {
          *       "account_key": "ZmljdGl0aW91cy1rZXktb2YtYW4tZXhhbXBsZS1hY2NvdW50LW5vdC1hLXJlYWwtb25l"
@@ -2106,32 +2267,34 @@ export interface components {
          *     }
          */
         DestinationCredentialsDrive: {
+            /** @description Key file of a service account, as the JSON object that it contains; its other keys are ignored */
+            service_account: components["schemas"]["DestinationCredentialsDriveServiceAccount"];
+        };
+        /**
+         * Format: password
+         * @description Key file of a service account, as the JSON object that it contains; its other keys are ignored
+         */
+        DestinationCredentialsDriveServiceAccount: {
+            /** @description Address of the account */
+            client_email: string;
             /**
              * Format: password
-             * @description Key file of a service account, as the JSON object that it contains; its other keys are ignored
+             * @description Private key of the account
              */
-            service_account: {
-                /** @description Address of the account */
-                client_email: string;
-                /**
-                 * Format: password
-                 * @description Private key of the account
-                 */
-                private_key: string;
-                /** @description Id of that key */
-                private_key_id?: string;
-                /**
-                 * Format: uri
-                 * @description Address that issues access tokens
-                 * @default https://oauth2.googleapis.com/token
-                 */
-                token_uri?: string;
-                /**
-                 * @description Kind of account that the key file is for
-                 * @constant
-                 */
-                type: "service_account";
-            };
+            private_key: string;
+            /** @description Id of that key */
+            private_key_id?: string;
+            /**
+             * Format: uri
+             * @description Address that issues access tokens
+             * @default https://oauth2.googleapis.com/token
+             */
+            token_uri?: string;
+            /**
+             * @description Kind of account that the key file is for
+             * @constant
+             */
+            type: "service_account";
         };
         /**
          * @example {
@@ -2302,6 +2465,7 @@ export interface components {
             /** @description Sent together with password as Authorization: Basic */
             username?: string;
         };
+        DestinationInput: components["schemas"]["DestinationInputObjstore"] | components["schemas"]["DestinationInputBlob"] | components["schemas"]["DestinationInputTeamsite"] | components["schemas"]["DestinationInputDrive"] | components["schemas"]["DestinationInputSftp"] | components["schemas"]["DestinationInputEmail"] | components["schemas"]["DestinationInputWebhook"] | components["schemas"]["DestinationInputDirectory"];
         DestinationInputBlob: {
             config: components["schemas"]["DestinationConfigBlob"];
             /**
@@ -2398,17 +2562,18 @@ export interface components {
             data: components["schemas"]["Destination"];
         };
         DestinationStats: {
-            attributes: {
-                current_deliveries: components["schemas"]["CurrentDeliveryCounts"];
-                destination_name: string;
-                /** @description The oldest `pending` or `retrying` delivery at present. */
-                oldest_delivery: components["schemas"]["OldestDestinationDelivery"] | null;
-                /** @description Every hour or day of the range, as in the statistics of the workspace. */
-                series: components["schemas"]["DestinationStatsPeriod"][];
-            };
+            attributes: components["schemas"]["DestinationStatsAttributes"];
             id: string;
             /** @constant */
             type: "destination_stats";
+        };
+        DestinationStatsAttributes: {
+            current_deliveries: components["schemas"]["CurrentDeliveryCounts"];
+            destination_name: string;
+            /** @description The oldest `pending` or `retrying` delivery at present. */
+            oldest_delivery: components["schemas"]["OldestDestinationDelivery"] | null;
+            /** @description Every hour or day of the range, as in the statistics of the workspace. */
+            series: components["schemas"]["DestinationStatsPeriod"][];
         };
         DestinationStatsList: {
             data: components["schemas"]["DestinationStats"][];
@@ -2422,6 +2587,7 @@ export interface components {
         };
         /** @enum {string} */
         DestinationStatus: "connected" | "failing";
+        DestinationTest: components["schemas"]["DestinationTestObjstore"] | components["schemas"]["DestinationTestBlob"] | components["schemas"]["DestinationTestTeamsite"] | components["schemas"]["DestinationTestDrive"] | components["schemas"]["DestinationTestSftp"] | components["schemas"]["DestinationTestEmail"] | components["schemas"]["DestinationTestWebhook"] | components["schemas"]["DestinationTestDirectory"];
         DestinationTestBlob: {
             config: components["schemas"]["DestinationConfigBlob"];
             /**
@@ -2430,6 +2596,19 @@ export interface components {
              */
             connector_type: "blob";
             credentials: components["schemas"]["DestinationCredentialsBlob"];
+        };
+        DestinationTestChange: {
+            /**
+             * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory.
+             * @example {
+             *       "max_concurrent_deliveries": 4
+             *     }
+             */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description Replaces the current credentials. Must match the schema of the connector. */
+            credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
         };
         DestinationTestDirectory: {
             config: components["schemas"]["DestinationConfigDirectory"];
@@ -2502,77 +2681,74 @@ export interface components {
         };
         /** @enum {string} */
         DestinationWarningCode: "leads_back";
+        DiscardedDocumentsInput: {
+            /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
+            date_from?: string;
+            /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
+            date_to?: string;
+            /**
+             * @description Only count the documents.
+             * @default false
+             */
+            dry_run?: boolean;
+            /** @description The repository (`repo_id`) of the documents. */
+            repo_id: string;
+            /**
+             * @description Only `discarded` is accepted, which is also the default.
+             * @constant
+             */
+            status?: "discarded";
+        };
         DiscardedGroup: {
-            attributes: {
-                documents: number;
-                /** @description Whether a connection, active or not, leads from the repository to a destination now. */
-                is_connected: boolean;
-                /**
-                 * Format: date-time
-                 * @description When the last of these documents was received.
-                 */
-                newest_at: string;
-                repo_id: string;
-                /** @description Null if the repository was deleted. */
-                repository_id: string | null;
-            };
+            attributes: components["schemas"]["DiscardedGroupAttributes"];
             id: string;
             /** @constant */
             type: "discarded_group";
+        };
+        DiscardedGroupAttributes: {
+            documents: number;
+            /** @description Whether a connection, active or not, leads from the repository to a destination now. */
+            is_connected: boolean;
+            /**
+             * Format: date-time
+             * @description When the last of these documents was received.
+             */
+            newest_at: string;
+            repo_id: string;
+            /** @description Null if the repository was deleted. */
+            repository_id: string | null;
         };
         DiscardedGroupList: {
             data: components["schemas"]["DiscardedGroup"][];
             meta: components["schemas"]["PageMeta"];
         };
         Document: {
-            attributes: {
-                /**
-                 * Format: date-time
-                 * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
-                 */
-                acknowledged_at: string | null;
-                comp_id: string;
-                /** @description Whether the bytes are kept and can be downloaded. */
-                content_retained: boolean;
-                content_type: string;
-                deliveries: {
-                    attempts: number;
-                    /** Format: date-time */
-                    delivered_at: string | null;
-                    destination_id: string;
-                    destination_name: string;
-                    /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
-                    ended_by: components["schemas"]["DeliveryEnd"] | null;
-                    /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
-                    last_error: components["schemas"]["DeliveryProblem"] | null;
-                    /**
-                     * Format: date-time
-                     * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
-                     */
-                    next_attempt_at: string | null;
-                    status: components["schemas"]["DeliveryStatus"];
-                    /**
-                     * Format: date-time
-                     * @description When the delivery got its status.
-                     */
-                    status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
-                    waiting_for: components["schemas"]["Wait"] | null;
-                }[];
-                doc_id: string;
-                /** @description The business object, if `include` asks for it. */
-                metadata?: components["schemas"]["DocumentMetadata"];
-                /** Format: date-time */
-                received_at: string;
-                repo_id: string;
-                /** @description The captured request that contained the document. It may have been removed since. */
-                request_id: string;
-                size_bytes: number;
-                status: components["schemas"]["DocumentStatus"];
-            };
+            attributes: components["schemas"]["DocumentAttributes"];
             id: string;
             /** @constant */
             type: "document";
+        };
+        DocumentAttributes: {
+            /**
+             * Format: date-time
+             * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
+             */
+            acknowledged_at: string | null;
+            comp_id: string;
+            /** @description Whether the bytes are kept and can be downloaded. */
+            content_retained: boolean;
+            content_type: string;
+            deliveries: components["schemas"]["Delivery"][];
+            doc_id: string;
+            /** @description The business object, if `include` asks for it. */
+            metadata?: components["schemas"]["DocumentMetadata"];
+            /** Format: date-time */
+            received_at: string;
+            repo_id: string;
+            /** @description The captured request that contained the document. It may have been removed since. */
+            request_id: string;
+            size_bytes: number;
+            status: components["schemas"]["DocumentStatus"];
         };
         DocumentCounts: {
             delivered: number;
@@ -2593,17 +2769,7 @@ export interface components {
             enrichment_id: string;
             /** @description `pending`: the calls are repeated until `ends_at`. `complete`: every field was found. `partial`: some were. `failed`: none was. Deliveries do not depend on it. */
             status: components["schemas"]["EnrichmentStatus"];
-            steps: {
-                /**
-                 * Format: date-time
-                 * @description When the step ended.
-                 */
-                at: string;
-                error: string | null;
-                name: string;
-                /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
-                status: components["schemas"]["EnrichmentStepStatus"];
-            }[];
+            steps: components["schemas"]["EnrichmentStepOutcome"][];
             /** Format: date-time */
             updated_at: string;
             /**
@@ -2621,183 +2787,91 @@ export interface components {
             erp_object_id: string | null;
             erp_object_type: string | null;
         };
+        DocumentMetadataChange: {
+            /** @description The document type in the source system. Null removes the value. */
+            ar_object?: string | null;
+            /** @description The key of the business object. Null removes the value. */
+            erp_object_id?: string | null;
+            /** @description The type of the business object, for example `BKPF`. Null removes the value. */
+            erp_object_type?: string | null;
+        };
+        DocumentMetadataMessage: {
+            data: components["schemas"]["LateDocumentData"];
+            /**
+             * Format: date-time
+             * @description When it was found.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.metadata";
+        };
         DocumentResponse: {
             data: components["schemas"]["Document"];
         };
         /** @enum {string} */
         DocumentStatus: "pending" | "delivered" | "failed" | "retrying" | "discarded";
         Enrichment: {
-            attributes: {
-                /** Format: date-time */
-                created_at: string;
-                documents: components["schemas"]["EnrichmentCounts"];
-                /** @description Whether credentials are stored. */
-                has_credentials: boolean;
-                /**
-                 * @description The system of the steps of the kind `http`. Null: there is none.
-                 * @example {
-                 *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
-                 *       "headers": {}
-                 *     }
-                 */
-                http: {
-                    /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
-                    ca_certificate?: string;
-                    /**
-                     * @description Further headers of every request. A secret belongs into the credentials.
-                     * @default {}
-                     */
-                    headers: {
-                        [key: string]: string;
-                    };
-                    /**
-                     * Format: uri
-                     * @description Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.
-                     */
-                    url: string;
-                } | null;
-                /** @description An inactive enrichment makes no calls, and documents do not wait for it. */
-                is_active: boolean;
-                /** @description Whether its latest documents have no business data: no call was answered, or nothing was found until the end. */
-                is_failing: boolean;
-                /** @description Days for which the calls are repeated after that, until the enrichment is complete. */
-                late_days: number;
-                /** @description The display name. */
-                name: string;
-                /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
-                repository_ids: string[];
-                /**
-                 * @description The calls, in order. A call may use the fields of those before it.
-                 * @example [
-                 *       {
-                 *         "kind": "link",
-                 *         "name": "link"
-                 *       },
-                 *       {
-                 *         "kind": "rfc",
-                 *         "name": "invoice",
-                 *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
-                 *         "imports": {
-                 *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
-                 *           "FISCALYEAR": "{erp_object_id[10:14]}"
-                 *         },
-                 *         "tables": {},
-                 *         "fields": [
-                 *           {
-                 *             "name": "vendor",
-                 *             "path": "$.exports.HEADERDATA.DIFF_INV",
-                 *             "type": "string",
-                 *             "optional": false
-                 *           }
-                 *         ]
-                 *       }
-                 *     ]
-                 */
-                steps: ({
-                    /**
-                     * @description Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.
-                     * @constant
-                     */
-                    kind: "link";
-                    /**
-                     * @description The name of the step, for operators.
-                     * @default link
-                     */
-                    name: string;
-                } | {
-                    /** @description What is kept of the answer. Nothing else is. */
-                    fields: {
-                        /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
-                        name: string;
-                        /**
-                         * @description If true, the enrichment is complete without this field.
-                         * @default false
-                         */
-                        optional: boolean;
-                        /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
-                        path: string;
-                        /**
-                         * @description A number or a date is stored in one form.
-                         * @default string
-                         */
-                        type: components["schemas"]["FieldType"];
-                    }[];
-                    /** @description The function module. */
-                    function: string;
-                    /**
-                     * @description Importing parameters. Texts may contain placeholders.
-                     * @default {}
-                     */
-                    imports: {
-                        [key: string]: unknown;
-                    };
-                    /**
-                     * @description Calls a function of the system in the workspace settings, which must allow it.
-                     * @constant
-                     */
-                    kind: "rfc";
-                    /** @description The name of the step, for operators. */
-                    name: string;
-                    /**
-                     * @description Tables. Name each table that the answer has to contain.
-                     * @default {}
-                     */
-                    tables: {
-                        [key: string]: unknown[];
-                    };
-                } | {
-                    /** @description The JSON body of a `POST`. Texts may contain placeholders. */
-                    body?: {
-                        [key: string]: unknown;
-                    };
-                    /** @description What is kept of the answer. Nothing else is. */
-                    fields: {
-                        /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
-                        name: string;
-                        /**
-                         * @description If true, the enrichment is complete without this field.
-                         * @default false
-                         */
-                        optional: boolean;
-                        /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
-                        path: string;
-                        /**
-                         * @description A number or a date is stored in one form.
-                         * @default string
-                         */
-                        type: components["schemas"]["FieldType"];
-                    }[];
-                    /**
-                     * @description Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.
-                     * @constant
-                     */
-                    kind: "http";
-                    /** @default GET */
-                    method: components["schemas"]["EnrichmentMethod"];
-                    /** @description The name of the step, for operators. */
-                    name: string;
-                    /** @description Path and query below `http.url`. May contain placeholders. */
-                    path: string;
-                } | {
-                    /**
-                     * @description Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields `invoice_number`, `seller`, `total`, `currency` and `profile`.
-                     * @constant
-                     */
-                    kind: "e_invoice";
-                    /**
-                     * @description The name of the step, for operators.
-                     * @default e_invoice
-                     */
-                    name: string;
-                })[];
-                /** Format: date-time */
-                updated_at: string;
-                /** @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known. */
-                wait_seconds: number;
-            };
+            attributes: components["schemas"]["EnrichmentAttributes"];
             id: string;
             /** @constant */
             type: "enrichment";
+        };
+        EnrichmentAttributes: {
+            /** Format: date-time */
+            created_at: string;
+            documents: components["schemas"]["EnrichmentCounts"];
+            /** @description Whether credentials are stored. */
+            has_credentials: boolean;
+            /**
+             * @description The system of the steps of the kind `http`. Null: there is none.
+             * @example {
+             *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+             *       "headers": {}
+             *     }
+             */
+            http: components["schemas"]["EnrichmentHttp"] | null;
+            /** @description An inactive enrichment makes no calls, and documents do not wait for it. */
+            is_active: boolean;
+            /** @description Whether its latest documents have no business data: no call was answered, or nothing was found until the end. */
+            is_failing: boolean;
+            /** @description Days for which the calls are repeated after that, until the enrichment is complete. */
+            late_days: number;
+            /** @description The display name. */
+            name: string;
+            /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
+            repository_ids: string[];
+            /**
+             * @description The calls, in order. A call may use the fields of those before it.
+             * @example [
+             *       {
+             *         "kind": "link",
+             *         "name": "link"
+             *       },
+             *       {
+             *         "kind": "rfc",
+             *         "name": "invoice",
+             *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+             *         "imports": {
+             *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+             *           "FISCALYEAR": "{erp_object_id[10:14]}"
+             *         },
+             *         "tables": {},
+             *         "fields": [
+             *           {
+             *             "name": "vendor",
+             *             "path": "$.exports.HEADERDATA.DIFF_INV",
+             *             "type": "string",
+             *             "optional": false
+             *           }
+             *         ]
+             *       }
+             *     ]
+             */
+            steps: components["schemas"]["EnrichmentStep"][];
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known. */
+            wait_seconds: number;
         };
         /**
          * @example {
@@ -2823,12 +2897,276 @@ export interface components {
         };
         /** @enum {string} */
         EnrichmentCallKind: "rfc" | "http" | "e_invoice";
+        EnrichmentChange: {
+            /** @description Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again. */
+            credentials?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The system of the steps of the kind `http`. Null: there is none.
+             * @example {
+             *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+             *       "headers": {}
+             *     }
+             */
+            http?: components["schemas"]["EnrichmentHttpInput"] | null;
+            /** @description An inactive enrichment makes no calls, and documents do not wait for it. */
+            is_active?: boolean;
+            /** @description Days for which the calls are repeated after that, until the enrichment is complete. */
+            late_days?: number;
+            /** @description The display name. */
+            name?: string;
+            /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
+            repository_ids?: string[];
+            /**
+             * @description The calls, in order. A call may use the fields of those before it.
+             * @example [
+             *       {
+             *         "kind": "link",
+             *         "name": "link"
+             *       },
+             *       {
+             *         "kind": "rfc",
+             *         "name": "invoice",
+             *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+             *         "imports": {
+             *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+             *           "FISCALYEAR": "{erp_object_id[10:14]}"
+             *         },
+             *         "tables": {},
+             *         "fields": [
+             *           {
+             *             "name": "vendor",
+             *             "path": "$.exports.HEADERDATA.DIFF_INV",
+             *             "type": "string",
+             *             "optional": false
+             *           }
+             *         ]
+             *       }
+             *     ]
+             */
+            steps?: components["schemas"]["EnrichmentStepInput"][];
+            /** @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known. */
+            wait_seconds?: number;
+        };
         /** @description The number of documents by the status of their enrichment. */
         EnrichmentCounts: {
             complete: number;
             failed: number;
             partial: number;
             pending: number;
+        };
+        EnrichmentField: {
+            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
+            name: string;
+            /**
+             * @description If true, the enrichment is complete without this field.
+             * @default false
+             */
+            optional: boolean;
+            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
+            path: string;
+            /**
+             * @description A number or a date is stored in one form.
+             * @default string
+             */
+            type: components["schemas"]["FieldType"];
+        };
+        EnrichmentFieldInput: {
+            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
+            name: string;
+            /**
+             * @description If true, the enrichment is complete without this field.
+             * @default false
+             */
+            optional?: boolean;
+            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
+            path: string;
+            /**
+             * @description A number or a date is stored in one form.
+             * @default string
+             */
+            type?: components["schemas"]["FieldType"];
+        };
+        EnrichmentHttp: {
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
+            ca_certificate?: string;
+            /**
+             * @description Further headers of every request. A secret belongs into the credentials.
+             * @default {}
+             */
+            headers: {
+                [key: string]: string;
+            };
+            /**
+             * Format: uri
+             * @description Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.
+             */
+            url: string;
+        };
+        EnrichmentHttpInput: {
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
+            ca_certificate?: string;
+            /**
+             * @description Further headers of every request. A secret belongs into the credentials.
+             * @default {}
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: uri
+             * @description Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.
+             */
+            url: string;
+        };
+        EnrichmentHttpStep: {
+            /** @description The JSON body of a `POST`. Texts may contain placeholders. */
+            body?: {
+                [key: string]: unknown;
+            };
+            /** @description What is kept of the answer. Nothing else is. */
+            fields: components["schemas"]["EnrichmentField"][];
+            /**
+             * @description Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.
+             * @constant
+             */
+            kind: "http";
+            /** @default GET */
+            method: components["schemas"]["EnrichmentMethod"];
+            /** @description The name of the step, for operators. */
+            name: string;
+            /** @description Path and query below `http.url`. May contain placeholders. */
+            path: string;
+        };
+        EnrichmentHttpStepInput: {
+            /** @description The JSON body of a `POST`. Texts may contain placeholders. */
+            body?: {
+                [key: string]: unknown;
+            };
+            /** @description What is kept of the answer. Nothing else is. */
+            fields: components["schemas"]["EnrichmentFieldInput"][];
+            /**
+             * @description Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.
+             * @constant
+             */
+            kind: "http";
+            /** @default GET */
+            method?: components["schemas"]["EnrichmentMethod"];
+            /** @description The name of the step, for operators. */
+            name: string;
+            /** @description Path and query below `http.url`. May contain placeholders. */
+            path: string;
+        };
+        EnrichmentInput: {
+            /** @description Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again. */
+            credentials?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The system of the steps of the kind `http`. Null: there is none.
+             * @default null
+             * @example {
+             *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
+             *       "headers": {}
+             *     }
+             */
+            http?: components["schemas"]["EnrichmentHttpInput"] | null;
+            /**
+             * @description An inactive enrichment makes no calls, and documents do not wait for it.
+             * @default true
+             */
+            is_active?: boolean;
+            /**
+             * @description Days for which the calls are repeated after that, until the enrichment is complete.
+             * @default 7
+             */
+            late_days?: number;
+            /** @description The display name. */
+            name: string;
+            /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
+            repository_ids: string[];
+            /**
+             * @description The calls, in order. A call may use the fields of those before it.
+             * @example [
+             *       {
+             *         "kind": "link",
+             *         "name": "link"
+             *       },
+             *       {
+             *         "kind": "rfc",
+             *         "name": "invoice",
+             *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
+             *         "imports": {
+             *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
+             *           "FISCALYEAR": "{erp_object_id[10:14]}"
+             *         },
+             *         "tables": {},
+             *         "fields": [
+             *           {
+             *             "name": "vendor",
+             *             "path": "$.exports.HEADERDATA.DIFF_INV",
+             *             "type": "string",
+             *             "optional": false
+             *           }
+             *         ]
+             *       }
+             *     ]
+             */
+            steps: components["schemas"]["EnrichmentStepInput"][];
+            /**
+             * @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known.
+             * @default 60
+             */
+            wait_seconds?: number;
+        };
+        EnrichmentInvoiceStep: {
+            /**
+             * @description Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields `invoice_number`, `seller`, `total`, `currency` and `profile`.
+             * @constant
+             */
+            kind: "e_invoice";
+            /**
+             * @description The name of the step, for operators.
+             * @default e_invoice
+             */
+            name: string;
+        };
+        EnrichmentInvoiceStepInput: {
+            /**
+             * @description Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields `invoice_number`, `seller`, `total`, `currency` and `profile`.
+             * @constant
+             */
+            kind: "e_invoice";
+            /**
+             * @description The name of the step, for operators.
+             * @default e_invoice
+             */
+            name?: string;
+        };
+        EnrichmentLinkStep: {
+            /**
+             * @description Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.
+             * @constant
+             */
+            kind: "link";
+            /**
+             * @description The name of the step, for operators.
+             * @default link
+             */
+            name: string;
+        };
+        EnrichmentLinkStepInput: {
+            /**
+             * @description Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.
+             * @constant
+             */
+            kind: "link";
+            /**
+             * @description The name of the step, for operators.
+             * @default link
+             */
+            name?: string;
         };
         EnrichmentList: {
             data: components["schemas"]["Enrichment"][];
@@ -2839,57 +3177,132 @@ export interface components {
         EnrichmentResponse: {
             data: components["schemas"]["Enrichment"];
         };
+        EnrichmentRfcStep: {
+            /** @description What is kept of the answer. Nothing else is. */
+            fields: components["schemas"]["EnrichmentField"][];
+            /** @description The function module. */
+            function: string;
+            /**
+             * @description Importing parameters. Texts may contain placeholders.
+             * @default {}
+             */
+            imports: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Calls a function of the system in the workspace settings, which must allow it.
+             * @constant
+             */
+            kind: "rfc";
+            /** @description The name of the step, for operators. */
+            name: string;
+            /**
+             * @description Tables. Name each table that the answer has to contain.
+             * @default {}
+             */
+            tables: {
+                [key: string]: unknown[];
+            };
+        };
+        EnrichmentRfcStepInput: {
+            /** @description What is kept of the answer. Nothing else is. */
+            fields: components["schemas"]["EnrichmentFieldInput"][];
+            /** @description The function module. */
+            function: string;
+            /**
+             * @description Importing parameters. Texts may contain placeholders.
+             * @default {}
+             */
+            imports?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Calls a function of the system in the workspace settings, which must allow it.
+             * @constant
+             */
+            kind: "rfc";
+            /** @description The name of the step, for operators. */
+            name: string;
+            /**
+             * @description Tables. Name each table that the answer has to contain.
+             * @default {}
+             */
+            tables?: {
+                [key: string]: unknown[];
+            };
+        };
         /** @enum {string} */
         EnrichmentStatus: "pending" | "complete" | "partial" | "failed";
+        EnrichmentStep: components["schemas"]["EnrichmentLinkStep"] | components["schemas"]["EnrichmentRfcStep"] | components["schemas"]["EnrichmentHttpStep"] | components["schemas"]["EnrichmentInvoiceStep"];
+        EnrichmentStepInput: components["schemas"]["EnrichmentLinkStepInput"] | components["schemas"]["EnrichmentRfcStepInput"] | components["schemas"]["EnrichmentHttpStepInput"] | components["schemas"]["EnrichmentInvoiceStepInput"];
+        EnrichmentStepOutcome: {
+            /**
+             * Format: date-time
+             * @description When the step ended.
+             */
+            at: string;
+            error: string | null;
+            name: string;
+            /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
+            status: components["schemas"]["EnrichmentStepStatus"];
+        };
         /** @enum {string} */
         EnrichmentStepStatus: "done" | "waiting" | "incomplete" | "failed";
         EnrichmentTrial: {
             steps: components["schemas"]["TriedStep"][];
         };
+        EnrichmentTrialInput: {
+            /** @description The document that the calls are made for. */
+            document_id: string;
+        };
         EnrichmentTrialResponse: {
             data: components["schemas"]["EnrichmentTrial"];
         };
         Error: {
-            error: {
-                /**
-                 * @description A stable code for programs.
-                 * @enum {string}
-                 */
-                code: "invalid_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "nothing_to_retry" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "validation_failed" | "abap_exception" | "rate_limited" | "rfc_failed" | "unavailable" | "rfc_timeout" | "loop_detected" | "internal_error";
-                /** @description The invalid values, if the error concerns single values. */
-                details?: {
-                    message: string;
-                    /** @description The path of the value in the request, for example `config.bucket`. */
-                    path: string;
-                }[];
-                /** @description A message for people. Its wording may change. */
-                message: string;
-                /** @description Present in the answer 500 or 503 to a request that would change something. True: nothing was changed. False: the relay does not know; the change either took effect completely or not at all. */
-                nothing_changed?: boolean;
-                /** @description The id of the request, as in the header x-relay-request-id. */
-                request_id: string;
-            };
+            error: components["schemas"]["ErrorBody"];
         };
+        ErrorBody: {
+            code: components["schemas"]["ErrorCode"];
+            /** @description The invalid values, if the error concerns single values. */
+            details?: components["schemas"]["ErrorDetail"][];
+            /** @description A message for people. Its wording may change. */
+            message: string;
+            /** @description Present in the answer 500 or 503 to a request that would change something. True: nothing was changed. False: the relay does not know; the change either took effect completely or not at all. */
+            nothing_changed?: boolean;
+            /** @description The id of the request, as in the header x-relay-request-id. */
+            request_id: string;
+        };
+        /**
+         * @description A stable code for programs.
+         * @enum {string}
+         */
+        ErrorCode: "invalid_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "nothing_to_retry" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "validation_failed" | "abap_exception" | "rate_limited" | "rfc_failed" | "unavailable" | "rfc_timeout" | "loop_detected" | "internal_error";
         ErrorCount: {
             attempts: number;
             code: string;
         };
+        ErrorDetail: {
+            message: string;
+            /** @description The path of the value in the request, for example `config.bucket`. */
+            path: string;
+        };
         Event: {
-            attributes: {
-                /**
-                 * Format: date-time
-                 * @description When the transaction of the outcome began.
-                 */
-                created_at: string;
-                /** @description What happened, by the type of the event: the schemas are those of the webhooks of the same names. */
-                data: {
-                    [key: string]: unknown;
-                };
-                event: components["schemas"]["EventName"];
-            };
+            attributes: components["schemas"]["EventAttributes"];
             id: string;
             /** @constant */
             type: "event";
+        };
+        EventAttributes: {
+            /**
+             * Format: date-time
+             * @description When the transaction of the outcome began.
+             */
+            created_at: string;
+            /** @description What happened, by the type of the event: the schemas are those of the webhooks of the same names. */
+            data: {
+                [key: string]: unknown;
+            };
+            event: components["schemas"]["EventName"];
         };
         EventList: {
             data: components["schemas"]["Event"][];
@@ -2907,33 +3320,34 @@ export interface components {
         /** @enum {string} */
         EventName: "document.received" | "document.discarded" | "document.delivered" | "document.failed" | "document.acknowledged" | "document.metadata_updated" | "document.appended" | "document.superseded" | "document.deleted" | "document.erased" | "delivery.delivered" | "delivery.failed" | "delivery.cancelled" | "certificate.received";
         FailureGroup: {
-            attributes: {
-                connector_type: components["schemas"]["ConnectorType"];
-                /** @description Deliveries to a deleted destination cannot be retried. */
-                destination_deleted: boolean;
-                destination_id: string;
-                destination_name: string;
-                /** @description Documents with such a delivery. A document with several failed deliveries is in several groups. */
-                documents: number;
-                /** @description The code of the last error. Null if the error is not one of an attempt. */
-                error_code: string | null;
-                /** @description The message of the delivery that got its status last, or null if it has none. */
-                last_message: string | null;
-                /**
-                 * Format: date-time
-                 * @description When the last of these deliveries got its status.
-                 */
-                newest_at: string;
-                /**
-                 * Format: date-time
-                 * @description When the first of these deliveries got its status.
-                 */
-                oldest_at: string;
-                status: components["schemas"]["FailureStatus"];
-            };
+            attributes: components["schemas"]["FailureGroupAttributes"];
             id: string;
             /** @constant */
             type: "failure_group";
+        };
+        FailureGroupAttributes: {
+            connector_type: components["schemas"]["ConnectorType"];
+            /** @description Deliveries to a deleted destination cannot be retried. */
+            destination_deleted: boolean;
+            destination_id: string;
+            destination_name: string;
+            /** @description Documents with such a delivery. A document with several failed deliveries is in several groups. */
+            documents: number;
+            /** @description The code of the last error. Null if the error is not one of an attempt. */
+            error_code: string | null;
+            /** @description The message of the delivery that got its status last, or null if it has none. */
+            last_message: string | null;
+            /**
+             * Format: date-time
+             * @description When the last of these deliveries got its status.
+             */
+            newest_at: string;
+            /**
+             * Format: date-time
+             * @description When the first of these deliveries got its status.
+             */
+            oldest_at: string;
+            status: components["schemas"]["FailureStatus"];
         };
         FailureGroupList: {
             data: components["schemas"]["FailureGroup"][];
@@ -2965,7 +3379,9 @@ export interface components {
              */
             updated_at: string | null;
         };
-        LateDataMessage: {
+        /** @enum {string} */
+        LateDataStatus: "pending" | "updated" | "failed" | "not_possible";
+        LateDocumentData: {
             ar_object: string | null;
             comp_id: string;
             /** @description As in the message that contained the document. */
@@ -2984,43 +3400,47 @@ export interface components {
             received_at: string;
             repo_id: string;
         };
-        /** @enum {string} */
-        LateDataStatus: "pending" | "updated" | "failed" | "not_possible";
         /** @description Time from the receipt of a document, or from the last append to it, to its delivery: percentiles in milliseconds, or null without deliveries. They are estimated from a histogram whose buckets double. */
         Latency: {
             p50_ms: number | null;
             p95_ms: number | null;
             p99_ms: number | null;
         };
+        NamedResource: {
+            id: string;
+            name: string;
+        };
         Notice: {
-            attributes: {
-                attempts: number;
-                /** Format: date-time */
-                created_at: string;
-                data: components["schemas"]["NoticeData"];
-                /** Format: date-time */
-                delivered_at: string | null;
-                incident_id: string;
-                last_error: string | null;
-                last_error_code: string | null;
-                /** Format: date-time */
-                next_attempt_at: string | null;
-                /** @description The type of the message. */
-                notice_type: components["schemas"]["NoticeType"];
-                /** @description `pending` until the destination has accepted the notice, or the retry settings of the workspace allow no further attempt. */
-                status: components["schemas"]["NoticeStatus"];
-            };
+            attributes: components["schemas"]["NoticeAttributes"];
             id: string;
             /** @constant */
             type: "notice";
         };
+        NoticeAttributes: {
+            attempts: number;
+            /** Format: date-time */
+            created_at: string;
+            data: components["schemas"]["NoticeData"];
+            /** Format: date-time */
+            delivered_at: string | null;
+            incident_id: string;
+            last_error: string | null;
+            last_error_code: string | null;
+            /** Format: date-time */
+            next_attempt_at: string | null;
+            /** @description The type of the message. */
+            notice_type: components["schemas"]["NoticeEventType"];
+            /** @description `pending` until the destination has accepted the notice, or the retry settings of the workspace allow no further attempt. */
+            status: components["schemas"]["NoticeStatus"];
+        };
+        NoticeCertificate: {
+            auth_id: string;
+            id: string;
+            /** Format: date-time */
+            valid_to: string;
+        };
         NoticeData: {
-            certificate?: {
-                auth_id: string;
-                id: string;
-                /** Format: date-time */
-                valid_to: string;
-            };
+            certificate?: components["schemas"]["NoticeCertificate"];
             /**
              * Format: date-time
              * @description When the relay found that the incident had ended.
@@ -3035,33 +3455,12 @@ export interface components {
              * @description When the client certificate of the destination expires.
              */
             credentials_expire_at?: string;
-            destination?: {
-                id: string;
-                name: string;
-                type: string;
-            };
+            destination?: components["schemas"]["NoticeDestination"];
             /** @description One of the documents that the incident concerns. */
-            document?: {
-                comp_id: string;
-                /** @description Address of the document in the console, if RELAY_BASE_URL is set. */
-                console_url?: string;
-                doc_id: string;
-                id: string;
-                repo_id: string;
-                /** @description Id of the workflow of its delivery in Temporal. */
-                workflow_id: string;
-                /** @description Address of the workflow in the Temporal UI, if TEMPORAL_UI_URL is set. */
-                workflow_url?: string;
-            };
-            enrichment?: {
-                id: string;
-                name: string;
-            };
+            document?: components["schemas"]["NoticeDocument"];
+            enrichment?: components["schemas"]["NoticeEnrichment"];
             /** @description The latest error. */
-            error?: {
-                code?: string;
-                message?: string;
-            };
+            error?: components["schemas"]["NoticeError"];
             incident_id: string;
             /**
              * Format: date-time
@@ -3075,40 +3474,104 @@ export interface components {
             opened_at: string;
             /** @description What to do. */
             remedy?: string;
-            repository?: {
-                id: string;
-                repo_id: string;
-            };
+            repository?: components["schemas"]["NoticeRepository"];
             /** @description What has happened, in a sentence. */
             summary: string;
             /** @description `{userSlug}/{workspaceSlug}` */
             workspace: string;
         };
+        NoticeDestination: {
+            id: string;
+            name: string;
+            type: string;
+        };
+        NoticeDocument: {
+            comp_id: string;
+            /** @description Address of the document in the console, if RELAY_BASE_URL is set. */
+            console_url?: string;
+            doc_id: string;
+            id: string;
+            repo_id: string;
+            /** @description Id of the workflow of its delivery in Temporal. */
+            workflow_id: string;
+            /** @description Address of the workflow in the Temporal UI, if TEMPORAL_UI_URL is set. */
+            workflow_url?: string;
+        };
+        NoticeEnrichment: {
+            id: string;
+            name: string;
+        };
+        NoticeError: {
+            code?: string;
+            message?: string;
+        };
+        /** @enum {string} */
+        NoticeEventType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered" | "relay.enrichment.failing" | "relay.enrichment.recovered";
         NoticeList: {
             data: components["schemas"]["Notice"][];
             meta: components["schemas"]["CursorMeta"];
         };
+        NoticeRepository: {
+            id: string;
+            repo_id: string;
+        };
         /** @enum {string} */
         NoticeStatus: "pending" | "delivered" | "failed";
-        /** @enum {string} */
-        NoticeType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered" | "relay.enrichment.failing" | "relay.enrichment.recovered";
         Notification: {
-            attributes: {
-                /** Format: date-time */
-                created_at: string;
-                destination_id: string;
-                /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
-                events: components["schemas"]["IncidentEvent"][];
-                is_active: boolean;
-                name: string;
-                quiet_seconds: number;
-                silence_hours: number;
-                /** Format: date-time */
-                updated_at: string;
-            };
+            attributes: components["schemas"]["NotificationAttributes"];
             id: string;
             /** @constant */
             type: "notification";
+        };
+        NotificationAttributes: {
+            /** Format: date-time */
+            created_at: string;
+            destination_id: string;
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
+            events: components["schemas"]["IncidentEvent"][];
+            is_active: boolean;
+            name: string;
+            quiet_seconds: number;
+            silence_hours: number;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        NotificationChange: {
+            /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
+            destination_id?: string;
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
+            events?: components["schemas"]["IncidentEvent"][];
+            /** @description An inactive notification announces nothing. */
+            is_active?: boolean;
+            /** @description The display name. */
+            name?: string;
+            /** @description Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then. */
+            quiet_seconds?: number;
+            /** @description Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend. */
+            silence_hours?: number;
+        };
+        NotificationInput: {
+            /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
+            destination_id: string;
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
+            events: components["schemas"]["IncidentEvent"][];
+            /**
+             * @description An inactive notification announces nothing.
+             * @default true
+             */
+            is_active?: boolean;
+            /** @description The display name. */
+            name: string;
+            /**
+             * @description Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then.
+             * @default 900
+             */
+            quiet_seconds?: number;
+            /**
+             * @description Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend.
+             * @default 72
+             */
+            silence_hours?: number;
         };
         NotificationList: {
             data: components["schemas"]["Notification"][];
@@ -3167,34 +3630,147 @@ export interface components {
             /** @description The first condition of the filter that the document does not meet. Null if it meets all. */
             unmet_condition: components["schemas"]["FilterCondition"] | null;
         };
+        RelayCertificateExpiringMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.certificate.expiring";
+        };
+        RelayCertificateRecoveredMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.certificate.recovered";
+        };
+        RelayDeliveryFailedMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.delivery.failed";
+        };
+        RelayDeliveryRecoveredMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.delivery.recovered";
+        };
+        RelayDestinationFailingMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.destination.failing";
+        };
+        RelayDestinationRecoveredMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.destination.recovered";
+        };
+        RelayEnrichmentFailingMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.enrichment.failing";
+        };
+        RelayEnrichmentRecoveredMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.enrichment.recovered";
+        };
+        RelayNotificationTestMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.notification.test";
+        };
+        RelayRepositoryNotConnectedMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.repository.not_connected";
+        };
+        RelayRepositoryRecoveredMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.repository.recovered";
+        };
+        RelaySourceRecoveredMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.source.recovered";
+        };
+        RelaySourceSilentMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.source.silent";
+        };
         Removal: {
             /** @description Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each. */
-            affected_destinations: {
-                id: string;
-                name: string;
-                repo_ids: string[];
-            }[];
+            affected_destinations: components["schemas"]["AffectedDestination"][];
             /** @description Failed documents that count as delivered from then on, because only their deliveries to the destination have failed, which are cancelled. At most 10,000 are counted. */
             failed_documents_delivered: number;
-            removed_connections: {
-                id: string;
-                name: string;
-            }[];
-            removed_notifications: {
-                id: string;
-                name: string;
-            }[];
+            removed_connections: components["schemas"]["NamedResource"][];
+            removed_notifications: components["schemas"]["NamedResource"][];
             /** @description With `keep_connections`: the connections that stay without what is deleted. */
-            unlinked_connections: {
-                id: string;
-                name: string;
-            }[];
+            unlinked_connections: components["schemas"]["NamedResource"][];
             /** @description Repositories that no connection links to a destination from then on: what they receive is discarded. */
-            unwired_repositories: {
-                id: string;
-                name: string;
-                repo_id: string;
-            }[];
+            unwired_repositories: components["schemas"]["UnwiredRepository"][];
         };
         RemovalResponse: {
             data: components["schemas"]["Removal"];
@@ -3207,31 +3783,80 @@ export interface components {
             data: components["schemas"]["Replay"];
         };
         Repository: {
-            attributes: {
-                accepts_mcreate: boolean;
-                /** @description The number of active certificates. */
-                active_certificates: number;
-                /** Format: date-time */
-                created_at: string;
-                document_count: number;
-                /**
-                 * Format: date-time
-                 * @description When the last request that names the repository arrived, refused ones included. Null if none is stored.
-                 */
-                last_request_at: string | null;
-                name: string;
-                repo_id: string;
-                signature_verification: boolean;
-                signed_parameter_order: components["schemas"]["SignedParameterOrder"];
-                status: components["schemas"]["ActivityStatus"];
-                /** Format: date-time */
-                updated_at: string;
-                /** @description Conditions that an operator should know. Empty for an inactive repository. */
-                warnings: components["schemas"]["RepositoryWarning"][];
-            };
+            attributes: components["schemas"]["RepositoryAttributes"];
             id: string;
             /** @constant */
             type: "repository";
+        };
+        RepositoryAttributes: {
+            accepts_mcreate: boolean;
+            /** @description The number of active certificates. */
+            active_certificates: number;
+            /** Format: date-time */
+            created_at: string;
+            document_count: number;
+            /**
+             * Format: date-time
+             * @description When the last request that names the repository arrived, refused ones included. Null if none is stored.
+             */
+            last_request_at: string | null;
+            name: string;
+            repo_id: string;
+            signature_verification: boolean;
+            signed_parameter_order: components["schemas"]["SignedParameterOrder"];
+            status: components["schemas"]["ActivityStatus"];
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Conditions that an operator should know. Empty for an inactive repository. */
+            warnings: components["schemas"]["RepositoryWarning"][];
+        };
+        RepositoryCertificate: {
+            id: string;
+            status: components["schemas"]["ActivityStatus"];
+            subject: string;
+            /** Format: date-time */
+            valid_from: string;
+            /** Format: date-time */
+            valid_to: string;
+        };
+        RepositoryChange: {
+            /** @description Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document only, so a signed `mCreate` creates any others. Few source systems use it. */
+            accepts_mcreate?: boolean;
+            /** @description The display name. */
+            name?: string;
+            /** @description If true, requests of the source system without a valid signature are refused. */
+            signature_verification?: boolean;
+            /** @description The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is then easier to misuse. */
+            signed_parameter_order?: components["schemas"]["SignedParameterOrder"];
+            /** @description An inactive repository refuses all requests of the source system. */
+            status?: components["schemas"]["ActivityStatus"];
+        };
+        RepositoryConnection: {
+            destination_name: string;
+            id: string;
+            name: string;
+            status: components["schemas"]["ActivityStatus"];
+        };
+        RepositoryInput: {
+            /**
+             * @description Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document only, so a signed `mCreate` creates any others. Few source systems use it.
+             * @default true
+             */
+            accepts_mcreate?: boolean;
+            /** @description The display name. */
+            name: string;
+            /** @description The repository identifier in the source system (`contRep`). */
+            repo_id: string;
+            /**
+             * @description If true, requests of the source system without a valid signature are refused.
+             * @default false
+             */
+            signature_verification?: boolean;
+            /**
+             * @description The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is then easier to misuse.
+             * @default fixed
+             */
+            signed_parameter_order?: components["schemas"]["SignedParameterOrder"];
         };
         RepositoryList: {
             data: components["schemas"]["Repository"][];
@@ -3249,43 +3874,27 @@ export interface components {
         /** @enum {string} */
         RepositoryWarningCode: "open_to_all" | "not_connected" | "no_active_certificate" | "similar_name";
         RetriedDocument: {
-            attributes: {
-                deliveries: {
-                    attempts: number;
-                    /** Format: date-time */
-                    delivered_at: string | null;
-                    destination_id: string;
-                    destination_name: string;
-                    /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
-                    ended_by: components["schemas"]["DeliveryEnd"] | null;
-                    /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
-                    last_error: components["schemas"]["DeliveryProblem"] | null;
-                    /**
-                     * Format: date-time
-                     * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
-                     */
-                    next_attempt_at: string | null;
-                    status: components["schemas"]["DeliveryStatus"];
-                    /**
-                     * Format: date-time
-                     * @description When the delivery got its status.
-                     */
-                    status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
-                    waiting_for: components["schemas"]["Wait"] | null;
-                }[];
-                doc_id: string;
-                /** Format: date-time */
-                received_at: string;
-                repo_id: string;
-                status: components["schemas"]["DocumentStatus"];
-            };
+            attributes: components["schemas"]["RetriedDocumentAttributes"];
             id: string;
             /** @constant */
             type: "document";
         };
+        RetriedDocumentAttributes: {
+            deliveries: components["schemas"]["Delivery"][];
+            doc_id: string;
+            /** Format: date-time */
+            received_at: string;
+            repo_id: string;
+            status: components["schemas"]["DocumentStatus"];
+        };
         RetriedDocumentResponse: {
             data: components["schemas"]["RetriedDocument"];
+        };
+        RfcCredentials: {
+            /** Format: password */
+            password: string;
+            /** Format: password */
+            user: string;
         };
         RfcSettings: {
             /**
@@ -3309,51 +3918,75 @@ export interface components {
             /** @description Client to log on to */
             client?: string;
             /** @description Write-only. A new url, client or ca_certificate requires the credentials in the same request */
-            credentials?: {
-                /** Format: password */
-                password: string;
-                /** Format: password */
-                user: string;
-            };
+            credentials?: components["schemas"]["RfcCredentials"];
             /** @description Logon language; the default is the user's own */
             language?: string;
             /** @description Scheme, host and port of the system */
             url?: string;
         };
         Settings: {
-            attributes: {
-                /** @description Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely */
-                audit_days: number | null;
-                /** @description Retention of the bodies of captured requests */
-                captured_bodies_days: number;
-                /** @description Retention of captured requests */
-                captured_requests_days: number;
-                /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
-                content_days: number | null;
-                /** @description Retention of events. With 0, none are written */
-                events_days: number;
-                /** @description Attempts after the first one; 0 disables retries */
-                max_retries: number;
-                /** @description Addresses that the source system may send from; empty allows any address */
-                receiver_allowed_cidrs: (string)[];
-                /** @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded */
-                receiver_max_bytes: number | null;
-                /** @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded */
-                receiver_max_requests_per_minute: number | null;
-                /** @description Delay before the second attempt; it doubles with each further attempt */
-                retry_initial_interval_seconds: number;
-                /** @description Longest delay between two attempts */
-                retry_max_interval_seconds: number;
-                /** @description Every attempt starts within this time after the first one */
-                retry_ttl_seconds: number;
-                /** @description System whose functions the bridge calls; `null` switches the bridge off */
-                rfc: components["schemas"]["RfcSettings"] | null;
-                /** @description The compliance tier keeps the audit log indefinitely. The operator of the relay sets the tier. */
-                tier: components["schemas"]["Tier"];
-            };
+            attributes: components["schemas"]["SettingsAttributes"];
             id: string;
             /** @constant */
             type: "settings";
+        };
+        SettingsAttributes: {
+            /** @description Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely */
+            audit_days: number | null;
+            /** @description Retention of the bodies of captured requests */
+            captured_bodies_days: number;
+            /** @description Retention of captured requests */
+            captured_requests_days: number;
+            /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
+            content_days: number | null;
+            /** @description Retention of events. With 0, none are written */
+            events_days: number;
+            /** @description Attempts after the first one; 0 disables retries */
+            max_retries: number;
+            /** @description Addresses that the source system may send from; empty allows any address */
+            receiver_allowed_cidrs: (string)[];
+            /** @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded */
+            receiver_max_bytes: number | null;
+            /** @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded */
+            receiver_max_requests_per_minute: number | null;
+            /** @description Delay before the second attempt; it doubles with each further attempt */
+            retry_initial_interval_seconds: number;
+            /** @description Longest delay between two attempts */
+            retry_max_interval_seconds: number;
+            /** @description Every attempt starts within this time after the first one */
+            retry_ttl_seconds: number;
+            /** @description System whose functions the bridge calls; `null` switches the bridge off */
+            rfc: components["schemas"]["RfcSettings"] | null;
+            /** @description The compliance tier keeps the audit log indefinitely. The operator of the relay sets the tier. */
+            tier: components["schemas"]["Tier"];
+        };
+        SettingsChange: {
+            /** @description Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely */
+            audit_days?: number | null;
+            /** @description Retention of the bodies of captured requests */
+            captured_bodies_days?: number;
+            /** @description Retention of captured requests */
+            captured_requests_days?: number;
+            /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
+            content_days?: number | null;
+            /** @description Retention of events. With 0, none are written */
+            events_days?: number;
+            /** @description Attempts after the first one; 0 disables retries */
+            max_retries?: number;
+            /** @description Addresses that the source system may send from; empty allows any address */
+            receiver_allowed_cidrs?: (string)[];
+            /** @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded */
+            receiver_max_bytes?: number | null;
+            /** @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded */
+            receiver_max_requests_per_minute?: number | null;
+            /** @description Delay before the second attempt; it doubles with each further attempt */
+            retry_initial_interval_seconds?: number;
+            /** @description Longest delay between two attempts */
+            retry_max_interval_seconds?: number;
+            /** @description Every attempt starts within this time after the first one */
+            retry_ttl_seconds?: number;
+            /** @description System whose functions the bridge calls: the given keys are merged; `null` switches the bridge off */
+            rfc?: components["schemas"]["RfcSettingsChange"] | null;
         };
         SettingsResponse: {
             data: components["schemas"]["Settings"];
@@ -3361,297 +3994,269 @@ export interface components {
         /** @enum {string} */
         SignedParameterOrder: "fixed" | "any";
         SingleBulkRetry: {
-            attributes: {
-                /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
-                action: components["schemas"]["BulkAction"];
-                /** Format: date-time */
-                created_at: string;
-                /** @description Of these deliveries: those that have arrived. Deliveries that a later bulk retry has taken count there. */
-                delivered_deliveries: number;
-                /** Format: date-time */
-                ended_at: string | null;
-                /** @description Those that have failed again, or were cancelled. */
-                failed_deliveries: number;
-                filter: {
-                    /** Format: date-time */
-                    date_from?: string;
-                    /** Format: date-time */
-                    date_to?: string;
-                    destination_id?: string;
-                    error_code?: string;
-                    repo_id?: string;
-                };
-                matched_deliveries: number;
-                matched_documents: number;
-                /** @description Those that wait or are under way. */
-                open_deliveries: number;
-                /** @description Deliveries that were made again, or that the documents of the replays have. */
-                retried_deliveries: number;
-                /** @description Documents to which the action was applied. */
-                retried_documents: number;
-                /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
-                skipped_documents: number;
-                status: components["schemas"]["BulkRetryStatus"];
-            };
+            attributes: components["schemas"]["SingleBulkRetryAttributes"];
             id: string;
             /** @constant */
             type: "bulk_retry";
+        };
+        SingleBulkRetryAttributes: {
+            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+            action: components["schemas"]["BulkAction"];
+            /** Format: date-time */
+            created_at: string;
+            /** @description Of these deliveries: those that have arrived. Deliveries that a later bulk retry has taken count there. */
+            delivered_deliveries: number;
+            /** Format: date-time */
+            ended_at: string | null;
+            /** @description Those that have failed again, or were cancelled. */
+            failed_deliveries: number;
+            filter: components["schemas"]["BulkRetryFilter"];
+            matched_deliveries: number;
+            matched_documents: number;
+            /** @description Those that wait or are under way. */
+            open_deliveries: number;
+            /** @description Deliveries that were made again, or that the documents of the replays have. */
+            retried_deliveries: number;
+            /** @description Documents to which the action was applied. */
+            retried_documents: number;
+            /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+            skipped_documents: number;
+            status: components["schemas"]["BulkRetryStatus"];
         };
         SingleBulkRetryResponse: {
             data: components["schemas"]["SingleBulkRetry"];
         };
         SingleCapturedRequest: {
-            attributes: {
-                channel: components["schemas"]["Channel"];
-                /** Format: date-time */
-                created_at: string;
-                /** @description The documents that the request created. */
-                document_ids: string[];
-                duration_ms: number;
-                /** @description The code of the error that the request was answered with. Null if it has none. */
-                error_code: string | null;
-                http_method: string;
-                query_string: string;
-                replay_of: string | null;
-                /** Format: date-time */
-                request_at: string;
-                request_body_preview: string | null;
-                request_body_truncated: boolean;
-                /** @description Why the body is not stored. Null if it is not truncated. */
-                request_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
-                request_content_length: number;
-                /** @description Empty if the request had no Content-Type. */
-                request_content_type: string;
-                request_headers: {
-                    [key: string]: string;
-                };
-                /** Format: date-time */
-                response_at: string;
-                response_body_preview: string | null;
-                response_body_truncated: boolean;
-                /** @description Why the body is not stored. Null if it is not truncated. */
-                response_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
-                response_content_length: number;
-                /** @description Empty if the response had no Content-Type. */
-                response_content_type: string;
-                response_headers: {
-                    [key: string]: string;
-                };
-                source_ip: string;
-                status_code: number;
-                uri: string;
-                workspace_id: string;
-            };
+            attributes: components["schemas"]["SingleCapturedRequestAttributes"];
             id: string;
             /** @constant */
             type: "captured_request";
         };
+        SingleCapturedRequestAttributes: {
+            channel: components["schemas"]["Channel"];
+            /** Format: date-time */
+            created_at: string;
+            /** @description The documents that the request created. */
+            document_ids: string[];
+            duration_ms: number;
+            /** @description The code of the error that the request was answered with. Null if it has none. */
+            error_code: string | null;
+            http_method: string;
+            query_string: string;
+            replay_of: string | null;
+            /** Format: date-time */
+            request_at: string;
+            request_body_preview: string | null;
+            request_body_truncated: boolean;
+            /** @description Why the body is not stored. Null if it is not truncated. */
+            request_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+            request_content_length: number;
+            /** @description Empty if the request had no Content-Type. */
+            request_content_type: string;
+            request_headers: {
+                [key: string]: string;
+            };
+            /** Format: date-time */
+            response_at: string;
+            response_body_preview: string | null;
+            response_body_truncated: boolean;
+            /** @description Why the body is not stored. Null if it is not truncated. */
+            response_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+            response_content_length: number;
+            /** @description Empty if the response had no Content-Type. */
+            response_content_type: string;
+            response_headers: {
+                [key: string]: string;
+            };
+            source_ip: string;
+            status_code: number;
+            uri: string;
+            workspace_id: string;
+        };
         SingleCapturedRequestResponse: {
             data: components["schemas"]["SingleCapturedRequest"];
         };
+        SingleDelivery: {
+            attempts: number;
+            /** Format: date-time */
+            delivered_at: string | null;
+            destination_id: string;
+            destination_name: string;
+            /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
+            ended_by: components["schemas"]["DeliveryEnd"] | null;
+            /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
+            last_error: components["schemas"]["DeliveryProblem"] | null;
+            /** @description Business data that was found after the delivery. Null if the copy was delivered with everything that is known. */
+            late_data: components["schemas"]["LateData"] | null;
+            /**
+             * Format: date-time
+             * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
+             */
+            next_attempt_at: string | null;
+            /** @description The location of the document at the destination. */
+            path: string;
+            status: components["schemas"]["DeliveryStatus"];
+            /**
+             * Format: date-time
+             * @description When the delivery got its status.
+             */
+            status_since: string;
+            /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+            waiting_for: components["schemas"]["Wait"] | null;
+        };
         SingleDestination: {
-            attributes: {
-                /** @description `open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise. */
-                circuit: components["schemas"]["CircuitState"];
-                /**
-                 * Format: date-time
-                 * @description When `circuit` changed last.
-                 */
-                circuit_since: string | null;
-                /** @description Path, query and header values of a webhook are masked for viewers. */
-                config: {
-                    [key: string]: unknown;
-                };
-                connections: {
-                    id: string;
-                    name: string;
-                    source_name: string;
-                    source_repo_id: string;
-                    status: components["schemas"]["ActivityStatus"];
-                }[];
-                connector_type: components["schemas"]["ConnectorType"];
-                /** Format: date-time */
-                created_at: string;
-                /**
-                 * Format: date-time
-                 * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
-                 */
-                credentials_expire_at: string | null;
-                /** @description Attempts that have failed since the last success. */
-                failed_attempts: number;
-                /** Format: date-time */
-                last_delivered_at: string | null;
-                /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
-                last_error: string | null;
-                /**
-                 * Format: date-time
-                 * @description When `last_error` occurred.
-                 */
-                last_error_at: string | null;
-                /** @description The code of `last_error`. */
-                last_error_code: string | null;
-                name: string;
-                /**
-                 * Format: date-time
-                 * @description When the next delivery may try the target, if `circuit` is `open`.
-                 */
-                next_trial_at: string | null;
-                /** @description The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one. */
-                sign_in: string | null;
-                /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
-                slots: number;
-                /** @description Deliveries that run at this destination at present. */
-                slots_in_use: number;
-                status: components["schemas"]["DestinationStatus"];
-                /** Format: date-time */
-                updated_at: string;
-                /** @description Conditions that an operator should know. */
-                warnings: components["schemas"]["DestinationWarning"][];
-            };
+            attributes: components["schemas"]["SingleDestinationAttributes"];
             id: string;
             /** @constant */
             type: "destination";
+        };
+        SingleDestinationAttributes: {
+            /** @description `open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise. */
+            circuit: components["schemas"]["CircuitState"];
+            /**
+             * Format: date-time
+             * @description When `circuit` changed last.
+             */
+            circuit_since: string | null;
+            /** @description Path, query and header values of a webhook are masked for viewers. */
+            config: {
+                [key: string]: unknown;
+            };
+            connections: components["schemas"]["DestinationConnection"][];
+            connector_type: components["schemas"]["ConnectorType"];
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
+             */
+            credentials_expire_at: string | null;
+            /** @description Attempts that have failed since the last success. */
+            failed_attempts: number;
+            /** Format: date-time */
+            last_delivered_at: string | null;
+            /** @description The error of the last attempt that failed. Null once an attempt or a test has succeeded since. */
+            last_error: string | null;
+            /**
+             * Format: date-time
+             * @description When `last_error` occurred.
+             */
+            last_error_at: string | null;
+            /** @description The code of `last_error`. */
+            last_error_code: string | null;
+            name: string;
+            /**
+             * Format: date-time
+             * @description When the next delivery may try the target, if `circuit` is `open`.
+             */
+            next_trial_at: string | null;
+            /** @description The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one. */
+            sign_in: string | null;
+            /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
+            slots: number;
+            /** @description Deliveries that run at this destination at present. */
+            slots_in_use: number;
+            status: components["schemas"]["DestinationStatus"];
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Conditions that an operator should know. */
+            warnings: components["schemas"]["DestinationWarning"][];
         };
         SingleDestinationResponse: {
             data: components["schemas"]["SingleDestination"];
         };
         SingleDocument: {
-            attributes: {
-                /**
-                 * Format: date-time
-                 * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
-                 */
-                acknowledged_at: string | null;
-                comp_id: string;
-                /** @description Whether the bytes are kept and can be downloaded. */
-                content_retained: boolean;
-                content_type: string;
-                deliveries: {
-                    attempts: number;
-                    /** Format: date-time */
-                    delivered_at: string | null;
-                    destination_id: string;
-                    destination_name: string;
-                    /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
-                    ended_by: components["schemas"]["DeliveryEnd"] | null;
-                    /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
-                    last_error: components["schemas"]["DeliveryProblem"] | null;
-                    /** @description Business data that was found after the delivery. Null if the copy was delivered with everything that is known. */
-                    late_data: components["schemas"]["LateData"] | null;
-                    /**
-                     * Format: date-time
-                     * @description When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It is past while the attempt is under way.
-                     */
-                    next_attempt_at: string | null;
-                    /** @description The location of the document at the destination. */
-                    path: string;
-                    status: components["schemas"]["DeliveryStatus"];
-                    /**
-                     * Format: date-time
-                     * @description When the delivery got its status.
-                     */
-                    status_since: string;
-                    /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
-                    waiting_for: components["schemas"]["Wait"] | null;
-                }[];
-                doc_id: string;
-                /** @description How far the enrichment is. Null if the document has none. */
-                enrichment: components["schemas"]["DocumentEnrichment"] | null;
-                /** @description The business data that was found, by the names of the fields. */
-                fields: {
-                    [key: string]: string;
-                };
-                metadata: components["schemas"]["DocumentMetadata"];
-                /** Format: date-time */
-                received_at: string;
-                repo_id: string;
-                /** @description The captured request that contained the document. It may have been removed since. */
-                request_id: string;
-                size_bytes: number;
-                status: components["schemas"]["DocumentStatus"];
-            };
+            attributes: components["schemas"]["SingleDocumentAttributes"];
             id: string;
             /** @constant */
             type: "document";
+        };
+        SingleDocumentAttributes: {
+            /**
+             * Format: date-time
+             * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
+             */
+            acknowledged_at: string | null;
+            comp_id: string;
+            /** @description Whether the bytes are kept and can be downloaded. */
+            content_retained: boolean;
+            content_type: string;
+            deliveries: components["schemas"]["SingleDelivery"][];
+            doc_id: string;
+            /** @description How far the enrichment is. Null if the document has none. */
+            enrichment: components["schemas"]["DocumentEnrichment"] | null;
+            /** @description The business data that was found, by the names of the fields. */
+            fields: {
+                [key: string]: string;
+            };
+            metadata: components["schemas"]["DocumentMetadata"];
+            /** Format: date-time */
+            received_at: string;
+            repo_id: string;
+            /** @description The captured request that contained the document. It may have been removed since. */
+            request_id: string;
+            size_bytes: number;
+            status: components["schemas"]["DocumentStatus"];
         };
         SingleDocumentResponse: {
             data: components["schemas"]["SingleDocument"];
         };
         SingleRepository: {
-            attributes: {
-                accepts_mcreate: boolean;
-                /** @description The number of active certificates. */
-                active_certificates: number;
-                certificates: {
-                    id: string;
-                    status: components["schemas"]["ActivityStatus"];
-                    subject: string;
-                    /** Format: date-time */
-                    valid_from: string;
-                    /** Format: date-time */
-                    valid_to: string;
-                }[];
-                connections: {
-                    destination_name: string;
-                    id: string;
-                    name: string;
-                    status: components["schemas"]["ActivityStatus"];
-                }[];
-                /** Format: date-time */
-                created_at: string;
-                document_count: number;
-                /**
-                 * Format: date-time
-                 * @description When the last request that names the repository arrived, refused ones included. Null if none is stored.
-                 */
-                last_request_at: string | null;
-                name: string;
-                repo_id: string;
-                signature_verification: boolean;
-                signed_parameter_order: components["schemas"]["SignedParameterOrder"];
-                status: components["schemas"]["ActivityStatus"];
-                /** Format: date-time */
-                updated_at: string;
-                /** @description Conditions that an operator should know. Empty for an inactive repository. */
-                warnings: components["schemas"]["RepositoryWarning"][];
-            };
+            attributes: components["schemas"]["SingleRepositoryAttributes"];
             id: string;
             /** @constant */
             type: "repository";
+        };
+        SingleRepositoryAttributes: {
+            accepts_mcreate: boolean;
+            /** @description The number of active certificates. */
+            active_certificates: number;
+            certificates: components["schemas"]["RepositoryCertificate"][];
+            connections: components["schemas"]["RepositoryConnection"][];
+            /** Format: date-time */
+            created_at: string;
+            document_count: number;
+            /**
+             * Format: date-time
+             * @description When the last request that names the repository arrived, refused ones included. Null if none is stored.
+             */
+            last_request_at: string | null;
+            name: string;
+            repo_id: string;
+            signature_verification: boolean;
+            signed_parameter_order: components["schemas"]["SignedParameterOrder"];
+            status: components["schemas"]["ActivityStatus"];
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Conditions that an operator should know. Empty for an inactive repository. */
+            warnings: components["schemas"]["RepositoryWarning"][];
         };
         SingleRepositoryResponse: {
             data: components["schemas"]["SingleRepository"];
         };
         StartedBulkRetry: {
-            attributes: {
-                /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
-                action: components["schemas"]["BulkAction"];
-                /** Format: date-time */
-                created_at: string | null;
-                /** Format: date-time */
-                ended_at: string | null;
-                filter: {
-                    /** Format: date-time */
-                    date_from?: string;
-                    /** Format: date-time */
-                    date_to?: string;
-                    destination_id?: string;
-                    error_code?: string;
-                    repo_id?: string;
-                };
-                matched_deliveries: number;
-                matched_documents: number;
-                /** @description Deliveries that were made again, or that the documents of the replays have. */
-                retried_deliveries: number;
-                /** @description Documents to which the action was applied. */
-                retried_documents: number;
-                /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
-                skipped_documents: number;
-                status: components["schemas"]["StartedBulkRetryStatus"];
-            };
+            attributes: components["schemas"]["StartedBulkRetryAttributes"];
             id: string | null;
             /** @constant */
             type: "bulk_retry";
+        };
+        StartedBulkRetryAttributes: {
+            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+            action: components["schemas"]["BulkAction"];
+            /** Format: date-time */
+            created_at: string | null;
+            /** Format: date-time */
+            ended_at: string | null;
+            filter: components["schemas"]["BulkRetryFilter"];
+            matched_deliveries: number;
+            matched_documents: number;
+            /** @description Deliveries that were made again, or that the documents of the replays have. */
+            retried_deliveries: number;
+            /** @description Documents to which the action was applied. */
+            retried_documents: number;
+            /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+            skipped_documents: number;
+            status: components["schemas"]["StartedBulkRetryStatus"];
         };
         StartedBulkRetryResponse: {
             data: components["schemas"]["StartedBulkRetry"];
@@ -3659,35 +4264,36 @@ export interface components {
         /** @enum {string} */
         StartedBulkRetryStatus: "dry_run" | "running" | "completed" | "cancelled";
         Stats: {
-            attributes: {
-                attempts: components["schemas"]["AttemptCounts"];
-                /**
-                 * Format: date-time
-                 * @description Start of the range: `date_from`, rounded down to a whole hour or day in UTC.
-                 */
-                date_from: string;
-                /**
-                 * Format: date-time
-                 * @description End of the range, exclusive: `date_to`, rounded up to a whole hour or day in UTC.
-                 */
-                date_to: string;
-                deliveries: components["schemas"]["DeliveryCounts"];
-                /** @description Documents received in the range, by their present status. Null with `destination_id` or `connector_type`: a document may go to several destinations. */
-                documents: components["schemas"]["DocumentCounts"] | null;
-                /** @description The 10 most frequent error codes of these attempts. */
-                errors: components["schemas"]["ErrorCount"][];
-                /** @description `hour` for a range of up to 7 days, otherwise `day`. */
-                interval: components["schemas"]["StatsInterval"];
-                latency: components["schemas"]["Latency"];
-                /** @description The oldest `pending` or `retrying` delivery of each destination at present, the oldest first: at most 100. Null with `repo_id`. */
-                oldest_deliveries: components["schemas"]["OldestDelivery"][] | null;
-                present: components["schemas"]["PresentCounts"];
-                /** @description Every hour or day of the range. */
-                series: components["schemas"]["StatsPeriod"][];
-            };
+            attributes: components["schemas"]["StatsAttributes"];
             id: string;
             /** @constant */
             type: "stats";
+        };
+        StatsAttributes: {
+            attempts: components["schemas"]["AttemptCounts"];
+            /**
+             * Format: date-time
+             * @description Start of the range: `date_from`, rounded down to a whole hour or day in UTC.
+             */
+            date_from: string;
+            /**
+             * Format: date-time
+             * @description End of the range, exclusive: `date_to`, rounded up to a whole hour or day in UTC.
+             */
+            date_to: string;
+            deliveries: components["schemas"]["DeliveryCounts"];
+            /** @description Documents received in the range, by their present status. Null with `destination_id` or `connector_type`: a document may go to several destinations. */
+            documents: components["schemas"]["DocumentCounts"] | null;
+            /** @description The 10 most frequent error codes of these attempts. */
+            errors: components["schemas"]["ErrorCount"][];
+            /** @description `hour` for a range of up to 7 days, otherwise `day`. */
+            interval: components["schemas"]["StatsInterval"];
+            latency: components["schemas"]["Latency"];
+            /** @description The oldest `pending` or `retrying` delivery of each destination at present, the oldest first: at most 100. Null with `repo_id`. */
+            oldest_deliveries: components["schemas"]["OldestDelivery"][] | null;
+            present: components["schemas"]["PresentCounts"];
+            /** @description Every hour or day of the range. */
+            series: components["schemas"]["StatsPeriod"][];
         };
         /** @enum {string} */
         StatsInterval: "hour" | "day";
@@ -3768,13 +4374,19 @@ export interface components {
         };
         /** @enum {string} */
         TruncationReason: "too_large" | "incomplete" | "not_json" | "memory" | "refused" | "unread";
+        UnwiredRepository: {
+            id: string;
+            name: string;
+            repo_id: string;
+        };
+        UpdatedConnectionMeta: {
+            /** @description Held deliveries that are cancelled because their destination was removed. */
+            cancelled_deliveries: number;
+        };
         UpdatedConnectionResponse: {
             data: components["schemas"]["Connection"];
             /** @description Present if deliveries are cancelled. */
-            meta?: {
-                /** @description Held deliveries that are cancelled because their destination was removed. */
-                cancelled_deliveries: number;
-            };
+            meta?: components["schemas"]["UpdatedConnectionMeta"];
         };
         UpdatedMetadata: {
             doc_id: string;
@@ -4077,27 +4689,40 @@ export interface components {
 }
 export type ActivityStatus = components['schemas']['ActivityStatus'];
 export type ActorType = components['schemas']['ActorType'];
+export type AffectedDestination = components['schemas']['AffectedDestination'];
 export type AnyPageMeta = components['schemas']['AnyPageMeta'];
 export type ApiKey = components['schemas']['ApiKey'];
+export type ApiKeyAttributes = components['schemas']['ApiKeyAttributes'];
+export type ApiKeyInput = components['schemas']['ApiKeyInput'];
 export type ApiKeyList = components['schemas']['ApiKeyList'];
 export type ApiKeyWithSecret = components['schemas']['ApiKeyWithSecret'];
+export type ApiKeyWithSecretAttributes = components['schemas']['ApiKeyWithSecretAttributes'];
 export type ApiKeyWithSecretResponse = components['schemas']['ApiKeyWithSecretResponse'];
 export type AttemptCounts = components['schemas']['AttemptCounts'];
 export type AttemptedDestination = components['schemas']['AttemptedDestination'];
+export type AttemptedDestinationAttributes = components['schemas']['AttemptedDestinationAttributes'];
 export type AttemptedDestinationResponse = components['schemas']['AttemptedDestinationResponse'];
 export type AttemptError = components['schemas']['AttemptError'];
 export type AttemptOutcome = components['schemas']['AttemptOutcome'];
 export type AuditEvent = components['schemas']['AuditEvent'];
 export type AuditLog = components['schemas']['AuditLog'];
+export type AuditLogAttributes = components['schemas']['AuditLogAttributes'];
 export type AuditLogList = components['schemas']['AuditLogList'];
 export type AuditSubjectType = components['schemas']['AuditSubjectType'];
 export type BulkAction = components['schemas']['BulkAction'];
 export type BulkRetry = components['schemas']['BulkRetry'];
+export type BulkRetryAttributes = components['schemas']['BulkRetryAttributes'];
+export type BulkRetryFilter = components['schemas']['BulkRetryFilter'];
+export type BulkRetryInput = components['schemas']['BulkRetryInput'];
 export type BulkRetryList = components['schemas']['BulkRetryList'];
 export type BulkRetryStatus = components['schemas']['BulkRetryStatus'];
 export type CapturedRequest = components['schemas']['CapturedRequest'];
+export type CapturedRequestAttributes = components['schemas']['CapturedRequestAttributes'];
 export type CapturedRequestList = components['schemas']['CapturedRequestList'];
 export type Certificate = components['schemas']['Certificate'];
+export type CertificateAttributes = components['schemas']['CertificateAttributes'];
+export type CertificateChange = components['schemas']['CertificateChange'];
+export type CertificateInput = components['schemas']['CertificateInput'];
 export type CertificateList = components['schemas']['CertificateList'];
 export type CertificateResponse = components['schemas']['CertificateResponse'];
 export type CertificateWarning = components['schemas']['CertificateWarning'];
@@ -4105,21 +4730,30 @@ export type CertificateWarningCode = components['schemas']['CertificateWarningCo
 export type Channel = components['schemas']['Channel'];
 export type CircuitState = components['schemas']['CircuitState'];
 export type Connection = components['schemas']['Connection'];
+export type ConnectionChange = components['schemas']['ConnectionChange'];
+export type ConnectionDestination = components['schemas']['ConnectionDestination'];
+export type ConnectionInput = components['schemas']['ConnectionInput'];
 export type ConnectionList = components['schemas']['ConnectionList'];
 export type ConnectionPreview = components['schemas']['ConnectionPreview'];
+export type ConnectionPreviewInput = components['schemas']['ConnectionPreviewInput'];
 export type ConnectionPreviewResponse = components['schemas']['ConnectionPreviewResponse'];
+export type ConnectionRepository = components['schemas']['ConnectionRepository'];
 export type ConnectionResponse = components['schemas']['ConnectionResponse'];
 export type ConnectorType = components['schemas']['ConnectorType'];
 export type CurrentDeliveryCounts = components['schemas']['CurrentDeliveryCounts'];
 export type CursorMeta = components['schemas']['CursorMeta'];
 export type DeletedConnection = components['schemas']['DeletedConnection'];
+export type Delivery = components['schemas']['Delivery'];
 export type DeliveryAttempt = components['schemas']['DeliveryAttempt'];
+export type DeliveryAttemptAttributes = components['schemas']['DeliveryAttemptAttributes'];
 export type DeliveryAttemptList = components['schemas']['DeliveryAttemptList'];
 export type DeliveryCounts = components['schemas']['DeliveryCounts'];
 export type DeliveryEnd = components['schemas']['DeliveryEnd'];
 export type DeliveryProblem = components['schemas']['DeliveryProblem'];
 export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type Destination = components['schemas']['Destination'];
+export type DestinationAttributes = components['schemas']['DestinationAttributes'];
+export type DestinationChange = components['schemas']['DestinationChange'];
 export type DestinationConfigBlob = components['schemas']['DestinationConfigBlob'];
 export type DestinationConfigDirectory = components['schemas']['DestinationConfigDirectory'];
 export type DestinationConfigDrive = components['schemas']['DestinationConfigDrive'];
@@ -4128,14 +4762,17 @@ export type DestinationConfigObjstore = components['schemas']['DestinationConfig
 export type DestinationConfigSftp = components['schemas']['DestinationConfigSftp'];
 export type DestinationConfigTeamsite = components['schemas']['DestinationConfigTeamsite'];
 export type DestinationConfigWebhook = components['schemas']['DestinationConfigWebhook'];
+export type DestinationConnection = components['schemas']['DestinationConnection'];
 export type DestinationCredentialsBlob = components['schemas']['DestinationCredentialsBlob'];
 export type DestinationCredentialsDirectory = components['schemas']['DestinationCredentialsDirectory'];
 export type DestinationCredentialsDrive = components['schemas']['DestinationCredentialsDrive'];
+export type DestinationCredentialsDriveServiceAccount = components['schemas']['DestinationCredentialsDriveServiceAccount'];
 export type DestinationCredentialsEmail = components['schemas']['DestinationCredentialsEmail'];
 export type DestinationCredentialsObjstore = components['schemas']['DestinationCredentialsObjstore'];
 export type DestinationCredentialsSftp = components['schemas']['DestinationCredentialsSftp'];
 export type DestinationCredentialsTeamsite = components['schemas']['DestinationCredentialsTeamsite'];
 export type DestinationCredentialsWebhook = components['schemas']['DestinationCredentialsWebhook'];
+export type DestinationInput = components['schemas']['DestinationInput'];
 export type DestinationInputBlob = components['schemas']['DestinationInputBlob'];
 export type DestinationInputDirectory = components['schemas']['DestinationInputDirectory'];
 export type DestinationInputDrive = components['schemas']['DestinationInputDrive'];
@@ -4147,10 +4784,13 @@ export type DestinationInputWebhook = components['schemas']['DestinationInputWeb
 export type DestinationList = components['schemas']['DestinationList'];
 export type DestinationResponse = components['schemas']['DestinationResponse'];
 export type DestinationStats = components['schemas']['DestinationStats'];
+export type DestinationStatsAttributes = components['schemas']['DestinationStatsAttributes'];
 export type DestinationStatsList = components['schemas']['DestinationStatsList'];
 export type DestinationStatsPeriod = components['schemas']['DestinationStatsPeriod'];
 export type DestinationStatus = components['schemas']['DestinationStatus'];
+export type DestinationTest = components['schemas']['DestinationTest'];
 export type DestinationTestBlob = components['schemas']['DestinationTestBlob'];
+export type DestinationTestChange = components['schemas']['DestinationTestChange'];
 export type DestinationTestDirectory = components['schemas']['DestinationTestDirectory'];
 export type DestinationTestDrive = components['schemas']['DestinationTestDrive'];
 export type DestinationTestEmail = components['schemas']['DestinationTestEmail'];
@@ -4160,33 +4800,62 @@ export type DestinationTestTeamsite = components['schemas']['DestinationTestTeam
 export type DestinationTestWebhook = components['schemas']['DestinationTestWebhook'];
 export type DestinationWarning = components['schemas']['DestinationWarning'];
 export type DestinationWarningCode = components['schemas']['DestinationWarningCode'];
+export type DiscardedDocumentsInput = components['schemas']['DiscardedDocumentsInput'];
 export type DiscardedGroup = components['schemas']['DiscardedGroup'];
+export type DiscardedGroupAttributes = components['schemas']['DiscardedGroupAttributes'];
 export type DiscardedGroupList = components['schemas']['DiscardedGroupList'];
 export type Document = components['schemas']['Document'];
+export type DocumentAttributes = components['schemas']['DocumentAttributes'];
 export type DocumentCounts = components['schemas']['DocumentCounts'];
 export type DocumentEnrichment = components['schemas']['DocumentEnrichment'];
 export type DocumentList = components['schemas']['DocumentList'];
 export type DocumentMetadata = components['schemas']['DocumentMetadata'];
+export type DocumentMetadataChange = components['schemas']['DocumentMetadataChange'];
+export type DocumentMetadataMessage = components['schemas']['DocumentMetadataMessage'];
 export type DocumentResponse = components['schemas']['DocumentResponse'];
 export type DocumentStatus = components['schemas']['DocumentStatus'];
 export type Enrichment = components['schemas']['Enrichment'];
+export type EnrichmentAttributes = components['schemas']['EnrichmentAttributes'];
 export type EnrichmentCall = components['schemas']['EnrichmentCall'];
 export type EnrichmentCallKind = components['schemas']['EnrichmentCallKind'];
+export type EnrichmentChange = components['schemas']['EnrichmentChange'];
 export type EnrichmentCounts = components['schemas']['EnrichmentCounts'];
+export type EnrichmentField = components['schemas']['EnrichmentField'];
+export type EnrichmentFieldInput = components['schemas']['EnrichmentFieldInput'];
+export type EnrichmentHttp = components['schemas']['EnrichmentHttp'];
+export type EnrichmentHttpInput = components['schemas']['EnrichmentHttpInput'];
+export type EnrichmentHttpStep = components['schemas']['EnrichmentHttpStep'];
+export type EnrichmentHttpStepInput = components['schemas']['EnrichmentHttpStepInput'];
+export type EnrichmentInput = components['schemas']['EnrichmentInput'];
+export type EnrichmentInvoiceStep = components['schemas']['EnrichmentInvoiceStep'];
+export type EnrichmentInvoiceStepInput = components['schemas']['EnrichmentInvoiceStepInput'];
+export type EnrichmentLinkStep = components['schemas']['EnrichmentLinkStep'];
+export type EnrichmentLinkStepInput = components['schemas']['EnrichmentLinkStepInput'];
 export type EnrichmentList = components['schemas']['EnrichmentList'];
 export type EnrichmentMethod = components['schemas']['EnrichmentMethod'];
 export type EnrichmentResponse = components['schemas']['EnrichmentResponse'];
+export type EnrichmentRfcStep = components['schemas']['EnrichmentRfcStep'];
+export type EnrichmentRfcStepInput = components['schemas']['EnrichmentRfcStepInput'];
 export type EnrichmentStatus = components['schemas']['EnrichmentStatus'];
+export type EnrichmentStep = components['schemas']['EnrichmentStep'];
+export type EnrichmentStepInput = components['schemas']['EnrichmentStepInput'];
+export type EnrichmentStepOutcome = components['schemas']['EnrichmentStepOutcome'];
 export type EnrichmentStepStatus = components['schemas']['EnrichmentStepStatus'];
 export type EnrichmentTrial = components['schemas']['EnrichmentTrial'];
+export type EnrichmentTrialInput = components['schemas']['EnrichmentTrialInput'];
 export type EnrichmentTrialResponse = components['schemas']['EnrichmentTrialResponse'];
 export type Error = components['schemas']['Error'];
+export type ErrorBody = components['schemas']['ErrorBody'];
+export type ErrorCode = components['schemas']['ErrorCode'];
 export type ErrorCount = components['schemas']['ErrorCount'];
+export type ErrorDetail = components['schemas']['ErrorDetail'];
 export type Event = components['schemas']['Event'];
+export type EventAttributes = components['schemas']['EventAttributes'];
 export type EventList = components['schemas']['EventList'];
 export type EventListMeta = components['schemas']['EventListMeta'];
 export type EventName = components['schemas']['EventName'];
 export type FailureGroup = components['schemas']['FailureGroup'];
+export type FailureGroupAttributes = components['schemas']['FailureGroupAttributes'];
 export type FailureGroupList = components['schemas']['FailureGroupList'];
 export type FailureStatus = components['schemas']['FailureStatus'];
 export type FieldType = components['schemas']['FieldType'];
@@ -4194,15 +4863,26 @@ export type FilterCondition = components['schemas']['FilterCondition'];
 export type IncidentEvent = components['schemas']['IncidentEvent'];
 export type KeyLevel = components['schemas']['KeyLevel'];
 export type LateData = components['schemas']['LateData'];
-export type LateDataMessage = components['schemas']['LateDataMessage'];
 export type LateDataStatus = components['schemas']['LateDataStatus'];
+export type LateDocumentData = components['schemas']['LateDocumentData'];
 export type Latency = components['schemas']['Latency'];
+export type NamedResource = components['schemas']['NamedResource'];
 export type Notice = components['schemas']['Notice'];
+export type NoticeAttributes = components['schemas']['NoticeAttributes'];
+export type NoticeCertificate = components['schemas']['NoticeCertificate'];
 export type NoticeData = components['schemas']['NoticeData'];
+export type NoticeDestination = components['schemas']['NoticeDestination'];
+export type NoticeDocument = components['schemas']['NoticeDocument'];
+export type NoticeEnrichment = components['schemas']['NoticeEnrichment'];
+export type NoticeError = components['schemas']['NoticeError'];
+export type NoticeEventType = components['schemas']['NoticeEventType'];
 export type NoticeList = components['schemas']['NoticeList'];
+export type NoticeRepository = components['schemas']['NoticeRepository'];
 export type NoticeStatus = components['schemas']['NoticeStatus'];
-export type NoticeType = components['schemas']['NoticeType'];
 export type Notification = components['schemas']['Notification'];
+export type NotificationAttributes = components['schemas']['NotificationAttributes'];
+export type NotificationChange = components['schemas']['NotificationChange'];
+export type NotificationInput = components['schemas']['NotificationInput'];
 export type NotificationList = components['schemas']['NotificationList'];
 export type NotificationResponse = components['schemas']['NotificationResponse'];
 export type OldestDelivery = components['schemas']['OldestDelivery'];
@@ -4210,36 +4890,66 @@ export type OldestDestinationDelivery = components['schemas']['OldestDestination
 export type PageMeta = components['schemas']['PageMeta'];
 export type PresentCounts = components['schemas']['PresentCounts'];
 export type PreviewedDocument = components['schemas']['PreviewedDocument'];
+export type RelayCertificateExpiringMessage = components['schemas']['RelayCertificateExpiringMessage'];
+export type RelayCertificateRecoveredMessage = components['schemas']['RelayCertificateRecoveredMessage'];
+export type RelayDeliveryFailedMessage = components['schemas']['RelayDeliveryFailedMessage'];
+export type RelayDeliveryRecoveredMessage = components['schemas']['RelayDeliveryRecoveredMessage'];
+export type RelayDestinationFailingMessage = components['schemas']['RelayDestinationFailingMessage'];
+export type RelayDestinationRecoveredMessage = components['schemas']['RelayDestinationRecoveredMessage'];
+export type RelayEnrichmentFailingMessage = components['schemas']['RelayEnrichmentFailingMessage'];
+export type RelayEnrichmentRecoveredMessage = components['schemas']['RelayEnrichmentRecoveredMessage'];
+export type RelayNotificationTestMessage = components['schemas']['RelayNotificationTestMessage'];
+export type RelayRepositoryNotConnectedMessage = components['schemas']['RelayRepositoryNotConnectedMessage'];
+export type RelayRepositoryRecoveredMessage = components['schemas']['RelayRepositoryRecoveredMessage'];
+export type RelaySourceRecoveredMessage = components['schemas']['RelaySourceRecoveredMessage'];
+export type RelaySourceSilentMessage = components['schemas']['RelaySourceSilentMessage'];
 export type Removal = components['schemas']['Removal'];
 export type RemovalResponse = components['schemas']['RemovalResponse'];
 export type Replay = components['schemas']['Replay'];
 export type ReplayResponse = components['schemas']['ReplayResponse'];
 export type Repository = components['schemas']['Repository'];
+export type RepositoryAttributes = components['schemas']['RepositoryAttributes'];
+export type RepositoryCertificate = components['schemas']['RepositoryCertificate'];
+export type RepositoryChange = components['schemas']['RepositoryChange'];
+export type RepositoryConnection = components['schemas']['RepositoryConnection'];
+export type RepositoryInput = components['schemas']['RepositoryInput'];
 export type RepositoryList = components['schemas']['RepositoryList'];
 export type RepositoryResponse = components['schemas']['RepositoryResponse'];
 export type RepositoryWarning = components['schemas']['RepositoryWarning'];
 export type RepositoryWarningCode = components['schemas']['RepositoryWarningCode'];
 export type RetriedDocument = components['schemas']['RetriedDocument'];
+export type RetriedDocumentAttributes = components['schemas']['RetriedDocumentAttributes'];
 export type RetriedDocumentResponse = components['schemas']['RetriedDocumentResponse'];
+export type RfcCredentials = components['schemas']['RfcCredentials'];
 export type RfcSettings = components['schemas']['RfcSettings'];
 export type RfcSettingsChange = components['schemas']['RfcSettingsChange'];
 export type Settings = components['schemas']['Settings'];
+export type SettingsAttributes = components['schemas']['SettingsAttributes'];
+export type SettingsChange = components['schemas']['SettingsChange'];
 export type SettingsResponse = components['schemas']['SettingsResponse'];
 export type SignedParameterOrder = components['schemas']['SignedParameterOrder'];
 export type SingleBulkRetry = components['schemas']['SingleBulkRetry'];
+export type SingleBulkRetryAttributes = components['schemas']['SingleBulkRetryAttributes'];
 export type SingleBulkRetryResponse = components['schemas']['SingleBulkRetryResponse'];
 export type SingleCapturedRequest = components['schemas']['SingleCapturedRequest'];
+export type SingleCapturedRequestAttributes = components['schemas']['SingleCapturedRequestAttributes'];
 export type SingleCapturedRequestResponse = components['schemas']['SingleCapturedRequestResponse'];
+export type SingleDelivery = components['schemas']['SingleDelivery'];
 export type SingleDestination = components['schemas']['SingleDestination'];
+export type SingleDestinationAttributes = components['schemas']['SingleDestinationAttributes'];
 export type SingleDestinationResponse = components['schemas']['SingleDestinationResponse'];
 export type SingleDocument = components['schemas']['SingleDocument'];
+export type SingleDocumentAttributes = components['schemas']['SingleDocumentAttributes'];
 export type SingleDocumentResponse = components['schemas']['SingleDocumentResponse'];
 export type SingleRepository = components['schemas']['SingleRepository'];
+export type SingleRepositoryAttributes = components['schemas']['SingleRepositoryAttributes'];
 export type SingleRepositoryResponse = components['schemas']['SingleRepositoryResponse'];
 export type StartedBulkRetry = components['schemas']['StartedBulkRetry'];
+export type StartedBulkRetryAttributes = components['schemas']['StartedBulkRetryAttributes'];
 export type StartedBulkRetryResponse = components['schemas']['StartedBulkRetryResponse'];
 export type StartedBulkRetryStatus = components['schemas']['StartedBulkRetryStatus'];
 export type Stats = components['schemas']['Stats'];
+export type StatsAttributes = components['schemas']['StatsAttributes'];
 export type StatsInterval = components['schemas']['StatsInterval'];
 export type StatsPeriod = components['schemas']['StatsPeriod'];
 export type StatsResponse = components['schemas']['StatsResponse'];
@@ -4252,6 +4962,8 @@ export type Tier = components['schemas']['Tier'];
 export type TriedField = components['schemas']['TriedField'];
 export type TriedStep = components['schemas']['TriedStep'];
 export type TruncationReason = components['schemas']['TruncationReason'];
+export type UnwiredRepository = components['schemas']['UnwiredRepository'];
+export type UpdatedConnectionMeta = components['schemas']['UpdatedConnectionMeta'];
 export type UpdatedConnectionResponse = components['schemas']['UpdatedConnectionResponse'];
 export type UpdatedMetadata = components['schemas']['UpdatedMetadata'];
 export type UpdatedMetadataResponse = components['schemas']['UpdatedMetadataResponse'];
@@ -4357,22 +5069,7 @@ export interface operations {
                  *       "level": "viewer"
                  *     }
                  */
-                "application/json": {
-                    /**
-                     * Format: date-time
-                     * @description The time at which the key expires. Null means never.
-                     */
-                    expires_at?: string | null;
-                    /** @description The level of the key. */
-                    level: components["schemas"]["KeyLevel"];
-                    /** @description The display name. */
-                    name: string;
-                    /**
-                     * @description The member to whom the key belongs. Audit log entries name this member.
-                     * @default null
-                     */
-                    user_id?: string | null;
-                };
+                "application/json": components["schemas"]["ApiKeyInput"];
             };
         };
         responses: {
@@ -4554,7 +5251,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    getAuditLogsCsv: {
+    exportAuditLogs: {
         parameters: {
             query?: {
                 /**
@@ -4937,26 +5634,7 @@ export interface operations {
                  *       ]
                  *     }
                  */
-                "application/json": {
-                    /** @description The ids of all destinations to which the connection forwards documents. */
-                    destination_ids: string[];
-                    /**
-                     * @description An inactive connection holds the documents that arrive.
-                     * @default true
-                     */
-                    is_active?: boolean;
-                    /** @description The display name. */
-                    name: string;
-                    /** @description The ids of all repositories from which the connection forwards documents. */
-                    repository_ids: string[];
-                    /**
-                     * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.
-                     * @default {}
-                     */
-                    settings?: {
-                        [key: string]: unknown;
-                    };
-                };
+                "application/json": components["schemas"]["ConnectionInput"];
             };
         };
         responses: {
@@ -5162,20 +5840,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    /** @description The ids of all destinations to which the connection forwards documents. */
-                    destination_ids?: string[];
-                    /** @description An inactive connection holds the documents that arrive. */
-                    is_active?: boolean;
-                    /** @description The display name. */
-                    name?: string;
-                    /** @description The ids of all repositories from which the connection forwards documents. */
-                    repository_ids?: string[];
-                    /** @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`. */
-                    settings?: {
-                        [key: string]: unknown;
-                    };
-                };
+                "application/json": components["schemas"]["ConnectionChange"];
             };
         };
         responses: {
@@ -5236,7 +5901,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    previewConnections: {
+    previewConnection: {
         parameters: {
             query?: never;
             header?: {
@@ -5258,17 +5923,7 @@ export interface operations {
                  *       ]
                  *     }
                  */
-                "application/json": {
-                    /** @description The ids of the repositories from which the connection would forward documents. */
-                    repository_ids: string[];
-                    /**
-                     * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.
-                     * @default {}
-                     */
-                    settings?: {
-                        [key: string]: unknown;
-                    };
-                };
+                "application/json": components["schemas"]["ConnectionPreviewInput"];
             };
         };
         responses: {
@@ -5413,7 +6068,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["DestinationInputObjstore"] | components["schemas"]["DestinationInputBlob"] | components["schemas"]["DestinationInputTeamsite"] | components["schemas"]["DestinationInputDrive"] | components["schemas"]["DestinationInputSftp"] | components["schemas"]["DestinationInputEmail"] | components["schemas"]["DestinationInputWebhook"] | components["schemas"]["DestinationInputDirectory"];
+                "application/json": components["schemas"]["DestinationInput"];
             };
         };
         responses: {
@@ -5694,21 +6349,7 @@ export interface operations {
                  *       "name": "Invoice archive"
                  *     }
                  */
-                "application/json": {
-                    /**
-                     * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory.
-                     * @example {
-                     *       "max_concurrent_deliveries": 4
-                     *     }
-                     */
-                    config?: {
-                        [key: string]: unknown;
-                    };
-                    /** @description Replaces the current credentials. Must match the schema of the connector. */
-                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
-                    /** @description The display name. */
-                    name?: string;
-                };
+                "application/json": components["schemas"]["DestinationChange"];
             };
         };
         responses: {
@@ -5923,7 +6564,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    testChangeDestination: {
+    testDestinationChange: {
         parameters: {
             query?: never;
             header?: {
@@ -5955,19 +6596,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    /**
-                     * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory.
-                     * @example {
-                     *       "max_concurrent_deliveries": 4
-                     *     }
-                     */
-                    config?: {
-                        [key: string]: unknown;
-                    };
-                    /** @description Replaces the current credentials. Must match the schema of the connector. */
-                    credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
-                };
+                "application/json": components["schemas"]["DestinationTestChange"];
             };
         };
         responses: {
@@ -6005,7 +6634,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    testDestinations: {
+    testDestinationConfig: {
         parameters: {
             query?: never;
             header?: {
@@ -6020,7 +6649,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["DestinationTestObjstore"] | components["schemas"]["DestinationTestBlob"] | components["schemas"]["DestinationTestTeamsite"] | components["schemas"]["DestinationTestDrive"] | components["schemas"]["DestinationTestSftp"] | components["schemas"]["DestinationTestEmail"] | components["schemas"]["DestinationTestWebhook"] | components["schemas"]["DestinationTestDirectory"];
+                "application/json": components["schemas"]["DestinationTest"];
             };
         };
         responses: {
@@ -6057,7 +6686,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    listDiscarded: {
+    listDiscardedGroups: {
         parameters: {
             query?: {
                 /**
@@ -7126,7 +7755,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    acknowledgeDocuments: {
+    startBulkAcknowledgement: {
         parameters: {
             query?: never;
             header?: {
@@ -7146,24 +7775,7 @@ export interface operations {
                  *       "repo_id": "Z1"
                  *     }
                  */
-                "application/json": {
-                    /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
-                    date_from?: string;
-                    /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
-                    date_to?: string;
-                    /**
-                     * @description Only count the documents.
-                     * @default false
-                     */
-                    dry_run?: boolean;
-                    /** @description The repository (`repo_id`) of the documents. */
-                    repo_id: string;
-                    /**
-                     * @description Only `discarded` is accepted, which is also the default.
-                     * @constant
-                     */
-                    status?: "discarded";
-                };
+                "application/json": components["schemas"]["DiscardedDocumentsInput"];
             };
         };
         responses: {
@@ -7256,7 +7868,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    putDocumentsByDocIdMetadata: {
+    setDocumentMetadata: {
         parameters: {
             query?: never;
             header?: never;
@@ -7283,14 +7895,7 @@ export interface operations {
                  *       "ar_object": "ZFIINVOICE"
                  *     }
                  */
-                "application/json": {
-                    /** @description The document type in the source system. Null removes the value. */
-                    ar_object?: string | null;
-                    /** @description The key of the business object. Null removes the value. */
-                    erp_object_id?: string | null;
-                    /** @description The type of the business object, for example `BKPF`. Null removes the value. */
-                    erp_object_type?: string | null;
-                };
+                "application/json": components["schemas"]["DocumentMetadataChange"];
             };
         };
         responses: {
@@ -7331,7 +7936,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    replayDocuments: {
+    startBulkReplay: {
         parameters: {
             query?: never;
             header?: {
@@ -7351,24 +7956,7 @@ export interface operations {
                  *       "repo_id": "Z1"
                  *     }
                  */
-                "application/json": {
-                    /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
-                    date_from?: string;
-                    /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
-                    date_to?: string;
-                    /**
-                     * @description Only count the documents.
-                     * @default false
-                     */
-                    dry_run?: boolean;
-                    /** @description The repository (`repo_id`) of the documents. */
-                    repo_id: string;
-                    /**
-                     * @description Only `discarded` is accepted, which is also the default.
-                     * @constant
-                     */
-                    status?: "discarded";
-                };
+                "application/json": components["schemas"]["DiscardedDocumentsInput"];
             };
         };
         responses: {
@@ -7461,7 +8049,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    retryDocuments: {
+    startBulkRetry: {
         parameters: {
             query?: never;
             header?: {
@@ -7487,28 +8075,7 @@ export interface operations {
                  *       "date_to": "2026-11-30T23:59:59.999Z"
                  *     }
                  */
-                "application/json": {
-                    /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
-                    date_from?: string;
-                    /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
-                    date_to?: string;
-                    /** @description Only deliveries to this destination. */
-                    destination_id?: string;
-                    /**
-                     * @description Only count what would be retried.
-                     * @default false
-                     */
-                    dry_run?: boolean;
-                    /** @description Only deliveries whose last error has this code; `none` if the error is not one of an attempt. */
-                    error_code?: string;
-                    /** @description Only documents of this repository (`repo_id`). */
-                    repo_id?: string;
-                    /**
-                     * @description The status filter of the document list. Only `failed` is accepted, which is also the default.
-                     * @constant
-                     */
-                    status?: "failed";
-                };
+                "application/json": components["schemas"]["BulkRetryInput"];
             };
         };
         responses: {
@@ -7747,179 +8314,7 @@ export interface operations {
                  *       ]
                  *     }
                  */
-                "application/json": {
-                    /** @description Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again. */
-                    credentials?: {
-                        [key: string]: unknown;
-                    };
-                    /**
-                     * @description The system of the steps of the kind `http`. Null: there is none.
-                     * @default null
-                     * @example {
-                     *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
-                     *       "headers": {}
-                     *     }
-                     */
-                    http?: {
-                        /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
-                        ca_certificate?: string;
-                        /**
-                         * @description Further headers of every request. A secret belongs into the credentials.
-                         * @default {}
-                         */
-                        headers?: {
-                            [key: string]: string;
-                        };
-                        /**
-                         * Format: uri
-                         * @description Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.
-                         */
-                        url: string;
-                    } | null;
-                    /**
-                     * @description An inactive enrichment makes no calls, and documents do not wait for it.
-                     * @default true
-                     */
-                    is_active?: boolean;
-                    /**
-                     * @description Days for which the calls are repeated after that, until the enrichment is complete.
-                     * @default 7
-                     */
-                    late_days?: number;
-                    /** @description The display name. */
-                    name: string;
-                    /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
-                    repository_ids: string[];
-                    /**
-                     * @description The calls, in order. A call may use the fields of those before it.
-                     * @example [
-                     *       {
-                     *         "kind": "link",
-                     *         "name": "link"
-                     *       },
-                     *       {
-                     *         "kind": "rfc",
-                     *         "name": "invoice",
-                     *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
-                     *         "imports": {
-                     *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
-                     *           "FISCALYEAR": "{erp_object_id[10:14]}"
-                     *         },
-                     *         "tables": {},
-                     *         "fields": [
-                     *           {
-                     *             "name": "vendor",
-                     *             "path": "$.exports.HEADERDATA.DIFF_INV",
-                     *             "type": "string",
-                     *             "optional": false
-                     *           }
-                     *         ]
-                     *       }
-                     *     ]
-                     */
-                    steps: ({
-                        /**
-                         * @description Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.
-                         * @constant
-                         */
-                        kind: "link";
-                        /**
-                         * @description The name of the step, for operators.
-                         * @default link
-                         */
-                        name?: string;
-                    } | {
-                        /** @description What is kept of the answer. Nothing else is. */
-                        fields: {
-                            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
-                            name: string;
-                            /**
-                             * @description If true, the enrichment is complete without this field.
-                             * @default false
-                             */
-                            optional?: boolean;
-                            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
-                            path: string;
-                            /**
-                             * @description A number or a date is stored in one form.
-                             * @default string
-                             */
-                            type?: components["schemas"]["FieldType"];
-                        }[];
-                        /** @description The function module. */
-                        function: string;
-                        /**
-                         * @description Importing parameters. Texts may contain placeholders.
-                         * @default {}
-                         */
-                        imports?: {
-                            [key: string]: unknown;
-                        };
-                        /**
-                         * @description Calls a function of the system in the workspace settings, which must allow it.
-                         * @constant
-                         */
-                        kind: "rfc";
-                        /** @description The name of the step, for operators. */
-                        name: string;
-                        /**
-                         * @description Tables. Name each table that the answer has to contain.
-                         * @default {}
-                         */
-                        tables?: {
-                            [key: string]: unknown[];
-                        };
-                    } | {
-                        /** @description The JSON body of a `POST`. Texts may contain placeholders. */
-                        body?: {
-                            [key: string]: unknown;
-                        };
-                        /** @description What is kept of the answer. Nothing else is. */
-                        fields: {
-                            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
-                            name: string;
-                            /**
-                             * @description If true, the enrichment is complete without this field.
-                             * @default false
-                             */
-                            optional?: boolean;
-                            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
-                            path: string;
-                            /**
-                             * @description A number or a date is stored in one form.
-                             * @default string
-                             */
-                            type?: components["schemas"]["FieldType"];
-                        }[];
-                        /**
-                         * @description Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.
-                         * @constant
-                         */
-                        kind: "http";
-                        /** @default GET */
-                        method?: components["schemas"]["EnrichmentMethod"];
-                        /** @description The name of the step, for operators. */
-                        name: string;
-                        /** @description Path and query below `http.url`. May contain placeholders. */
-                        path: string;
-                    } | {
-                        /**
-                         * @description Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields `invoice_number`, `seller`, `total`, `currency` and `profile`.
-                         * @constant
-                         */
-                        kind: "e_invoice";
-                        /**
-                         * @description The name of the step, for operators.
-                         * @default e_invoice
-                         */
-                        name?: string;
-                    })[];
-                    /**
-                     * @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known.
-                     * @default 60
-                     */
-                    wait_seconds?: number;
-                };
+                "application/json": components["schemas"]["EnrichmentInput"];
             };
         };
         responses: {
@@ -8195,169 +8590,7 @@ export interface operations {
                  *       "credentials": {}
                  *     }
                  */
-                "application/json": {
-                    /** @description Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again. */
-                    credentials?: {
-                        [key: string]: unknown;
-                    };
-                    /**
-                     * @description The system of the steps of the kind `http`. Null: there is none.
-                     * @example {
-                     *       "url": "https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV",
-                     *       "headers": {}
-                     *     }
-                     */
-                    http?: {
-                        /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
-                        ca_certificate?: string;
-                        /**
-                         * @description Further headers of every request. A secret belongs into the credentials.
-                         * @default {}
-                         */
-                        headers?: {
-                            [key: string]: string;
-                        };
-                        /**
-                         * Format: uri
-                         * @description Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.
-                         */
-                        url: string;
-                    } | null;
-                    /** @description An inactive enrichment makes no calls, and documents do not wait for it. */
-                    is_active?: boolean;
-                    /** @description Days for which the calls are repeated after that, until the enrichment is complete. */
-                    late_days?: number;
-                    /** @description The display name. */
-                    name?: string;
-                    /** @description The ids of the repositories whose documents are enriched. A repository has at most one enrichment. */
-                    repository_ids?: string[];
-                    /**
-                     * @description The calls, in order. A call may use the fields of those before it.
-                     * @example [
-                     *       {
-                     *         "kind": "link",
-                     *         "name": "link"
-                     *       },
-                     *       {
-                     *         "kind": "rfc",
-                     *         "name": "invoice",
-                     *         "function": "BAPI_INCOMINGINVOICE_GETDETAIL",
-                     *         "imports": {
-                     *           "INVOICEDOCNUMBER": "{erp_object_id[0:10]}",
-                     *           "FISCALYEAR": "{erp_object_id[10:14]}"
-                     *         },
-                     *         "tables": {},
-                     *         "fields": [
-                     *           {
-                     *             "name": "vendor",
-                     *             "path": "$.exports.HEADERDATA.DIFF_INV",
-                     *             "type": "string",
-                     *             "optional": false
-                     *           }
-                     *         ]
-                     *       }
-                     *     ]
-                     */
-                    steps?: ({
-                        /**
-                         * @description Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.
-                         * @constant
-                         */
-                        kind: "link";
-                        /**
-                         * @description The name of the step, for operators.
-                         * @default link
-                         */
-                        name?: string;
-                    } | {
-                        /** @description What is kept of the answer. Nothing else is. */
-                        fields: {
-                            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
-                            name: string;
-                            /**
-                             * @description If true, the enrichment is complete without this field.
-                             * @default false
-                             */
-                            optional?: boolean;
-                            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
-                            path: string;
-                            /**
-                             * @description A number or a date is stored in one form.
-                             * @default string
-                             */
-                            type?: components["schemas"]["FieldType"];
-                        }[];
-                        /** @description The function module. */
-                        function: string;
-                        /**
-                         * @description Importing parameters. Texts may contain placeholders.
-                         * @default {}
-                         */
-                        imports?: {
-                            [key: string]: unknown;
-                        };
-                        /**
-                         * @description Calls a function of the system in the workspace settings, which must allow it.
-                         * @constant
-                         */
-                        kind: "rfc";
-                        /** @description The name of the step, for operators. */
-                        name: string;
-                        /**
-                         * @description Tables. Name each table that the answer has to contain.
-                         * @default {}
-                         */
-                        tables?: {
-                            [key: string]: unknown[];
-                        };
-                    } | {
-                        /** @description The JSON body of a `POST`. Texts may contain placeholders. */
-                        body?: {
-                            [key: string]: unknown;
-                        };
-                        /** @description What is kept of the answer. Nothing else is. */
-                        fields: {
-                            /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
-                            name: string;
-                            /**
-                             * @description If true, the enrichment is complete without this field.
-                             * @default false
-                             */
-                            optional?: boolean;
-                            /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
-                            path: string;
-                            /**
-                             * @description A number or a date is stored in one form.
-                             * @default string
-                             */
-                            type?: components["schemas"]["FieldType"];
-                        }[];
-                        /**
-                         * @description Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.
-                         * @constant
-                         */
-                        kind: "http";
-                        /** @default GET */
-                        method?: components["schemas"]["EnrichmentMethod"];
-                        /** @description The name of the step, for operators. */
-                        name: string;
-                        /** @description Path and query below `http.url`. May contain placeholders. */
-                        path: string;
-                    } | {
-                        /**
-                         * @description Reads the document itself, if it is an electronic invoice (XRechnung, ZUGFeRD, Factur-X), and calls nothing. It gives the fields `invoice_number`, `seller`, `total`, `currency` and `profile`.
-                         * @constant
-                         */
-                        kind: "e_invoice";
-                        /**
-                         * @description The name of the step, for operators.
-                         * @default e_invoice
-                         */
-                        name?: string;
-                    })[];
-                    /** @description Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known. */
-                    wait_seconds?: number;
-                };
+                "application/json": components["schemas"]["EnrichmentChange"];
             };
         };
         responses: {
@@ -8467,10 +8700,7 @@ export interface operations {
                  *       "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF"
                  *     }
                  */
-                "application/json": {
-                    /** @description The document that the calls are made for. */
-                    document_id: string;
-                };
+                "application/json": components["schemas"]["EnrichmentTrialInput"];
             };
         };
         responses: {
@@ -8769,29 +8999,7 @@ export interface operations {
                  *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *     }
                  */
-                "application/json": {
-                    /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
-                    destination_id: string;
-                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
-                    events: components["schemas"]["IncidentEvent"][];
-                    /**
-                     * @description An inactive notification announces nothing.
-                     * @default true
-                     */
-                    is_active?: boolean;
-                    /** @description The display name. */
-                    name: string;
-                    /**
-                     * @description Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then.
-                     * @default 900
-                     */
-                    quiet_seconds?: number;
-                    /**
-                     * @description Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend.
-                     * @default 72
-                     */
-                    silence_hours?: number;
-                };
+                "application/json": components["schemas"]["NotificationInput"];
             };
         };
         responses: {
@@ -8969,20 +9177,7 @@ export interface operations {
                  *       "is_active": true
                  *     }
                  */
-                "application/json": {
-                    /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
-                    destination_id?: string;
-                    /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
-                    events?: components["schemas"]["IncidentEvent"][];
-                    /** @description An inactive notification announces nothing. */
-                    is_active?: boolean;
-                    /** @description The display name. */
-                    name?: string;
-                    /** @description Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then. */
-                    quiet_seconds?: number;
-                    /** @description Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend. */
-                    silence_hours?: number;
-                };
+                "application/json": components["schemas"]["NotificationChange"];
             };
         };
         responses: {
@@ -9293,27 +9488,7 @@ export interface operations {
                  *       "name": "Invoice archive"
                  *     }
                  */
-                "application/json": {
-                    /**
-                     * @description Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document only, so a signed `mCreate` creates any others. Few source systems use it.
-                     * @default true
-                     */
-                    accepts_mcreate?: boolean;
-                    /** @description The display name. */
-                    name: string;
-                    /** @description The repository identifier in the source system (`contRep`). */
-                    repo_id: string;
-                    /**
-                     * @description If true, requests of the source system without a valid signature are refused.
-                     * @default false
-                     */
-                    signature_verification?: boolean;
-                    /**
-                     * @description The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is then easier to misuse.
-                     * @default fixed
-                     */
-                    signed_parameter_order?: components["schemas"]["SignedParameterOrder"];
-                };
+                "application/json": components["schemas"]["RepositoryInput"];
             };
         };
         responses: {
@@ -9585,18 +9760,7 @@ export interface operations {
                  *       "accepts_mcreate": true
                  *     }
                  */
-                "application/json": {
-                    /** @description Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document only, so a signed `mCreate` creates any others. Few source systems use it. */
-                    accepts_mcreate?: boolean;
-                    /** @description The display name. */
-                    name?: string;
-                    /** @description If true, requests of the source system without a valid signature are refused. */
-                    signature_verification?: boolean;
-                    /** @description The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is then easier to misuse. */
-                    signed_parameter_order?: components["schemas"]["SignedParameterOrder"];
-                    /** @description An inactive repository refuses all requests of the source system. */
-                    status?: components["schemas"]["ActivityStatus"];
-                };
+                "application/json": components["schemas"]["RepositoryChange"];
             };
         };
         responses: {
@@ -9759,17 +9923,7 @@ export interface operations {
                  *       "certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n"
                  *     }
                  */
-                "application/json": {
-                    /** @description The name under which the source system signs (`authId`). */
-                    auth_id: string;
-                    /** @description The certificate as PEM, or as base64 of DER or PKCS #7. */
-                    certificate: string;
-                    /**
-                     * @description Only signatures made with an active certificate are accepted.
-                     * @default inactive
-                     */
-                    status?: components["schemas"]["ActivityStatus"];
-                };
+                "application/json": components["schemas"]["CertificateInput"];
             };
         };
         responses: {
@@ -9828,7 +9982,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    deleteRepositoryCertificates: {
+    deleteInactiveCertificates: {
         parameters: {
             query: {
                 /**
@@ -9930,10 +10084,7 @@ export interface operations {
                  *       "status": "active"
                  *     }
                  */
-                "application/json": {
-                    /** @description Only signatures made with an active certificate are accepted. */
-                    status: components["schemas"]["ActivityStatus"];
-                };
+                "application/json": components["schemas"]["CertificateChange"];
             };
         };
         responses: {
@@ -9989,7 +10140,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    testDocumentRepository: {
+    sendTestDocument: {
         parameters: {
             query?: never;
             header?: {
@@ -10449,34 +10600,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    /** @description Retention of audit log entries. In the compliance tier always `null`: entries are kept indefinitely */
-                    audit_days?: number | null;
-                    /** @description Retention of the bodies of captured requests */
-                    captured_bodies_days?: number;
-                    /** @description Retention of captured requests */
-                    captured_requests_days?: number;
-                    /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
-                    content_days?: number | null;
-                    /** @description Retention of events. With 0, none are written */
-                    events_days?: number;
-                    /** @description Attempts after the first one; 0 disables retries */
-                    max_retries?: number;
-                    /** @description Addresses that the source system may send from; empty allows any address */
-                    receiver_allowed_cidrs?: (string)[];
-                    /** @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded */
-                    receiver_max_bytes?: number | null;
-                    /** @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded */
-                    receiver_max_requests_per_minute?: number | null;
-                    /** @description Delay before the second attempt; it doubles with each further attempt */
-                    retry_initial_interval_seconds?: number;
-                    /** @description Longest delay between two attempts */
-                    retry_max_interval_seconds?: number;
-                    /** @description Every attempt starts within this time after the first one */
-                    retry_ttl_seconds?: number;
-                    /** @description System whose functions the bridge calls: the given keys are merged; `null` switches the bridge off */
-                    rfc?: components["schemas"]["RfcSettingsChange"] | null;
-                };
+                "application/json": components["schemas"]["SettingsChange"];
             };
         };
         responses: {
@@ -10666,7 +10790,7 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
-    listStatsDestinations: {
+    listDestinationStats: {
         parameters: {
             query?: {
                 /**
@@ -10828,16 +10952,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["LateDataMessage"];
-                    /**
-                     * Format: date-time
-                     * @description When it was found.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "document.metadata";
-                };
+                "application/json": components["schemas"]["DocumentMetadataMessage"];
             };
         };
         responses: {
@@ -10949,16 +11064,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.certificate.expiring";
-                };
+                "application/json": components["schemas"]["RelayCertificateExpiringMessage"];
             };
         };
         responses: {
@@ -11070,16 +11176,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.certificate.recovered";
-                };
+                "application/json": components["schemas"]["RelayCertificateRecoveredMessage"];
             };
         };
         responses: {
@@ -11191,16 +11288,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.delivery.failed";
-                };
+                "application/json": components["schemas"]["RelayDeliveryFailedMessage"];
             };
         };
         responses: {
@@ -11312,16 +11400,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.delivery.recovered";
-                };
+                "application/json": components["schemas"]["RelayDeliveryRecoveredMessage"];
             };
         };
         responses: {
@@ -11433,16 +11512,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.destination.failing";
-                };
+                "application/json": components["schemas"]["RelayDestinationFailingMessage"];
             };
         };
         responses: {
@@ -11554,16 +11624,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.destination.recovered";
-                };
+                "application/json": components["schemas"]["RelayDestinationRecoveredMessage"];
             };
         };
         responses: {
@@ -11675,16 +11736,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.enrichment.failing";
-                };
+                "application/json": components["schemas"]["RelayEnrichmentFailingMessage"];
             };
         };
         responses: {
@@ -11796,16 +11848,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.enrichment.recovered";
-                };
+                "application/json": components["schemas"]["RelayEnrichmentRecoveredMessage"];
             };
         };
         responses: {
@@ -11917,16 +11960,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.notification.test";
-                };
+                "application/json": components["schemas"]["RelayNotificationTestMessage"];
             };
         };
         responses: {
@@ -12038,16 +12072,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.repository.not_connected";
-                };
+                "application/json": components["schemas"]["RelayRepositoryNotConnectedMessage"];
             };
         };
         responses: {
@@ -12159,16 +12184,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.repository.recovered";
-                };
+                "application/json": components["schemas"]["RelayRepositoryRecoveredMessage"];
             };
         };
         responses: {
@@ -12280,16 +12296,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.source.recovered";
-                };
+                "application/json": components["schemas"]["RelaySourceRecoveredMessage"];
             };
         };
         responses: {
@@ -12401,16 +12408,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": {
-                    data: components["schemas"]["NoticeData"];
-                    /**
-                     * Format: date-time
-                     * @description When the notice was written.
-                     */
-                    timestamp: string;
-                    /** @constant */
-                    type: "relay.source.silent";
-                };
+                "application/json": components["schemas"]["RelaySourceSilentMessage"];
             };
         };
         responses: {

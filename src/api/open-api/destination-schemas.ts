@@ -13,15 +13,29 @@ const ref = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}
 export const connectorSchemas = (connectors: readonly Connector[]): Record<string, JsonSchema> =>
   Object.fromEntries(
     connectors.flatMap(({ kind, config, credentials, example }) => [
-      [nameOf.config(kind), { ...toJsonSchema(config, 'request').schema, examples: [example.config] }],
-      [nameOf.credentials(kind), { ...toJsonSchema(credentials, 'request').schema, examples: [example.credentials] }],
+      ...componentsOf(nameOf.config(kind), toJsonSchema(config, 'request').schema, example.config),
+      ...componentsOf(nameOf.credentials(kind), toJsonSchema(credentials, 'request').schema, example.credentials),
     ]),
   )
 
+/** Returns a schema and the objects in it as components. */
+const componentsOf = (name: string, schema: JsonSchema, example: object): [string, JsonSchema][] => {
+  const inner = Object.entries(propertiesOf(schema)).filter(([, { properties }]) => properties !== undefined)
+  const references = inner.map(([key, { description }]) => [key, { ...ref(name + pascalCase(key)), description }])
+  return [
+    [name, { ...schema, properties: { ...propertiesOf(schema), ...Object.fromEntries(references) }, examples: [example] }],
+    ...inner.map(([key, part]): [string, JsonSchema] => [name + pascalCase(key), part]),
+  ]
+}
+
 /** Registers the body of a request that holds a whole destination: one variant for each connector. @returns their union */
-const wholeDestination = (body: JsonSchema, connectors: readonly Connector[], schemas: Record<string, JsonSchema>): JsonSchema => {
-  const prefix = 'name' in propertiesOf(body) ? 'DestinationInput' : 'DestinationTest'
-  const variants = connectors.map(({ kind }) => ({ kind, name: prefix + pascalCase(kind) }))
+const wholeDestination = (
+  bodyName: string,
+  body: JsonSchema,
+  connectors: readonly Connector[],
+  schemas: Record<string, JsonSchema>,
+): JsonSchema => {
+  const variants = connectors.map(({ kind }) => ({ kind, name: bodyName + pascalCase(kind) }))
   for (const { kind, name } of variants) {
     schemas[name] = {
       ...body,
@@ -72,7 +86,12 @@ const changedDestination = (body: JsonSchema, connectors: readonly Connector[]):
  * Returns a request body in which the connectors' schemas replace open `config` and `credentials` objects. Registers the variants of the
  * body as components.
  */
-export const withConnectors = (body: JsonSchema, connectors: readonly Connector[], schemas: Record<string, JsonSchema>): JsonSchema => {
+export const withConnectors = (
+  name: string,
+  body: JsonSchema,
+  connectors: readonly Connector[],
+  schemas: Record<string, JsonSchema>,
+): JsonSchema => {
   if (!Object.values(propertiesOf(body)).some((property) => connectorPart in property)) return body
-  return 'connector_type' in propertiesOf(body) ? wholeDestination(body, connectors, schemas) : changedDestination(body, connectors)
+  return 'connector_type' in propertiesOf(body) ? wholeDestination(name, body, connectors, schemas) : changedDestination(body, connectors)
 }

@@ -4,7 +4,7 @@ import { createConnectors } from '../../connectors/index.ts'
 import { apiEndpoints, type EndpointDeps } from '../app.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { connectorSchemas, withConnectors } from './destination-schemas.ts'
-import { errorResponses, errorSchema } from './error-responses.ts'
+import { errorResponses, errorSchemas } from './error-responses.ts'
 import { bodyExamples, parameterExample, responseExample } from './examples.ts'
 import { apiInfo } from './info.ts'
 import { tagOf } from './operation-names.ts'
@@ -22,6 +22,8 @@ export interface OpenApi extends ApiInfo {
   components: Record<'securitySchemes' | 'headers' | 'responses', Record<string, object>> & { schemas: Record<string, JsonSchema> }
 }
 
+const nameOf = ({ $ref }: JsonSchema) => $ref?.split('/').at(-1)
+
 /** Describes the management API. Opens nothing, because no handler is called. */
 export const describeApi = (): OpenApi => openApiDocument(apiEndpoints({} as EndpointDeps), createConnectors().all)
 
@@ -30,7 +32,7 @@ export const describeApi = (): OpenApi => openApiDocument(apiEndpoints({} as End
  * @throws Error if two schemas or two operations have the same name
  */
 export const openApiDocument = (endpoints: readonly Endpoint[], connectors: readonly Connector[]): OpenApi => {
-  const schemas: Record<string, JsonSchema> = { Error: errorSchema, ...connectorSchemas(connectors) }
+  const schemas: Record<string, JsonSchema> = { ...errorSchemas, ...connectorSchemas(connectors) }
 
   const schemaOf: SchemaConverter['schemaOf'] = (zodSchema, direction) => {
     const { schema, named } = toJsonSchema(zodSchema, direction)
@@ -44,8 +46,11 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
   }
 
   const requestBodyOf: SchemaConverter['requestBodyOf'] = (body) => {
-    const schema = withConnectors(schemaOf(body, 'request'), connectors, schemas)
-    return { schema, ...bodyExamples(schema, schemas) }
+    const schema = schemaOf(body, 'request')
+    const name = nameOf(schema)
+    if (name === undefined) throw new Error('a request body has no name (.meta({ id }))')
+    schemas[name] = withConnectors(name, schemas[name]!, connectors, schemas)
+    return { schema, ...bodyExamples(schemas[name], schemas) }
   }
 
   const converter: SchemaConverter = {

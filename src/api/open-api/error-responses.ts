@@ -56,37 +56,36 @@ export const errorResponses = (): Record<string, object> =>
     ]),
   )
 
-/** The body of every error response; docs/errors.md explains it. */
-export const errorSchema: JsonSchema = {
-  type: 'object',
-  required: ['error'],
-  properties: {
-    error: {
-      type: 'object',
-      required: ['code', 'message', 'request_id'],
-      properties: {
-        code: { type: 'string', enum: [...Object.keys(errorStatus), 'internal_error'], description: 'A stable code for programs.' },
-        message: { type: 'string', description: 'A message for people. Its wording may change.' },
-        request_id: { type: 'string', description: 'The id of the request, as in the header x-relay-request-id.' },
-        nothing_changed: {
-          type: 'boolean',
-          description:
-            'Present in the answer 500 or 503 to a request that would change something. True: nothing was changed. False: the relay does not ' +
-            'know; the change either took effect completely or not at all.',
-        },
-        details: {
-          type: 'array',
-          description: 'The invalid values, if the error concerns single values.',
-          items: {
-            type: 'object',
-            required: ['path', 'message'],
-            properties: {
-              path: { type: 'string', description: 'The path of the value in the request, for example `config.bucket`.' },
-              message: { type: 'string' },
-            },
-          },
-        },
+/** The body of every error response, and its parts; docs/errors.md explains them. */
+export const errorSchemas: Record<string, JsonSchema> = {
+  Error: { type: 'object', required: ['error'], properties: { error: { $ref: '#/components/schemas/ErrorBody' } } },
+  ErrorBody: {
+    type: 'object',
+    required: ['code', 'message', 'request_id'],
+    properties: {
+      code: { $ref: '#/components/schemas/ErrorCode' },
+      message: { type: 'string', description: 'A message for people. Its wording may change.' },
+      request_id: { type: 'string', description: 'The id of the request, as in the header x-relay-request-id.' },
+      nothing_changed: {
+        type: 'boolean',
+        description:
+          'Present in the answer 500 or 503 to a request that would change something. True: nothing was changed. False: the relay does not ' +
+          'know; the change either took effect completely or not at all.',
       },
+      details: {
+        type: 'array',
+        description: 'The invalid values, if the error concerns single values.',
+        items: { $ref: '#/components/schemas/ErrorDetail' },
+      },
+    },
+  },
+  ErrorCode: { type: 'string', enum: [...Object.keys(errorStatus), 'internal_error'], description: 'A stable code for programs.' },
+  ErrorDetail: {
+    type: 'object',
+    required: ['path', 'message'],
+    properties: {
+      path: { type: 'string', description: 'The path of the value in the request, for example `config.bucket`.' },
+      message: { type: 'string' },
     },
   },
 }

@@ -13,7 +13,7 @@ const verbs: Record<string, string> = { PUT: 'put', PATCH: 'update', DELETE: 'de
  * Derives the name of an operation from its method and path, so that no name changes by accident. A collection followed
  * by an id is written in the singular: `GET /documents` is listDocuments, `GET /documents/:id` getDocument,
  * `GET /documents/:id/attempts` listDocumentAttempts. A POST to a collection creates; a POST to any other word does
- * what the word says: `POST /documents/:id/retry` is retryDocument, `POST /documents/retry` retryDocuments.
+ * what the word says: `POST /documents/:id/retry` is retryDocument. An endpoint whose path reads otherwise names its `operation`.
  */
 export const operationId = (method: string, path: string, isList: boolean): string => {
   const segments = path.split('/').slice(1)

@@ -142,7 +142,7 @@ export const operationOf = (endpoint: Endpoint, converter: SchemaConverter): Ope
   const bodyOf = (kind: Endpoint['response']): SuccessBody => (typeof kind === 'string' ? kind : schemaOf(kind, 'response'))
   const response = bodyOf(endpoint.response)
   return {
-    operationId: operationId(method, path, isList(endpoint.response)),
+    operationId: endpoint.operation ?? operationId(method, path, isList(endpoint.response)),
     summary,
     description: descriptionOf(endpoint),
     tags: [tagOf(path)],

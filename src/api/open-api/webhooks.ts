@@ -52,12 +52,16 @@ const typeHeader = (type: string) => header('x-relay-event-type', type, 'The typ
 const summaryOf = (event: IncidentEvent, transition: Transition) =>
   transition === 'opened' ? incidentEvents[event] : `The incident ${event} has ended`
 
+const messageName = (type: string) => `${pascalCase(type)}Message`
+
 const webhookOf = (type: string, summary: string, converter: SchemaConverter) => {
-  const message = z.object({
-    type: z.literal(type),
-    timestamp: z.iso.datetime().describe('When the notice was written.'),
-    data: noticeData,
-  })
+  const message = z
+    .object({
+      type: z.literal(type),
+      timestamp: z.iso.datetime().describe('When the notice was written.'),
+      data: noticeData,
+    })
+    .meta({ id: messageName(type) })
   const schema = converter.schemaOf(message, 'response')
   const post = {
     operationId: `on${pascalCase(type)}`,
@@ -72,25 +76,27 @@ const webhookOf = (type: string, summary: string, converter: SchemaConverter) =>
 }
 
 /** Business data that was found after the document was sent. */
-const lateData = z.object({
-  type: z.literal('document.metadata'),
-  timestamp: z.iso.datetime().describe('When it was found.'),
-  data: z
-    .object({
-      delivery_id: z.string().describe('As in the message that contained the document.'),
-      document_id: z.string(),
-      repo_id: z.string(),
-      doc_id: z.string(),
-      comp_id: z.string(),
-      erp_object_type: z.string().nullable(),
-      erp_object_id: z.string().nullable(),
-      ar_object: z.string().nullable(),
-      fields: z.record(z.string(), z.string()).describe('Everything that is known by now, by the names of the fields.'),
-      path: z.string().describe('As in the message that contained the document.'),
-      received_at: z.iso.datetime(),
-    })
-    .meta({ id: 'LateDataMessage' }),
-})
+const lateData = z
+  .object({
+    type: z.literal('document.metadata'),
+    timestamp: z.iso.datetime().describe('When it was found.'),
+    data: z
+      .object({
+        delivery_id: z.string().describe('As in the message that contained the document.'),
+        document_id: z.string(),
+        repo_id: z.string(),
+        doc_id: z.string(),
+        comp_id: z.string(),
+        erp_object_type: z.string().nullable(),
+        erp_object_id: z.string().nullable(),
+        ar_object: z.string().nullable(),
+        fields: z.record(z.string(), z.string()).describe('Everything that is known by now, by the names of the fields.'),
+        path: z.string().describe('As in the message that contained the document.'),
+        received_at: z.iso.datetime(),
+      })
+      .meta({ id: 'LateDocumentData' }),
+  })
+  .meta({ id: messageName('document.metadata') })
 
 const lateDataWebhook = (converter: SchemaConverter) => {
   const schema = converter.schemaOf(lateData, 'response')

@@ -89,20 +89,17 @@ describe('the names of the description', () => {
     expect(Object.keys(schemas).filter((name) => schemas[name]!.title !== undefined)).toEqual([])
   })
 
-  test('every response with JSON, and every list of values, is a named schema', () => {
+  test('every body with JSON, every object in it, and every list of values, is a named schema', () => {
     const unnamed: string[] = []
-    for (const [path, methods] of Object.entries(document.paths)) {
-      for (const [method, { responses }] of Object.entries(methods)) {
-        for (const [status, response] of Object.entries(responses)) {
-          const json = (response as { content?: Record<string, { schema: JsonSchema }> }).content?.['application/json']
-          if (json && json.schema.$ref === undefined) unnamed.push(`${method} ${path} ${status}`)
-        }
-      }
-    }
+    walk({ paths: document.paths, webhooks: document.webhooks }, (node, path) => {
+      const json = (node['content'] as Record<string, { schema: JsonSchema }> | undefined)?.['application/json']
+      if (json && json.schema.$ref === undefined) unnamed.push(path)
+    })
     walk(schemas, (node, path) => {
       const isNamed = path.split('/').length === 2
       const isConnectors = /^\/Destination(Config|Credentials)/.test(path)
-      if (Array.isArray(node['enum']) && !isNamed && !isConnectors && !path.startsWith('/Error/')) unnamed.push(path)
+      if (typeof node['properties'] === 'object' && !isNamed && !path.endsWith('/properties')) unnamed.push(path)
+      if (Array.isArray(node['enum']) && !isNamed && !isConnectors) unnamed.push(path)
     })
     expect(unnamed).toEqual([])
   })
