@@ -3,7 +3,7 @@ import { deliveriesPerBatch } from '../delivery/release.ts'
 import { filterConditions } from '../domain/fan-out.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { heldMaxCount, type Connection, type Connections } from '../workspace/connections.ts'
-import { connectionChange, connectorTypeName, newConnection, openObject, previewedConnection } from '../workspace/inputs.ts'
+import { connectionChange, connectorTypeName, newConnection, openObject, previewedConnection, settingsNames } from '../workspace/inputs.ts'
 import { previewMaxDocuments } from '../workspace/preview.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
@@ -17,7 +17,7 @@ const connection = z
     is_active: z.boolean(),
     repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() }).meta({ id: 'ConnectionRepository' })),
     destinations: z.array(z.object({ id: z.string(), type: connectorTypeName, name: z.string() }).meta({ id: 'ConnectionDestination' })),
-    settings: openObject,
+    settings: openObject.meta(settingsNames),
     held_deliveries: z.int().describe(`Deliveries that the connection holds, counted up to ${heldMaxCount.toLocaleString('en')}.`),
     created_at: timestamp,
     updated_at: timestamp,

@@ -25,10 +25,20 @@ const simplifyString = (schema: z.core.$ZodType, json: JsonSchema) => {
   if (json.format !== undefined && !formats.has(json.format)) delete json.format
 }
 
+const int32Max = 2_147_483_647
+
 const simplifyNumber = (json: JsonSchema) => {
+  // Without a format, Java and C# read an integer into 32 bits, and a document of 3 GB has a negative size.
+  if (json.type === 'integer' && (json.maximum === undefined || json.maximum > int32Max)) json.format = 'int64'
   if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum
   if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum
 }
+
+/**
+ * Leaves the values of an answer open: generated clients for Python and Java fail at a value that they do not know, and with it at the whole
+ * list that contains it. Of the ways to write that, only this one gives a plain string in every generator.
+ */
+const openEnum = ({ enum: values, ...rest }: JsonSchema): JsonSchema => (values ? { ...rest, 'x-extensible-enum': values } : rest)
 
 const simplifyObject = (json: JsonSchema, direction: Direction) => {
   if (json.propertyNames && Object.keys(json.propertyNames).join('') === 'type') delete json.propertyNames
@@ -76,35 +86,46 @@ const simplifyNullable = (json: JsonSchema): JsonSchema => {
 const portablePattern = (pattern: string) =>
   pattern.replaceAll('\\P{Cc}', '[^\\x00-\\x1f\\x7f-\\x9f]').replaceAll('\\p{Cc}', '\\x00-\\x1f\\x7f-\\x9f')
 
-/** @param names the names of components by those of zod's definitions */
-const toComponents = (value: unknown, names: ReadonlyMap<string, string>): unknown => {
-  if (Array.isArray(value)) return value.map((inner) => toComponents(inner, names))
+interface Conversion {
+  direction: Direction
+  /** The names of components, by those of zod's definitions. */
+  names: ReadonlyMap<string, string>
+}
+
+const toComponents = (value: unknown, conversion: Conversion): unknown => {
+  if (Array.isArray(value)) return value.map((inner) => toComponents(inner, conversion))
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).map(([key, inner]) => {
     if (key === '$ref' && typeof inner === 'string') {
       const name = inner.replace('#/$defs/', '')
-      return [key, `#/components/schemas/${names.get(name) ?? name}`]
+      return [key, `#/components/schemas/${conversion.names.get(name) ?? name}`]
     }
     if (key === 'pattern' && typeof inner === 'string') return [key, portablePattern(inner)]
-    return [key, toComponents(inner, names)]
+    return [key, toComponents(inner, conversion)]
   })
-  return simplifyNullable(Object.fromEntries(entries) as JsonSchema)
+  const schema = Object.fromEntries(entries) as JsonSchema
+  return simplifyNullable(schema.type === 'string' && conversion.direction === 'response' ? openEnum(schema) : schema)
+}
+
+const requestNameOf = (name: string, { requestId, enum: values }: JsonSchema): string => {
+  if (typeof requestId === 'string') return requestId
+  return values ? `${name}Input` : name
 }
 
 /**
  * Converts a zod schema to JSON Schema.
- * @returns the schema, and the parts that it refers to by name (`.meta({ id })`; in a request `requestId`, if the part has one)
+ * @returns the schema, and the parts that it refers to by name (`.meta({ id })`). In a request, a part that differs there has the name
+ *   `requestId`, and a list of values, which is closed there, the name with `Input`.
  */
 export const toJsonSchema = (schema: z.ZodType, direction: Direction): { schema: JsonSchema; named: Record<string, JsonSchema> } => {
   const json = z.toJSONSchema(schema, options(direction))
   const definitions = Object.entries(json.$defs ?? {})
-  const names = new Map(
-    definitions.map(([name, { requestId }]) => [name, direction === 'request' && typeof requestId === 'string' ? requestId : name]),
-  )
+  const names = new Map(definitions.map(([name, definition]) => [name, direction === 'request' ? requestNameOf(name, definition) : name]))
+  const conversion = { direction, names }
   const named = definitions.map(([name, definition]) => {
     const { id: _, requestId: __, ...rest } = definition
-    return [names.get(name)!, toComponents(rest, names)] as const
+    return [names.get(name)!, toComponents(rest, conversion)] as const
   })
-  const whole = toComponents(withoutDefinitions(json), names) as JsonSchema
+  const whole = toComponents(withoutDefinitions(json), conversion) as JsonSchema
   return { schema: whole, named: Object.fromEntries(named) as Record<string, JsonSchema> }
 }

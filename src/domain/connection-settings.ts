@@ -53,7 +53,13 @@ const filter = z
     min_bytes: z.int().min(0).optional(),
     max_bytes: z.int().min(0).optional(),
     fields: z
-      .record(z.string().regex(/^[a-z][a-z0-9_]{0,39}$/), z.union([fieldValue, z.array(fieldValue).min(1).max(filterMaxItems)]))
+      .record(
+        z.string().regex(/^[a-z][a-z0-9_]{0,39}$/),
+        z.union([
+          fieldValue.meta({ title: 'one value' }),
+          z.array(fieldValue).min(1).max(filterMaxItems).meta({ title: 'several values' }),
+        ]),
+      )
       .refine((fields) => Object.keys(fields).length <= filterMaxFields, `must have at most ${filterMaxFields} fields`)
       .optional()
       .describe('Values of business data, by the names of the fields: a text, or several of which one has to fit'),
@@ -108,6 +114,7 @@ const properties = z.record(z.string().max(propertyNameMaxCharacters), propertyV
 export const connectionSettingsFields = z.strictObject({
   on_resume: z
     .enum(['forward', 'skip'])
+    .meta({ id: 'OnResume' })
     .default('forward')
     .describe('Deliveries held while the connection was inactive: `forward` releases them when it is activated, `skip` keeps them held'),
   path_template: pathTemplate
@@ -120,7 +127,18 @@ export const connectionSettingsFields = z.strictObject({
     .describe(
       'What is written beside each document at its destination, by name: object tags, columns, properties or a file. A value has the placeholders of a path template. A property is left out until all of them are known',
     ),
-  filter: filter.default({}).describe('Forward only documents that meet these conditions'),
+  filter: filter
+    .meta({ id: 'ConnectionFilter', requestId: 'ConnectionFilterInput' })
+    .default({})
+    .describe('Forward only documents that meet these conditions'),
+})
+
+/** The settings as they are stored and shown: only those that were given. */
+export const givenConnectionSettings = z.object({
+  on_resume: connectionSettingsFields.shape.on_resume.unwrap().optional(),
+  path_template: connectionSettingsFields.shape.path_template.unwrap().optional(),
+  properties: connectionSettingsFields.shape.properties.unwrap().optional(),
+  filter: connectionSettingsFields.shape.filter.unwrap().optional(),
 })
 
 export type ConnectionSettings = CamelCasedOutput<typeof connectionSettingsFields>

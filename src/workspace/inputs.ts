@@ -70,10 +70,15 @@ const links = {
   destination_ids: ids.describe('The ids of all destinations to which the connection forwards documents.'),
 }
 const isConnectionActive = z.boolean().describe('An inactive connection holds the documents that arrive.')
+/** The components of the API description that have the schema of the settings. */
+export const settingsNames = { id: 'ConnectionSettings', requestId: 'ConnectionSettingsInput' }
+
 // An open object here, so that invalid settings get 422 and not 400.
-const connectionSettings = openObject.describe(
-  'The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.',
-)
+const connectionSettings = openObject
+  .meta(settingsNames)
+  .describe(
+    'The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`.',
+  )
 
 export const newConnection = z.strictObject({
   ...links,

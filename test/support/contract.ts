@@ -17,14 +17,15 @@ export const readOpenApi = async (): Promise<OpenApi> =>
   JSON.parse(await readFile(new URL('../../openapi.json', import.meta.url), 'utf8')) as OpenApi
 
 /**
- * Forbids additional properties. openapi.json allows them, so that clients ignore unknown attributes; but the relay must
- * document every attribute that it returns.
+ * Forbids additional properties and unknown values. openapi.json allows them, so that clients accept what later versions add; but the relay
+ * must document everything that it returns.
  */
 const closed = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(closed)
   if (typeof value !== 'object' || value === null) return value
   const copy = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, closed(inner)]))
   if (copy['type'] === 'object' && 'properties' in copy && !('additionalProperties' in copy)) copy['additionalProperties'] = false
+  if (Array.isArray(copy['x-extensible-enum'])) copy['enum'] = copy['x-extensible-enum']
   return copy
 }
 

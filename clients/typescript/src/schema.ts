@@ -1430,9 +1430,9 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
-        /** @enum {string} */
         ActivityStatus: "active" | "inactive";
         /** @enum {string} */
+        ActivityStatusInput: "active" | "inactive";
         ActorType: "user" | "api_key" | "system";
         AffectedDestination: {
             id: string;
@@ -1440,12 +1440,19 @@ export interface components {
             repo_ids: string[];
         };
         AnyPageMeta: {
-            /** @description With numbered pages. */
+            /**
+             * Format: int64
+             * @description With numbered pages.
+             */
             current_page?: number;
             /** @description With a cursor: pass it as `before`. Null on the last page. */
             next_cursor?: string | null;
+            /** Format: int64 */
             per_page: number;
-            /** @description With numbered pages. */
+            /**
+             * Format: int64
+             * @description With numbered pages.
+             */
             total?: number;
         };
         ApiKey: {
@@ -1472,7 +1479,7 @@ export interface components {
              */
             expires_at?: string | null;
             /** @description The level of the key. */
-            level: components["schemas"]["KeyLevel"];
+            level: components["schemas"]["KeyLevelInput"];
             /** @description The display name. */
             name: string;
             /**
@@ -1509,10 +1516,15 @@ export interface components {
         };
         /** @description Attempts that started in the range, by outcome. */
         AttemptCounts: {
+            /** Format: int64 */
             delivered: number;
+            /** Format: int64 */
             interrupted: number;
+            /** Format: int64 */
             permanent: number;
+            /** Format: int64 */
             retryable: number;
+            /** Format: int64 */
             superseded: number;
         };
         AttemptedDestination: {
@@ -1522,6 +1534,7 @@ export interface components {
             type: "destination";
         };
         AttemptedDestinationAttributes: {
+            /** Format: int64 */
             waiting_deliveries: number;
         };
         AttemptedDestinationResponse: {
@@ -1531,10 +1544,10 @@ export interface components {
             code: string;
             message: string;
         };
-        /** @enum {string} */
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
-        /** @enum {string} */
         AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        /** @enum {string} */
+        AuditEventInput: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: components["schemas"]["AuditLogAttributes"];
             id: string;
@@ -1558,9 +1571,9 @@ export interface components {
             data: components["schemas"]["AuditLog"][];
             meta: components["schemas"]["CursorMeta"];
         };
-        /** @enum {string} */
         AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         /** @enum {string} */
+        AuditSubjectTypeInput: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         BulkAction: "retry" | "replay" | "acknowledge";
         BulkRetry: {
             attributes: components["schemas"]["BulkRetryAttributes"];
@@ -1576,13 +1589,24 @@ export interface components {
             /** Format: date-time */
             ended_at: string | null;
             filter: components["schemas"]["BulkRetryFilter"];
+            /** Format: int64 */
             matched_deliveries: number;
+            /** Format: int64 */
             matched_documents: number;
-            /** @description Deliveries that were made again, or that the documents of the replays have. */
+            /**
+             * Format: int64
+             * @description Deliveries that were made again, or that the documents of the replays have.
+             */
             retried_deliveries: number;
-            /** @description Documents to which the action was applied. */
+            /**
+             * Format: int64
+             * @description Documents to which the action was applied.
+             */
             retried_documents: number;
-            /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+            /**
+             * Format: int64
+             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more.
+             */
             skipped_documents: number;
             status: components["schemas"]["BulkRetryStatus"];
         };
@@ -1621,7 +1645,6 @@ export interface components {
             data: components["schemas"]["BulkRetry"][];
             meta: components["schemas"]["PageMeta"];
         };
-        /** @enum {string} */
         BulkRetryStatus: "running" | "completed" | "cancelled";
         CapturedRequest: {
             attributes: components["schemas"]["CapturedRequestAttributes"];
@@ -1635,6 +1658,7 @@ export interface components {
             created_at: string;
             /** @description The documents that the request created. */
             document_ids: string[];
+            /** Format: int64 */
             duration_ms: number;
             /** @description The code of the error that the request was answered with. Null if it has none. */
             error_code: string | null;
@@ -1645,6 +1669,7 @@ export interface components {
             request_body_truncated: boolean;
             /** @description Why the body is not stored. Null if it is not truncated. */
             request_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+            /** Format: int64 */
             request_content_length: number;
             /** @description Empty if the request had no Content-Type. */
             request_content_type: string;
@@ -1653,10 +1678,12 @@ export interface components {
             response_body_truncated: boolean;
             /** @description Why the body is not stored. Null if it is not truncated. */
             response_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+            /** Format: int64 */
             response_content_length: number;
             /** @description Empty if the response had no Content-Type. */
             response_content_type: string;
             source_ip: string;
+            /** Format: int64 */
             status_code: number;
             uri: string;
             workspace_id: string;
@@ -1677,6 +1704,7 @@ export interface components {
             fingerprint_sha256: string;
             issuer: string;
             key_algorithm: string;
+            /** Format: int64 */
             key_bits: number | null;
             /** Format: date-time */
             received_at: string;
@@ -1694,7 +1722,7 @@ export interface components {
         };
         CertificateChange: {
             /** @description Only signatures made with an active certificate are accepted. */
-            status: components["schemas"]["ActivityStatus"];
+            status: components["schemas"]["ActivityStatusInput"];
         };
         CertificateInput: {
             /** @description The name under which the source system signs (`authId`). */
@@ -1705,7 +1733,7 @@ export interface components {
              * @description Only signatures made with an active certificate are accepted.
              * @default inactive
              */
-            status?: components["schemas"]["ActivityStatus"];
+            status?: components["schemas"]["ActivityStatusInput"];
         };
         CertificateList: {
             data: components["schemas"]["Certificate"][];
@@ -1720,25 +1748,25 @@ export interface components {
             /** @description What the condition means. */
             message: string;
         };
-        /** @enum {string} */
         CertificateWarningCode: "short_key" | "md5" | "expired";
-        /** @enum {string} */
         Channel: "receiver" | "bridge";
         /** @enum {string} */
+        ChannelInput: "receiver" | "bridge";
         CircuitState: "closed" | "open" | "half_open";
         Connection: {
             /** Format: date-time */
             created_at: string;
             destinations: components["schemas"]["ConnectionDestination"][];
-            /** @description Deliveries that the connection holds, counted up to 10,000. */
+            /**
+             * Format: int64
+             * @description Deliveries that the connection holds, counted up to 10,000.
+             */
             held_deliveries: number;
             id: string;
             is_active: boolean;
             name: string;
             repositories: components["schemas"]["ConnectionRepository"][];
-            settings: {
-                [key: string]: unknown;
-            };
+            settings: components["schemas"]["ConnectionSettings"];
             /** Format: date-time */
             updated_at: string;
         };
@@ -1751,15 +1779,37 @@ export interface components {
             name?: string;
             /** @description The ids of all repositories from which the connection forwards documents. */
             repository_ids?: string[];
-            /** @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`. */
-            settings?: {
-                [key: string]: unknown;
-            };
+            /** @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`. */
+            settings?: components["schemas"]["ConnectionSettingsInput"];
         };
         ConnectionDestination: {
             id: string;
             name: string;
             type: components["schemas"]["ConnectorType"];
+        };
+        ConnectionFilter: {
+            comp_ids?: string[];
+            content_types?: string[];
+            /** @description Values of business data, by the names of the fields: a text, or several of which one has to fit */
+            fields?: {
+                [key: string]: string | string[];
+            };
+            /** Format: int64 */
+            max_bytes?: number;
+            /** Format: int64 */
+            min_bytes?: number;
+        };
+        ConnectionFilterInput: {
+            comp_ids?: string[];
+            content_types?: string[];
+            /** @description Values of business data, by the names of the fields: a text, or several of which one has to fit */
+            fields?: {
+                [key: string]: string | string[];
+            };
+            /** Format: int64 */
+            max_bytes?: number;
+            /** Format: int64 */
+            min_bytes?: number;
         };
         ConnectionInput: {
             /** @description The ids of all destinations to which the connection forwards documents. */
@@ -1774,12 +1824,10 @@ export interface components {
             /** @description The ids of all repositories from which the connection forwards documents. */
             repository_ids: string[];
             /**
-             * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.
+             * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`.
              * @default {}
              */
-            settings?: {
-                [key: string]: unknown;
-            };
+            settings?: components["schemas"]["ConnectionSettingsInput"];
         };
         ConnectionList: {
             data: components["schemas"]["Connection"][];
@@ -1792,12 +1840,10 @@ export interface components {
             /** @description The ids of the repositories from which the connection would forward documents. */
             repository_ids: string[];
             /**
-             * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `filter`.
+             * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`.
              * @default {}
              */
-            settings?: {
-                [key: string]: unknown;
-            };
+            settings?: components["schemas"]["ConnectionSettingsInput"];
         };
         ConnectionPreviewResponse: {
             data: components["schemas"]["ConnectionPreview"];
@@ -1810,25 +1856,66 @@ export interface components {
         ConnectionResponse: {
             data: components["schemas"]["Connection"];
         };
-        /** @enum {string} */
+        ConnectionSettings: {
+            filter?: components["schemas"]["ConnectionFilter"];
+            on_resume?: components["schemas"]["OnResume"];
+            path_template?: string;
+            properties?: {
+                [key: string]: string;
+            };
+        };
+        ConnectionSettingsInput: {
+            /**
+             * @description Forward only documents that meet these conditions
+             * @default {}
+             */
+            filter?: components["schemas"]["ConnectionFilterInput"];
+            /**
+             * @description Deliveries held while the connection was inactive: `forward` releases them when it is activated, `skip` keeps them held
+             * @default forward
+             */
+            on_resume?: components["schemas"]["OnResumeInput"];
+            /**
+             * @description Path of a document below the prefix of the destination. Placeholders: {repo_id}, {doc_id}, {comp_id}, {yyyy}, {mm}, {dd}, {erp_object_type}, {erp_object_id}, {ar_object}, {ext}, and {meta.NAME} for a field of an enrichment
+             * @default {repo_id}/{doc_id}/{comp_id}
+             */
+            path_template?: string;
+            /**
+             * @description What is written beside each document at its destination, by name: object tags, columns, properties or a file. A value has the placeholders of a path template. A property is left out until all of them are known
+             * @default {}
+             */
+            properties?: {
+                [key: string]: string;
+            };
+        };
         ConnectorType: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory";
+        /** @enum {string} */
+        ConnectorTypeInput: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory";
         /** @description All deliveries to the destination, by their present status, whenever they got it. */
         CurrentDeliveryCounts: {
+            /** Format: int64 */
             cancelled: number;
+            /** Format: int64 */
             delivered: number;
+            /** Format: int64 */
             failed: number;
+            /** Format: int64 */
             held: number;
+            /** Format: int64 */
             pending: number;
+            /** Format: int64 */
             retrying: number;
         };
         CursorMeta: {
             next_cursor: string | null;
+            /** Format: int64 */
             per_page: number;
         };
         DeletedConnection: {
             message: string;
         };
         Delivery: {
+            /** Format: int64 */
             attempts: number;
             /** Format: date-time */
             delivered_at: string | null;
@@ -1862,11 +1949,14 @@ export interface components {
             answer: {
                 [key: string]: unknown;
             } | null;
+            /** Format: int64 */
             bytes_sent: number | null;
             destination_id: string;
             destination_name: string;
+            /** Format: int64 */
             duration_ms: number;
             error: components["schemas"]["AttemptError"] | null;
+            /** Format: int64 */
             number: number;
             outcome: components["schemas"]["AttemptOutcome"];
             /** Format: date-time */
@@ -1878,21 +1968,27 @@ export interface components {
         };
         /** @description Deliveries that got their present status in the range, by that status. */
         DeliveryCounts: {
+            /** Format: int64 */
             cancelled: number;
+            /** Format: int64 */
             delivered: number;
+            /** Format: int64 */
             failed: number;
+            /** Format: int64 */
             held: number;
+            /** Format: int64 */
             pending: number;
+            /** Format: int64 */
             retrying: number;
         };
-        /** @enum {string} */
         DeliveryEnd: "permanent_error" | "max_retries" | "retry_ttl_seconds" | "workflow_cancelled" | "workflow_terminated" | "destination_deleted" | "connection_deleted" | "connection_changed" | "document_erased";
         DeliveryProblem: {
             code: string | null;
             message: string;
         };
-        /** @enum {string} */
         DeliveryStatus: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
+        /** @enum {string} */
+        DeliveryStatusInput: "pending" | "held" | "retrying" | "delivered" | "failed" | "cancelled";
         Destination: {
             attributes: components["schemas"]["DestinationAttributes"];
             id: string;
@@ -1919,7 +2015,10 @@ export interface components {
              * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
              */
             credentials_expire_at: string | null;
-            /** @description Attempts that have failed since the last success. */
+            /**
+             * Format: int64
+             * @description Attempts that have failed since the last success.
+             */
             failed_attempts: number;
             /** Format: date-time */
             last_delivered_at: string | null;
@@ -1940,9 +2039,15 @@ export interface components {
             next_trial_at: string | null;
             /** @description The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one. */
             sign_in: string | null;
-            /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
+            /**
+             * Format: int64
+             * @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation.
+             */
             slots: number;
-            /** @description Deliveries that run at this destination at present. */
+            /**
+             * Format: int64
+             * @description Deliveries that run at this destination at present.
+             */
             slots_in_use: number;
             status: components["schemas"]["DestinationStatus"];
             /** Format: date-time */
@@ -2042,6 +2147,7 @@ export interface components {
             /** @description Host name or address of the SMTP server */
             host: string;
             /**
+             * Format: int64
              * @description A larger document is not attached; the mail contains a link to it. An attachment is a third larger in the mail, because of base64
              * @default 10485760
              */
@@ -2580,12 +2686,13 @@ export interface components {
             meta: components["schemas"]["PageMeta"];
         };
         DestinationStatsPeriod: {
+            /** Format: int64 */
             delivered: number;
+            /** Format: int64 */
             failed: number;
             /** Format: date-time */
             start: string;
         };
-        /** @enum {string} */
         DestinationStatus: "connected" | "failing";
         DestinationTest: components["schemas"]["DestinationTestObjstore"] | components["schemas"]["DestinationTestBlob"] | components["schemas"]["DestinationTestTeamsite"] | components["schemas"]["DestinationTestDrive"] | components["schemas"]["DestinationTestSftp"] | components["schemas"]["DestinationTestEmail"] | components["schemas"]["DestinationTestWebhook"] | components["schemas"]["DestinationTestDirectory"];
         DestinationTestBlob: {
@@ -2679,7 +2786,6 @@ export interface components {
             /** @description What the condition means, and how to end it. */
             message: string;
         };
-        /** @enum {string} */
         DestinationWarningCode: "leads_back";
         DiscardedDocumentsInput: {
             /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
@@ -2706,6 +2812,7 @@ export interface components {
             type: "discarded_group";
         };
         DiscardedGroupAttributes: {
+            /** Format: int64 */
             documents: number;
             /** @description Whether a connection, active or not, leads from the repository to a destination now. */
             is_connected: boolean;
@@ -2747,18 +2854,27 @@ export interface components {
             repo_id: string;
             /** @description The captured request that contained the document. It may have been removed since. */
             request_id: string;
+            /** Format: int64 */
             size_bytes: number;
             status: components["schemas"]["DocumentStatus"];
         };
         DocumentCounts: {
+            /** Format: int64 */
             delivered: number;
+            /** Format: int64 */
             discarded: number;
+            /** Format: int64 */
             failed: number;
+            /** Format: int64 */
             pending: number;
+            /** Format: int64 */
             retrying: number;
         };
         DocumentEnrichment: {
-            /** @description The number of tries. */
+            /**
+             * Format: int64
+             * @description The number of tries.
+             */
             attempts: number;
             /**
              * Format: date-time
@@ -2808,8 +2924,9 @@ export interface components {
         DocumentResponse: {
             data: components["schemas"]["Document"];
         };
-        /** @enum {string} */
         DocumentStatus: "pending" | "delivered" | "failed" | "retrying" | "discarded";
+        /** @enum {string} */
+        DocumentStatusInput: "pending" | "delivered" | "failed" | "retrying" | "discarded";
         Enrichment: {
             attributes: components["schemas"]["EnrichmentAttributes"];
             id: string;
@@ -2895,7 +3012,6 @@ export interface components {
             tables?: unknown;
             url?: string;
         };
-        /** @enum {string} */
         EnrichmentCallKind: "rfc" | "http" | "e_invoice";
         EnrichmentChange: {
             /** @description Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again. */
@@ -2951,9 +3067,13 @@ export interface components {
         };
         /** @description The number of documents by the status of their enrichment. */
         EnrichmentCounts: {
+            /** Format: int64 */
             complete: number;
+            /** Format: int64 */
             failed: number;
+            /** Format: int64 */
             partial: number;
+            /** Format: int64 */
             pending: number;
         };
         EnrichmentField: {
@@ -2986,7 +3106,7 @@ export interface components {
              * @description A number or a date is stored in one form.
              * @default string
              */
-            type?: components["schemas"]["FieldType"];
+            type?: components["schemas"]["FieldTypeInput"];
         };
         EnrichmentHttp: {
             /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
@@ -3052,7 +3172,7 @@ export interface components {
              */
             kind: "http";
             /** @default GET */
-            method?: components["schemas"]["EnrichmentMethod"];
+            method?: components["schemas"]["EnrichmentMethodInput"];
             /** @description The name of the step, for operators. */
             name: string;
             /** @description Path and query below `http.url`. May contain placeholders. */
@@ -3172,8 +3292,9 @@ export interface components {
             data: components["schemas"]["Enrichment"][];
             meta: components["schemas"]["PageMeta"];
         };
-        /** @enum {string} */
         EnrichmentMethod: "GET" | "POST";
+        /** @enum {string} */
+        EnrichmentMethodInput: "GET" | "POST";
         EnrichmentResponse: {
             data: components["schemas"]["Enrichment"];
         };
@@ -3231,7 +3352,6 @@ export interface components {
                 [key: string]: unknown[];
             };
         };
-        /** @enum {string} */
         EnrichmentStatus: "pending" | "complete" | "partial" | "failed";
         EnrichmentStep: components["schemas"]["EnrichmentLinkStep"] | components["schemas"]["EnrichmentRfcStep"] | components["schemas"]["EnrichmentHttpStep"] | components["schemas"]["EnrichmentInvoiceStep"];
         EnrichmentStepInput: components["schemas"]["EnrichmentLinkStepInput"] | components["schemas"]["EnrichmentRfcStepInput"] | components["schemas"]["EnrichmentHttpStepInput"] | components["schemas"]["EnrichmentInvoiceStepInput"];
@@ -3246,7 +3366,6 @@ export interface components {
             /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
             status: components["schemas"]["EnrichmentStepStatus"];
         };
-        /** @enum {string} */
         EnrichmentStepStatus: "done" | "waiting" | "incomplete" | "failed";
         EnrichmentTrial: {
             steps: components["schemas"]["TriedStep"][];
@@ -3272,12 +3391,10 @@ export interface components {
             /** @description The id of the request, as in the header x-relay-request-id. */
             request_id: string;
         };
-        /**
-         * @description A stable code for programs.
-         * @enum {string}
-         */
+        /** @description A stable code for programs. More may be added. */
         ErrorCode: "invalid_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "nothing_to_retry" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "validation_failed" | "abap_exception" | "rate_limited" | "rfc_failed" | "unavailable" | "rfc_timeout" | "loop_detected" | "internal_error";
         ErrorCount: {
+            /** Format: int64 */
             attempts: number;
             code: string;
         };
@@ -3317,7 +3434,6 @@ export interface components {
              */
             next_cursor: string;
         };
-        /** @enum {string} */
         EventName: "document.received" | "document.discarded" | "document.delivered" | "document.failed" | "document.acknowledged" | "document.metadata_updated" | "document.appended" | "document.superseded" | "document.deleted" | "document.erased" | "delivery.delivered" | "delivery.failed" | "delivery.cancelled" | "certificate.received";
         FailureGroup: {
             attributes: components["schemas"]["FailureGroupAttributes"];
@@ -3331,7 +3447,10 @@ export interface components {
             destination_deleted: boolean;
             destination_id: string;
             destination_name: string;
-            /** @description Documents with such a delivery. A document with several failed deliveries is in several groups. */
+            /**
+             * Format: int64
+             * @description Documents with such a delivery. A document with several failed deliveries is in several groups.
+             */
             documents: number;
             /** @description The code of the last error. Null if the error is not one of an attempt. */
             error_code: string | null;
@@ -3353,16 +3472,19 @@ export interface components {
             data: components["schemas"]["FailureGroup"][];
             meta: components["schemas"]["PageMeta"];
         };
-        /** @enum {string} */
         FailureStatus: "failed" | "cancelled" | "retrying";
         /** @enum {string} */
+        FailureStatusInput: "failed" | "cancelled" | "retrying";
         FieldType: "string" | "number" | "date";
         /** @enum {string} */
+        FieldTypeInput: "string" | "number" | "date";
         FilterCondition: "content_types" | "comp_ids" | "min_bytes" | "max_bytes" | "fields";
-        /** @enum {string} */
         IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing";
         /** @enum {string} */
+        IncidentEventInput: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing";
         KeyLevel: "viewer" | "member" | "admin";
+        /** @enum {string} */
+        KeyLevelInput: "viewer" | "member" | "admin";
         LateData: {
             /** @description Why the last try has failed. */
             error: string | null;
@@ -3379,7 +3501,6 @@ export interface components {
              */
             updated_at: string | null;
         };
-        /** @enum {string} */
         LateDataStatus: "pending" | "updated" | "failed" | "not_possible";
         LateDocumentData: {
             ar_object: string | null;
@@ -3402,8 +3523,11 @@ export interface components {
         };
         /** @description Time from the receipt of a document, or from the last append to it, to its delivery: percentiles in milliseconds, or null without deliveries. They are estimated from a histogram whose buckets double. */
         Latency: {
+            /** Format: int64 */
             p50_ms: number | null;
+            /** Format: int64 */
             p95_ms: number | null;
+            /** Format: int64 */
             p99_ms: number | null;
         };
         NamedResource: {
@@ -3417,6 +3541,7 @@ export interface components {
             type: "notice";
         };
         NoticeAttributes: {
+            /** Format: int64 */
             attempts: number;
             /** Format: date-time */
             created_at: string;
@@ -3448,7 +3573,10 @@ export interface components {
             closed_at?: string;
             /** @description Address in the console at which to look further, if RELAY_BASE_URL is set. */
             console_url?: string;
-            /** @description Failed attempts in a row, failed deliveries, discarded documents, or documents without business data; 1 for other incidents. */
+            /**
+             * Format: int64
+             * @description Failed attempts in a row, failed deliveries, discarded documents, or documents without business data; 1 for other incidents.
+             */
             count: number;
             /**
              * Format: date-time
@@ -3505,7 +3633,6 @@ export interface components {
             code?: string;
             message?: string;
         };
-        /** @enum {string} */
         NoticeEventType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered" | "relay.enrichment.failing" | "relay.enrichment.recovered";
         NoticeList: {
             data: components["schemas"]["Notice"][];
@@ -3515,7 +3642,6 @@ export interface components {
             id: string;
             repo_id: string;
         };
-        /** @enum {string} */
         NoticeStatus: "pending" | "delivered" | "failed";
         Notification: {
             attributes: components["schemas"]["NotificationAttributes"];
@@ -3531,7 +3657,9 @@ export interface components {
             events: components["schemas"]["IncidentEvent"][];
             is_active: boolean;
             name: string;
+            /** Format: int64 */
             quiet_seconds: number;
+            /** Format: int64 */
             silence_hours: number;
             /** Format: date-time */
             updated_at: string;
@@ -3540,7 +3668,7 @@ export interface components {
             /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
             destination_id?: string;
             /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
-            events?: components["schemas"]["IncidentEvent"][];
+            events?: components["schemas"]["IncidentEventInput"][];
             /** @description An inactive notification announces nothing. */
             is_active?: boolean;
             /** @description The display name. */
@@ -3554,7 +3682,7 @@ export interface components {
             /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
             destination_id: string;
             /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
-            events: components["schemas"]["IncidentEvent"][];
+            events: components["schemas"]["IncidentEventInput"][];
             /**
              * @description An inactive notification announces nothing.
              * @default true
@@ -3601,19 +3729,34 @@ export interface components {
             received_at: string;
             status: components["schemas"]["DeliveryStatus"];
         };
+        OnResume: "forward" | "skip";
+        /** @enum {string} */
+        OnResumeInput: "forward" | "skip";
         PageMeta: {
+            /** Format: int64 */
             current_page: number;
+            /** Format: int64 */
             per_page: number;
+            /** Format: int64 */
             total: number;
         };
         /** @description Failed documents, and deliveries that have not ended, at present, whatever the range. */
         PresentCounts: {
+            /** Format: int64 */
             held: number;
+            /** Format: int64 */
             pending: number;
+            /** Format: int64 */
             retrying: number;
-            /** @description Documents that were discarded for lack of a connection, and that nobody has acknowledged or replayed. Null if `documents` is null. */
+            /**
+             * Format: int64
+             * @description Documents that were discarded for lack of a connection, and that nobody has acknowledged or replayed. Null if `documents` is null.
+             */
             unacknowledged_discards: number | null;
-            /** @description Failed documents that nobody has acknowledged. Null if `documents` is null. */
+            /**
+             * Format: int64
+             * @description Failed documents that nobody has acknowledged. Null if `documents` is null.
+             */
             unacknowledged_failures: number | null;
         };
         PreviewedDocument: {
@@ -3626,6 +3769,7 @@ export interface components {
             /** Format: date-time */
             received_at: string;
             repo_id: string;
+            /** Format: int64 */
             size_bytes: number;
             /** @description The first condition of the filter that the document does not meet. Null if it meets all. */
             unmet_condition: components["schemas"]["FilterCondition"] | null;
@@ -3763,7 +3907,10 @@ export interface components {
         Removal: {
             /** @description Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each. */
             affected_destinations: components["schemas"]["AffectedDestination"][];
-            /** @description Failed documents that count as delivered from then on, because only their deliveries to the destination have failed, which are cancelled. At most 10,000 are counted. */
+            /**
+             * Format: int64
+             * @description Failed documents that count as delivered from then on, because only their deliveries to the destination have failed, which are cancelled. At most 10,000 are counted.
+             */
             failed_documents_delivered: number;
             removed_connections: components["schemas"]["NamedResource"][];
             removed_notifications: components["schemas"]["NamedResource"][];
@@ -3790,10 +3937,14 @@ export interface components {
         };
         RepositoryAttributes: {
             accepts_mcreate: boolean;
-            /** @description The number of active certificates. */
+            /**
+             * Format: int64
+             * @description The number of active certificates.
+             */
             active_certificates: number;
             /** Format: date-time */
             created_at: string;
+            /** Format: int64 */
             document_count: number;
             /**
              * Format: date-time
@@ -3827,9 +3978,9 @@ export interface components {
             /** @description If true, requests of the source system without a valid signature are refused. */
             signature_verification?: boolean;
             /** @description The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is then easier to misuse. */
-            signed_parameter_order?: components["schemas"]["SignedParameterOrder"];
+            signed_parameter_order?: components["schemas"]["SignedParameterOrderInput"];
             /** @description An inactive repository refuses all requests of the source system. */
-            status?: components["schemas"]["ActivityStatus"];
+            status?: components["schemas"]["ActivityStatusInput"];
         };
         RepositoryConnection: {
             destination_name: string;
@@ -3856,7 +4007,7 @@ export interface components {
              * @description The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is then easier to misuse.
              * @default fixed
              */
-            signed_parameter_order?: components["schemas"]["SignedParameterOrder"];
+            signed_parameter_order?: components["schemas"]["SignedParameterOrderInput"];
         };
         RepositoryList: {
             data: components["schemas"]["Repository"][];
@@ -3871,7 +4022,6 @@ export interface components {
             /** @description What the condition means, and how to end it. */
             message: string;
         };
-        /** @enum {string} */
         RepositoryWarningCode: "open_to_all" | "not_connected" | "no_active_certificate" | "similar_name";
         RetriedDocument: {
             attributes: components["schemas"]["RetriedDocumentAttributes"];
@@ -3945,9 +4095,15 @@ export interface components {
             max_retries: number;
             /** @description Addresses that the source system may send from; empty allows any address */
             receiver_allowed_cidrs: (string)[];
-            /** @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded */
+            /**
+             * Format: int64
+             * @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded
+             */
             receiver_max_bytes: number | null;
-            /** @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded */
+            /**
+             * Format: int64
+             * @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded
+             */
             receiver_max_requests_per_minute: number | null;
             /** @description Delay before the second attempt; it doubles with each further attempt */
             retry_initial_interval_seconds: number;
@@ -3975,9 +4131,15 @@ export interface components {
             max_retries?: number;
             /** @description Addresses that the source system may send from; empty allows any address */
             receiver_allowed_cidrs?: (string)[];
-            /** @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded */
+            /**
+             * Format: int64
+             * @description Bytes of content that the workspace may store; `null` applies the limit of the installation, which is never exceeded
+             */
             receiver_max_bytes?: number | null;
-            /** @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded */
+            /**
+             * Format: int64
+             * @description Requests per minute that a receiver process accepts for the workspace; `null` applies the limit of the installation, which is never exceeded
+             */
             receiver_max_requests_per_minute?: number | null;
             /** @description Delay before the second attempt; it doubles with each further attempt */
             retry_initial_interval_seconds?: number;
@@ -3991,8 +4153,9 @@ export interface components {
         SettingsResponse: {
             data: components["schemas"]["Settings"];
         };
-        /** @enum {string} */
         SignedParameterOrder: "fixed" | "any";
+        /** @enum {string} */
+        SignedParameterOrderInput: "fixed" | "any";
         SingleBulkRetry: {
             attributes: components["schemas"]["SingleBulkRetryAttributes"];
             id: string;
@@ -4004,22 +4167,42 @@ export interface components {
             action: components["schemas"]["BulkAction"];
             /** Format: date-time */
             created_at: string;
-            /** @description Of these deliveries: those that have arrived. Deliveries that a later bulk retry has taken count there. */
+            /**
+             * Format: int64
+             * @description Of these deliveries: those that have arrived. Deliveries that a later bulk retry has taken count there.
+             */
             delivered_deliveries: number;
             /** Format: date-time */
             ended_at: string | null;
-            /** @description Those that have failed again, or were cancelled. */
+            /**
+             * Format: int64
+             * @description Those that have failed again, or were cancelled.
+             */
             failed_deliveries: number;
             filter: components["schemas"]["BulkRetryFilter"];
+            /** Format: int64 */
             matched_deliveries: number;
+            /** Format: int64 */
             matched_documents: number;
-            /** @description Those that wait or are under way. */
+            /**
+             * Format: int64
+             * @description Those that wait or are under way.
+             */
             open_deliveries: number;
-            /** @description Deliveries that were made again, or that the documents of the replays have. */
+            /**
+             * Format: int64
+             * @description Deliveries that were made again, or that the documents of the replays have.
+             */
             retried_deliveries: number;
-            /** @description Documents to which the action was applied. */
+            /**
+             * Format: int64
+             * @description Documents to which the action was applied.
+             */
             retried_documents: number;
-            /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+            /**
+             * Format: int64
+             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more.
+             */
             skipped_documents: number;
             status: components["schemas"]["BulkRetryStatus"];
         };
@@ -4038,6 +4221,7 @@ export interface components {
             created_at: string;
             /** @description The documents that the request created. */
             document_ids: string[];
+            /** Format: int64 */
             duration_ms: number;
             /** @description The code of the error that the request was answered with. Null if it has none. */
             error_code: string | null;
@@ -4050,6 +4234,7 @@ export interface components {
             request_body_truncated: boolean;
             /** @description Why the body is not stored. Null if it is not truncated. */
             request_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+            /** Format: int64 */
             request_content_length: number;
             /** @description Empty if the request had no Content-Type. */
             request_content_type: string;
@@ -4062,6 +4247,7 @@ export interface components {
             response_body_truncated: boolean;
             /** @description Why the body is not stored. Null if it is not truncated. */
             response_body_truncation_reason: components["schemas"]["TruncationReason"] | null;
+            /** Format: int64 */
             response_content_length: number;
             /** @description Empty if the response had no Content-Type. */
             response_content_type: string;
@@ -4069,6 +4255,7 @@ export interface components {
                 [key: string]: string;
             };
             source_ip: string;
+            /** Format: int64 */
             status_code: number;
             uri: string;
             workspace_id: string;
@@ -4077,6 +4264,7 @@ export interface components {
             data: components["schemas"]["SingleCapturedRequest"];
         };
         SingleDelivery: {
+            /** Format: int64 */
             attempts: number;
             /** Format: date-time */
             delivered_at: string | null;
@@ -4131,7 +4319,10 @@ export interface components {
              * @description When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.
              */
             credentials_expire_at: string | null;
-            /** @description Attempts that have failed since the last success. */
+            /**
+             * Format: int64
+             * @description Attempts that have failed since the last success.
+             */
             failed_attempts: number;
             /** Format: date-time */
             last_delivered_at: string | null;
@@ -4152,9 +4343,15 @@ export interface components {
             next_trial_at: string | null;
             /** @description The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one. */
             sign_in: string | null;
-            /** @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation. */
+            /**
+             * Format: int64
+             * @description Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation.
+             */
             slots: number;
-            /** @description Deliveries that run at this destination at present. */
+            /**
+             * Format: int64
+             * @description Deliveries that run at this destination at present.
+             */
             slots_in_use: number;
             status: components["schemas"]["DestinationStatus"];
             /** Format: date-time */
@@ -4195,6 +4392,7 @@ export interface components {
             repo_id: string;
             /** @description The captured request that contained the document. It may have been removed since. */
             request_id: string;
+            /** Format: int64 */
             size_bytes: number;
             status: components["schemas"]["DocumentStatus"];
         };
@@ -4209,12 +4407,16 @@ export interface components {
         };
         SingleRepositoryAttributes: {
             accepts_mcreate: boolean;
-            /** @description The number of active certificates. */
+            /**
+             * Format: int64
+             * @description The number of active certificates.
+             */
             active_certificates: number;
             certificates: components["schemas"]["RepositoryCertificate"][];
             connections: components["schemas"]["RepositoryConnection"][];
             /** Format: date-time */
             created_at: string;
+            /** Format: int64 */
             document_count: number;
             /**
              * Format: date-time
@@ -4248,20 +4450,30 @@ export interface components {
             /** Format: date-time */
             ended_at: string | null;
             filter: components["schemas"]["BulkRetryFilter"];
+            /** Format: int64 */
             matched_deliveries: number;
+            /** Format: int64 */
             matched_documents: number;
-            /** @description Deliveries that were made again, or that the documents of the replays have. */
+            /**
+             * Format: int64
+             * @description Deliveries that were made again, or that the documents of the replays have.
+             */
             retried_deliveries: number;
-            /** @description Documents to which the action was applied. */
+            /**
+             * Format: int64
+             * @description Documents to which the action was applied.
+             */
             retried_documents: number;
-            /** @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more. */
+            /**
+             * Format: int64
+             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more.
+             */
             skipped_documents: number;
             status: components["schemas"]["StartedBulkRetryStatus"];
         };
         StartedBulkRetryResponse: {
             data: components["schemas"]["StartedBulkRetry"];
         };
-        /** @enum {string} */
         StartedBulkRetryStatus: "dry_run" | "running" | "completed" | "cancelled";
         Stats: {
             attributes: components["schemas"]["StatsAttributes"];
@@ -4295,15 +4507,23 @@ export interface components {
             /** @description Every hour or day of the range. */
             series: components["schemas"]["StatsPeriod"][];
         };
-        /** @enum {string} */
         StatsInterval: "hour" | "day";
         StatsPeriod: {
-            /** @description Attempts that have delivered a document. */
+            /**
+             * Format: int64
+             * @description Attempts that have delivered a document.
+             */
             delivered: number;
-            /** @description Attempts that have failed. */
+            /**
+             * Format: int64
+             * @description Attempts that have failed.
+             */
             failed: number;
             latency: components["schemas"]["Latency"];
-            /** @description Documents received. Null if `documents` is null. */
+            /**
+             * Format: int64
+             * @description Documents received. Null if `documents` is null.
+             */
             received: number | null;
             /**
              * Format: date-time
@@ -4330,9 +4550,7 @@ export interface components {
         TestResultResponse: {
             data: components["schemas"]["TestResult"];
         };
-        /** @enum {string} */
         TestStatus: "success" | "failed";
-        /** @enum {string} */
         Tier: "standard" | "compliance";
         TriedField: {
             name: string;
@@ -4372,7 +4590,6 @@ export interface components {
             /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
             status: components["schemas"]["EnrichmentStepStatus"];
         };
-        /** @enum {string} */
         TruncationReason: "too_large" | "incomplete" | "not_json" | "memory" | "refused" | "unread";
         UnwiredRepository: {
             id: string;
@@ -4380,7 +4597,10 @@ export interface components {
             repo_id: string;
         };
         UpdatedConnectionMeta: {
-            /** @description Held deliveries that are cancelled because their destination was removed. */
+            /**
+             * Format: int64
+             * @description Held deliveries that are cancelled because their destination was removed.
+             */
             cancelled_deliveries: number;
         };
         UpdatedConnectionResponse: {
@@ -4390,6 +4610,7 @@ export interface components {
         };
         UpdatedMetadata: {
             doc_id: string;
+            /** Format: int64 */
             documents: number;
             metadata: components["schemas"]["DocumentMetadata"];
             repo_id: string;
@@ -4402,7 +4623,6 @@ export interface components {
             connection_name: string | null;
             reason: components["schemas"]["WaitReason"];
         };
-        /** @enum {string} */
         WaitReason: "attempt" | "slot" | "circuit" | "connection" | "data" | "paused" | "worker";
     };
     responses: {
@@ -4688,6 +4908,7 @@ export interface components {
     pathItems: never;
 }
 export type ActivityStatus = components['schemas']['ActivityStatus'];
+export type ActivityStatusInput = components['schemas']['ActivityStatusInput'];
 export type ActorType = components['schemas']['ActorType'];
 export type AffectedDestination = components['schemas']['AffectedDestination'];
 export type AnyPageMeta = components['schemas']['AnyPageMeta'];
@@ -4705,10 +4926,12 @@ export type AttemptedDestinationResponse = components['schemas']['AttemptedDesti
 export type AttemptError = components['schemas']['AttemptError'];
 export type AttemptOutcome = components['schemas']['AttemptOutcome'];
 export type AuditEvent = components['schemas']['AuditEvent'];
+export type AuditEventInput = components['schemas']['AuditEventInput'];
 export type AuditLog = components['schemas']['AuditLog'];
 export type AuditLogAttributes = components['schemas']['AuditLogAttributes'];
 export type AuditLogList = components['schemas']['AuditLogList'];
 export type AuditSubjectType = components['schemas']['AuditSubjectType'];
+export type AuditSubjectTypeInput = components['schemas']['AuditSubjectTypeInput'];
 export type BulkAction = components['schemas']['BulkAction'];
 export type BulkRetry = components['schemas']['BulkRetry'];
 export type BulkRetryAttributes = components['schemas']['BulkRetryAttributes'];
@@ -4728,10 +4951,13 @@ export type CertificateResponse = components['schemas']['CertificateResponse'];
 export type CertificateWarning = components['schemas']['CertificateWarning'];
 export type CertificateWarningCode = components['schemas']['CertificateWarningCode'];
 export type Channel = components['schemas']['Channel'];
+export type ChannelInput = components['schemas']['ChannelInput'];
 export type CircuitState = components['schemas']['CircuitState'];
 export type Connection = components['schemas']['Connection'];
 export type ConnectionChange = components['schemas']['ConnectionChange'];
 export type ConnectionDestination = components['schemas']['ConnectionDestination'];
+export type ConnectionFilter = components['schemas']['ConnectionFilter'];
+export type ConnectionFilterInput = components['schemas']['ConnectionFilterInput'];
 export type ConnectionInput = components['schemas']['ConnectionInput'];
 export type ConnectionList = components['schemas']['ConnectionList'];
 export type ConnectionPreview = components['schemas']['ConnectionPreview'];
@@ -4739,7 +4965,10 @@ export type ConnectionPreviewInput = components['schemas']['ConnectionPreviewInp
 export type ConnectionPreviewResponse = components['schemas']['ConnectionPreviewResponse'];
 export type ConnectionRepository = components['schemas']['ConnectionRepository'];
 export type ConnectionResponse = components['schemas']['ConnectionResponse'];
+export type ConnectionSettings = components['schemas']['ConnectionSettings'];
+export type ConnectionSettingsInput = components['schemas']['ConnectionSettingsInput'];
 export type ConnectorType = components['schemas']['ConnectorType'];
+export type ConnectorTypeInput = components['schemas']['ConnectorTypeInput'];
 export type CurrentDeliveryCounts = components['schemas']['CurrentDeliveryCounts'];
 export type CursorMeta = components['schemas']['CursorMeta'];
 export type DeletedConnection = components['schemas']['DeletedConnection'];
@@ -4751,6 +4980,7 @@ export type DeliveryCounts = components['schemas']['DeliveryCounts'];
 export type DeliveryEnd = components['schemas']['DeliveryEnd'];
 export type DeliveryProblem = components['schemas']['DeliveryProblem'];
 export type DeliveryStatus = components['schemas']['DeliveryStatus'];
+export type DeliveryStatusInput = components['schemas']['DeliveryStatusInput'];
 export type Destination = components['schemas']['Destination'];
 export type DestinationAttributes = components['schemas']['DestinationAttributes'];
 export type DestinationChange = components['schemas']['DestinationChange'];
@@ -4814,6 +5044,7 @@ export type DocumentMetadataChange = components['schemas']['DocumentMetadataChan
 export type DocumentMetadataMessage = components['schemas']['DocumentMetadataMessage'];
 export type DocumentResponse = components['schemas']['DocumentResponse'];
 export type DocumentStatus = components['schemas']['DocumentStatus'];
+export type DocumentStatusInput = components['schemas']['DocumentStatusInput'];
 export type Enrichment = components['schemas']['Enrichment'];
 export type EnrichmentAttributes = components['schemas']['EnrichmentAttributes'];
 export type EnrichmentCall = components['schemas']['EnrichmentCall'];
@@ -4833,6 +5064,7 @@ export type EnrichmentLinkStep = components['schemas']['EnrichmentLinkStep'];
 export type EnrichmentLinkStepInput = components['schemas']['EnrichmentLinkStepInput'];
 export type EnrichmentList = components['schemas']['EnrichmentList'];
 export type EnrichmentMethod = components['schemas']['EnrichmentMethod'];
+export type EnrichmentMethodInput = components['schemas']['EnrichmentMethodInput'];
 export type EnrichmentResponse = components['schemas']['EnrichmentResponse'];
 export type EnrichmentRfcStep = components['schemas']['EnrichmentRfcStep'];
 export type EnrichmentRfcStepInput = components['schemas']['EnrichmentRfcStepInput'];
@@ -4858,10 +5090,14 @@ export type FailureGroup = components['schemas']['FailureGroup'];
 export type FailureGroupAttributes = components['schemas']['FailureGroupAttributes'];
 export type FailureGroupList = components['schemas']['FailureGroupList'];
 export type FailureStatus = components['schemas']['FailureStatus'];
+export type FailureStatusInput = components['schemas']['FailureStatusInput'];
 export type FieldType = components['schemas']['FieldType'];
+export type FieldTypeInput = components['schemas']['FieldTypeInput'];
 export type FilterCondition = components['schemas']['FilterCondition'];
 export type IncidentEvent = components['schemas']['IncidentEvent'];
+export type IncidentEventInput = components['schemas']['IncidentEventInput'];
 export type KeyLevel = components['schemas']['KeyLevel'];
+export type KeyLevelInput = components['schemas']['KeyLevelInput'];
 export type LateData = components['schemas']['LateData'];
 export type LateDataStatus = components['schemas']['LateDataStatus'];
 export type LateDocumentData = components['schemas']['LateDocumentData'];
@@ -4887,6 +5123,8 @@ export type NotificationList = components['schemas']['NotificationList'];
 export type NotificationResponse = components['schemas']['NotificationResponse'];
 export type OldestDelivery = components['schemas']['OldestDelivery'];
 export type OldestDestinationDelivery = components['schemas']['OldestDestinationDelivery'];
+export type OnResume = components['schemas']['OnResume'];
+export type OnResumeInput = components['schemas']['OnResumeInput'];
 export type PageMeta = components['schemas']['PageMeta'];
 export type PresentCounts = components['schemas']['PresentCounts'];
 export type PreviewedDocument = components['schemas']['PreviewedDocument'];
@@ -4928,6 +5166,7 @@ export type SettingsAttributes = components['schemas']['SettingsAttributes'];
 export type SettingsChange = components['schemas']['SettingsChange'];
 export type SettingsResponse = components['schemas']['SettingsResponse'];
 export type SignedParameterOrder = components['schemas']['SignedParameterOrder'];
+export type SignedParameterOrderInput = components['schemas']['SignedParameterOrderInput'];
 export type SingleBulkRetry = components['schemas']['SingleBulkRetry'];
 export type SingleBulkRetryAttributes = components['schemas']['SingleBulkRetryAttributes'];
 export type SingleBulkRetryResponse = components['schemas']['SingleBulkRetryResponse'];
@@ -5175,7 +5414,7 @@ export interface operations {
                  * @description Only entries with this event name.
                  * @example cert.received
                  */
-                event?: components["schemas"]["AuditEvent"];
+                event?: components["schemas"]["AuditEventInput"];
                 /**
                  * @description Only entries whose event name starts with this text, for example `cert.`.
                  * @example cert.
@@ -5195,7 +5434,7 @@ export interface operations {
                  * @description Only entries about this type of resource.
                  * @example Certificate
                  */
-                subject_type?: components["schemas"]["AuditSubjectType"];
+                subject_type?: components["schemas"]["AuditSubjectTypeInput"];
                 /**
                  * @description Only entries caused by this member.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CJ
@@ -5273,7 +5512,7 @@ export interface operations {
                  * @description Only entries with this event name.
                  * @example cert.received
                  */
-                event?: components["schemas"]["AuditEvent"];
+                event?: components["schemas"]["AuditEventInput"];
                 /**
                  * @description Only entries whose event name starts with this text, for example `cert.`.
                  * @example cert.
@@ -5293,7 +5532,7 @@ export interface operations {
                  * @description Only entries about this type of resource.
                  * @example Certificate
                  */
-                subject_type?: components["schemas"]["AuditSubjectType"];
+                subject_type?: components["schemas"]["AuditSubjectTypeInput"];
                 /**
                  * @description Only entries caused by this member.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CJ
@@ -5314,6 +5553,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata
+                     *     2026-11-21T09:00:00.000Z,apikey.created,ApiKey,01K9R4B6ZD8M2V7X0QF3N5T1CK,API key Dashboard was created.,,system,{}
+                     */
                     "text/csv": string;
                 };
             };
@@ -5584,7 +5827,23 @@ export interface operations {
                      *             }
                      *           ],
                      *           "settings": {
-                     *             "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                     *             "on_resume": "forward",
+                     *             "path_template": "{repo_id}/{doc_id}/{comp_id}",
+                     *             "properties": {},
+                     *             "filter": {
+                     *               "content_types": [
+                     *                 "application/pdf"
+                     *               ],
+                     *               "comp_ids": [
+                     *                 "data"
+                     *               ],
+                     *               "min_bytes": 0,
+                     *               "max_bytes": 0,
+                     *               "fields": {
+                     *                 "vendor_name": "Acme Ltd",
+                     *                 "invoice_number": "5105600123"
+                     *               }
+                     *             }
                      *           },
                      *           "held_deliveries": 1,
                      *           "created_at": "2026-11-21T09:00:00.000Z",
@@ -5670,7 +5929,23 @@ export interface operations {
                      *           }
                      *         ],
                      *         "settings": {
-                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                     *           "on_resume": "forward",
+                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}",
+                     *           "properties": {},
+                     *           "filter": {
+                     *             "content_types": [
+                     *               "application/pdf"
+                     *             ],
+                     *             "comp_ids": [
+                     *               "data"
+                     *             ],
+                     *             "min_bytes": 0,
+                     *             "max_bytes": 0,
+                     *             "fields": {
+                     *               "vendor_name": "Acme Ltd",
+                     *               "invoice_number": "5105600123"
+                     *             }
+                     *           }
                      *         },
                      *         "held_deliveries": 1,
                      *         "created_at": "2026-11-21T09:00:00.000Z",
@@ -5739,7 +6014,23 @@ export interface operations {
                      *           }
                      *         ],
                      *         "settings": {
-                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                     *           "on_resume": "forward",
+                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}",
+                     *           "properties": {},
+                     *           "filter": {
+                     *             "content_types": [
+                     *               "application/pdf"
+                     *             ],
+                     *             "comp_ids": [
+                     *               "data"
+                     *             ],
+                     *             "min_bytes": 0,
+                     *             "max_bytes": 0,
+                     *             "fields": {
+                     *               "vendor_name": "Acme Ltd",
+                     *               "invoice_number": "5105600123"
+                     *             }
+                     *           }
                      *         },
                      *         "held_deliveries": 1,
                      *         "created_at": "2026-11-21T09:00:00.000Z",
@@ -5836,7 +6127,23 @@ export interface operations {
                  *       ],
                  *       "is_active": true,
                  *       "settings": {
-                 *         "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                 *         "on_resume": "forward",
+                 *         "path_template": "{repo_id}/{doc_id}/{comp_id}",
+                 *         "properties": {},
+                 *         "filter": {
+                 *           "content_types": [
+                 *             "application/pdf"
+                 *           ],
+                 *           "comp_ids": [
+                 *             "data"
+                 *           ],
+                 *           "min_bytes": 0,
+                 *           "max_bytes": 0,
+                 *           "fields": {
+                 *             "vendor_name": "Acme Ltd",
+                 *             "invoice_number": "5105600123"
+                 *           }
+                 *         }
                  *       }
                  *     }
                  */
@@ -5874,7 +6181,23 @@ export interface operations {
                      *           }
                      *         ],
                      *         "settings": {
-                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}"
+                     *           "on_resume": "forward",
+                     *           "path_template": "{repo_id}/{doc_id}/{comp_id}",
+                     *           "properties": {},
+                     *           "filter": {
+                     *             "content_types": [
+                     *               "application/pdf"
+                     *             ],
+                     *             "comp_ids": [
+                     *               "data"
+                     *             ],
+                     *             "min_bytes": 0,
+                     *             "max_bytes": 0,
+                     *             "fields": {
+                     *               "vendor_name": "Acme Ltd",
+                     *               "invoice_number": "5105600123"
+                     *             }
+                     *           }
                      *         },
                      *         "held_deliveries": 1,
                      *         "created_at": "2026-11-21T09:00:00.000Z",
@@ -5987,7 +6310,7 @@ export interface operations {
                  * @description Only destinations of this connector type.
                  * @example objstore
                  */
-                type?: components["schemas"]["ConnectorType"];
+                type?: components["schemas"]["ConnectorTypeInput"];
             };
             header?: never;
             path?: never;
@@ -6772,7 +7095,7 @@ export interface operations {
                  * @description Only documents with a delivery through this connector.
                  * @example objstore
                  */
-                connector_type?: components["schemas"]["ConnectorType"];
+                connector_type?: components["schemas"]["ConnectorTypeInput"];
                 /**
                  * @description Only documents with this content type, as the source system sent it.
                  * @example application/pdf
@@ -6792,7 +7115,7 @@ export interface operations {
                  * @description Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given.
                  * @example pending
                  */
-                delivery_status?: components["schemas"]["DeliveryStatus"];
+                delivery_status?: components["schemas"]["DeliveryStatusInput"];
                 /**
                  * @description Only documents with a delivery to this destination.
                  * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
@@ -6867,7 +7190,7 @@ export interface operations {
                  * @description Only documents with this status.
                  * @example pending
                  */
-                status?: components["schemas"]["DocumentStatus"];
+                status?: components["schemas"]["DocumentStatusInput"];
             };
             header?: never;
             path?: never;
@@ -8859,7 +9182,7 @@ export interface operations {
                  * @description Only deliveries with this status. Cancelled deliveries are those of failed documents: their destinations were deleted.
                  * @example failed
                  */
-                status?: components["schemas"]["FailureStatus"];
+                status?: components["schemas"]["FailureStatusInput"];
             };
             header?: never;
             path?: never;
@@ -9408,7 +9731,7 @@ export interface operations {
                  * @description Only repositories with this status.
                  * @example active
                  */
-                status?: components["schemas"]["ActivityStatus"];
+                status?: components["schemas"]["ActivityStatusInput"];
             };
             header?: never;
             path?: never;
@@ -10210,7 +10533,7 @@ export interface operations {
                  * @description Only requests to the receiver or only requests to the bridge.
                  * @example receiver
                  */
-                channel?: components["schemas"]["Channel"];
+                channel?: components["schemas"]["ChannelInput"];
                 /**
                  * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
                  * @example 2026-11-01T00:00:00.000Z
@@ -10669,7 +10992,7 @@ export interface operations {
                  * @description Only deliveries to destinations with this connector.
                  * @example objstore
                  */
-                connector_type?: components["schemas"]["ConnectorType"];
+                connector_type?: components["schemas"]["ConnectorTypeInput"];
                 /**
                  * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
                  * @example 2026-11-01T00:00:00.000Z

@@ -1,6 +1,8 @@
 import { toJsonSchema, type JsonSchema } from '../../base/json-schema.ts'
 import type { Connector } from '../../connectors/connector.ts'
 import { createConnectors } from '../../connectors/index.ts'
+import { connectionSettingsFields, givenConnectionSettings } from '../../domain/connection-settings.ts'
+import { settingsNames } from '../../workspace/inputs.ts'
 import { apiEndpoints, type EndpointDeps } from '../app.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { connectorSchemas, withConnectors } from './destination-schemas.ts'
@@ -24,6 +26,12 @@ export interface OpenApi extends ApiInfo {
 
 const nameOf = ({ $ref }: JsonSchema) => $ref?.split('/').at(-1)
 
+/** Returns the schemas of the settings of a connection, which the endpoints read as an open object, with their parts. */
+const settingsSchemas = (): Record<string, JsonSchema> => ({
+  ...toJsonSchema(connectionSettingsFields.meta(settingsNames), 'request').named,
+  ...toJsonSchema(givenConnectionSettings.meta(settingsNames), 'response').named,
+})
+
 /** Describes the management API. Opens nothing, because no handler is called. */
 export const describeApi = (): OpenApi => openApiDocument(apiEndpoints({} as EndpointDeps), createConnectors().all)
 
@@ -32,11 +40,12 @@ export const describeApi = (): OpenApi => openApiDocument(apiEndpoints({} as End
  * @throws Error if two schemas or two operations have the same name
  */
 export const openApiDocument = (endpoints: readonly Endpoint[], connectors: readonly Connector[]): OpenApi => {
-  const schemas: Record<string, JsonSchema> = { ...errorSchemas, ...connectorSchemas(connectors) }
+  const settings = settingsSchemas()
+  const schemas: Record<string, JsonSchema> = { ...errorSchemas, ...connectorSchemas(connectors), ...settings }
 
   const schemaOf: SchemaConverter['schemaOf'] = (zodSchema, direction) => {
     const { schema, named } = toJsonSchema(zodSchema, direction)
-    for (const [name, definition] of Object.entries(named)) {
+    for (const [name, definition] of Object.entries(named).filter(([each]) => !(each in settings))) {
       if (name in schemas && JSON.stringify(schemas[name]) !== JSON.stringify(definition)) {
         throw new Error(`two schemas are called ${name}`)
       }

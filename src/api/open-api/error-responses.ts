@@ -79,7 +79,11 @@ export const errorSchemas: Record<string, JsonSchema> = {
       },
     },
   },
-  ErrorCode: { type: 'string', enum: [...Object.keys(errorStatus), 'internal_error'], description: 'A stable code for programs.' },
+  ErrorCode: {
+    type: 'string',
+    'x-extensible-enum': [...Object.keys(errorStatus), 'internal_error'],
+    description: 'A stable code for programs. More may be added.',
+  },
   ErrorDetail: {
     type: 'object',
     required: ['path', 'message'],

@@ -1,3 +1,8 @@
+/** The first lines of an export of the audit log. */
+export const csvExample =
+  'created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata\n' +
+  '2026-11-21T09:00:00.000Z,apikey.created,ApiKey,01K9R4B6ZD8M2V7X0QF3N5T1CK,API key Dashboard was created.,,system,{}\n'
+
 /**
  * Example values by the name of the attribute, for attributes whose schema does not imply one. One story: the invoice
  * 5105600123 of the company acme reaches the relay and is delivered.
@@ -71,6 +76,7 @@ export const exampleValues: Record<string, unknown> = {
   number: 1,
   page: 1,
   password: 'correct-horse-battery-staple',
+  path_template: '{repo_id}/{doc_id}/{comp_id}',
   path: 'Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data',
   per_page: 25,
   query_string: 'create&pVersion=0047&contRep=Z1&docId=005056B5A3F21EEFA9C1D04F7B6E8C11&compId=data',

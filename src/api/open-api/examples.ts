@@ -27,7 +27,8 @@ const exampleOf = (name: string, reference: JsonSchema, schemas: Schemas, isResp
   if (reference.examples) return reference.examples[0]
   if (schema.examples) return schema.examples[0]
   if (schema.const !== undefined) return schema.const
-  if (schema.enum) return schema.default ?? schema.enum[0]
+  const values = schema.enum ?? (schema['x-extensible-enum'] as unknown[] | undefined)
+  if (values) return schema.default ?? values[0]
   if (type === 'object' && schema.properties) return objectExample(schema, schemas, isResponse)
   const [first] = schema.anyOf ?? []
   if (first && resolve(first, schemas).properties) return exampleOf(name, first, schemas, isResponse)

@@ -14,7 +14,8 @@ call can record.
 
 **Conventions.** Ids are opaque strings. Timestamps are ISO 8601 in UTC. Lists are paginated: \`per_page\` is 25 by
 default and at most 100. Unknown query parameters and unknown body attributes are rejected. Responses may gain
-attributes at any time; ignore attributes that you do not know.
+attributes and values at any time; ignore attributes that you do not know, and expect texts other than those in
+\`x-extensible-enum\`.
 
 **Errors.** Every error has the form \`{ "error": { "code", "message", "request_id", "details" } }\`. Programs should
 decide by \`code\`. Every response carries its request id in the header \`x-relay-request-id\`. The answer to an unknown

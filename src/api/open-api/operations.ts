@@ -3,6 +3,7 @@ import { propertiesOf, type Direction, type JsonSchema } from '../../base/json-s
 import type { Endpoint } from '../endpoint.ts'
 import { idempotencyKeyMaxCharacters } from '../idempotency.ts'
 import { errorResponsesOf, requestIdHeader } from './error-responses.ts'
+import { csvExample } from './example-values.ts'
 import type { Examples } from './examples.ts'
 import { operationId, tagOf } from './operation-names.ts'
 
@@ -31,8 +32,12 @@ export interface Operation {
 
 // Bytes have the content type with which they were received, which can be any. Generators of clients omit a response
 // whose only media type is a wildcard; application/octet-stream tells them that the response is binary.
-const mediaTypes = { bytes: ['application/octet-stream', '*/*'], csv: ['text/csv'] }
-const binary: JsonSchema = { type: 'string', format: 'binary' }
+const binary = { schema: { type: 'string', format: 'binary' } }
+const contents = {
+  bytes: { 'application/octet-stream': binary, '*/*': binary },
+  // Text: a client for Python makes a file of what is binary, and fails at text.
+  csv: { 'text/csv': { schema: { type: 'string' }, example: csvExample } },
+}
 
 const successDescriptions: Record<number, string> = {
   200: 'The request succeeded.',
@@ -86,7 +91,7 @@ const successOf = (
     return { description, headers: common, content: { 'application/json': json } }
   }
   const headers = { ...common, 'content-disposition': { required: true, schema: { type: 'string' } } }
-  return { description, headers, content: Object.fromEntries(mediaTypes[response].map((type) => [type, { schema: binary }])) }
+  return { description, headers, content: contents[response] }
 }
 
 const contentRange = { 'content-range': { required: true, schema: { type: 'string' } } }

@@ -70,7 +70,7 @@ print(json.dumps({
     "created": [str(kind) for kind in created],
     "listed": [[len(page.data), page.meta.total > 3] for page in pages],
     "document": get_document.sync(document_id, client=client).data.attributes.comp_id,
-    "documents": len(list_documents.sync(client=client, status=models.DocumentStatus.DELIVERED).data),
+    "documents": len(list_documents.sync(client=client, status=models.DocumentStatusInput.DELIVERED).data),
     "content": get_document_content.sync(document_id, client=client).payload.read().decode(),
     "settings": get_settings.sync(client=client).data.attributes.max_retries,
     "refusal": retry_document.sync(document_id, client=client).error.code,

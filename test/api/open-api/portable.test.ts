@@ -2,6 +2,7 @@ import type { AnySchemaObject } from 'ajv'
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describeApi } from '../../../src/api/open-api/document.ts'
+import { dateFrom } from '../../../src/api/schemas.ts'
 import type { JsonSchema } from '../../../src/base/json-schema.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
 
@@ -114,6 +115,85 @@ describe('the names of the description', () => {
         bad.push(path)
     })
     expect(bad).toEqual([])
+  })
+})
+
+const answers = (() => {
+  const found = new Set<string>()
+  const follow = (node: unknown) =>
+    walk(node, ({ $ref }) => {
+      const name = typeof $ref === 'string' ? $ref.split('/').at(-1)! : undefined
+      if (name === undefined || !(name in schemas) || found.has(name)) return
+      found.add(name)
+      follow(schemas[name])
+    })
+  for (const methods of Object.values(document.paths)) for (const { responses } of Object.values(methods)) follow(responses)
+  follow(document.webhooks)
+  follow(document.components.responses)
+  return Object.fromEntries([...found].map((name) => [name, schemas[name]!]))
+})()
+
+describe('the values of the description', () => {
+  test('an answer may have a text that a later version adds, and a request may not', () => {
+    const closed: string[] = []
+    walk(answers, (node, path) => {
+      if (Array.isArray(node['enum'])) closed.push(path)
+    })
+    expect(closed).toEqual([])
+    expect(answers['DocumentStatus']).toEqual({
+      type: 'string',
+      'x-extensible-enum': ['pending', 'delivered', 'failed', 'retrying', 'discarded'],
+    })
+    expect(document.paths['/documents']!['get']!.parameters.find(({ name }) => name === 'status')?.schema).toEqual({
+      $ref: '#/components/schemas/DocumentStatusInput',
+    })
+    expect(schemas['DocumentStatusInput']).toEqual({ type: 'string', enum: ['pending', 'delivered', 'failed', 'retrying', 'discarded'] })
+  })
+
+  test('every integer that may need more than 32 bits has 64', () => {
+    const narrow: string[] = []
+    walk(schemas, ({ type, format, maximum }, path) => {
+      const fits = typeof maximum === 'number' && maximum < 2 ** 31
+      if ([type].flat().includes('integer') && !fits && format !== 'int64') narrow.push(path)
+    })
+    expect(narrow).toEqual([])
+    expect(schemas['DocumentAttributes']!.properties!['size_bytes']).toEqual({ type: 'integer', format: 'int64' })
+  })
+
+  test('an export is text, because a client for Python cannot make a file of it', () => {
+    const { responses } = document.paths['/audit-logs.csv']!['get']!
+    expect(responses['200']).toMatchObject({ content: { 'text/csv': { schema: { type: 'string' } } } })
+    expect(JSON.stringify(responses['200'])).not.toContain('binary')
+  })
+
+  test.each([
+    ['2026-11-21', true],
+    ['2028-02-29', true],
+    ['2026-11-21T09:00:00Z', true],
+    ['2026-11-21T09:00:00.123+05:30', true],
+    ['2026-63-01', false],
+    ['2026-00-10', false],
+    ['2026-04-31', false],
+    ['2026-02-30', false],
+    ['2026-11-21T99:00:00Z', false],
+    ['2026-11-21T09:60:00Z', false],
+    ['2026-11-21T09:00Z', false],
+    ['2026-11-21T09:00:00', false],
+    ['2026-11-21T09:00:00+99:00', false],
+  ])('%s is a date in the description as in the API: %s', (text, isDate) => {
+    const { schema } = document.paths['/documents']!['get']!.parameters.find(({ name }) => name === 'date_from')!
+    expect(new RegExp(schema.pattern!, 'u').test(text)).toBe(isDate)
+    expect(dateFrom.safeParse(text).success).toBe(isDate)
+  })
+
+  test('the settings of a connection have their schema, closed in a request and open in an answer', () => {
+    expect(schemas['Connection']!.properties!['settings']).toEqual({ $ref: '#/components/schemas/ConnectionSettings' })
+    expect(schemas['ConnectionSettings']).not.toHaveProperty('additionalProperties')
+    expect(schemas['ConnectionSettings']).not.toHaveProperty('required')
+    expect(schemas['ConnectionSettingsInput']).toMatchObject({ additionalProperties: false })
+    for (const name of ['ConnectionInput', 'ConnectionChange', 'ConnectionPreviewInput']) {
+      expect(schemas[name]!.properties!['settings']).toMatchObject({ $ref: '#/components/schemas/ConnectionSettingsInput' })
+    }
   })
 })
 
