@@ -59,7 +59,7 @@ const runRelay = async (client: Client, db: Database, receiverUrl: string, body:
   const docIds = Array.from({ length: documents }, () => newId())
   await pLimit(inFlight).map(docIds, (docId) => send(createByPut(receiverUrl, docId, body), 201))
   // Only then all workflows are started and their results can be awaited.
-  while (await db('deliveries').whereNotNull('begin_at').first('document_id')) await delay(20)
+  while (await db('deliveries').whereNotNull('begin_at').first('document_id')) await delay(200)
   const workspace = receiverUrl.split('/').slice(-2).join('/')
   const received = await db('documents')
     .whereIn('doc_id', docIds)

@@ -19,11 +19,11 @@ const dispatcherLimits = {
   stuckMs: 10_000,
   /** Pause of a document that Temporal refuses. */
   refusedMs: 60_000,
-  /** While something is open, it is noticed this soon that another worker has begun it. */
+  /** While the window is full, it is noticed this soon that another worker has begun something. */
   busyMs: 25,
 }
 
-// An idle dispatcher looks for work this often: a document that its API process does not start waits half of it, on average.
+// A dispatcher with room for more looks for work this often: a document that its API process does not start waits half of it, on average.
 const idleMs = 100
 const standbyMs = 1_000
 const pauseMs = 1_000
@@ -82,9 +82,11 @@ export const createDispatcher = (
     open.delete(documentId)
   }
 
+  const isFull = () => open.size >= window.size()
+
   /** Notices what other workers have begun. */
   const closeBegun = async (): Promise<void> => {
-    if (open.size === 0 || now() - lookedAt < busyMs) return
+    if (open.size === 0 || now() - lookedAt < (isFull() ? busyMs : idleMs)) return
     lookedAt = now()
     const waiting = await toBegin.stillWaiting([...open.keys()])
     const stuck: string[] = []
@@ -96,12 +98,12 @@ export const createDispatcher = (
     if (stuck.length > 0) await toBegin.leave(stuck)
   }
 
-  /** Starts as many documents as the window allows. @returns false if nothing waits */
-  const startNext = async (): Promise<boolean> => {
+  /** Starts as many documents as the window allows. */
+  const startNext = async (): Promise<void> => {
     const free = window.size() - open.size
-    if (free <= 0 || now() < pausedUntil) return true
+    if (free <= 0 || now() < pausedUntil) return
     const queues = await toBegin.findQueues()
-    if (queues.length === 0) return false
+    if (queues.length === 0) return
     const busy = new Set([...open.values()].map(({ workspaceId }) => workspaceId))
     const found = await toBegin.findOldest(turns.take(queues, busy, free), [...open.keys()])
     for (const document of found) {
@@ -109,7 +111,6 @@ export const createDispatcher = (
       underWay.add(beginning)
       busy.add(document.workspaceId)
     }
-    return true
   }
 
   const rest = async (ms: number): Promise<void> => {
@@ -131,8 +132,8 @@ export const createDispatcher = (
           }
         }
         await closeBegun()
-        const isBusy = await startNext()
-        await rest(isBusy || open.size > 0 ? busyMs : idleMs)
+        await startNext()
+        await rest(isFull() ? busyMs : idleMs)
       } catch (thrown) {
         log.warn({ reason: messageOf(thrown) }, 'failed to begin deliveries, the next round tries again')
         await rest(pauseMs)
