@@ -64,16 +64,18 @@ comment on index events_pkey is
 create function add_event(of_workspace text, event_type text, event_data jsonb) returns void language plpgsql as $$
 begin
   insert into events (workspace_id, epoch, transaction, type, data)
-  select id, coalesce(current_event_epoch(), 1), pg_current_xact_id()::text::bigint, event_type, event_data
-  from workspaces
-  where id = of_workspace
+  select
+    workspaces.id, case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end,
+    pg_current_xact_id()::text::bigint, event_type, event_data
+  from workspaces, installation
+  where workspaces.id = of_workspace
     and settings ->> 'events_days' is distinct from '0';
 end
 $$;
 comment on function add_event is
-  'Writes an event, unless its workspace keeps none.';
+  'Writes an event, unless its workspace keeps none. The epoch is that of current_event_epoch(), whose call would cost more than the insert.';
 
-create function document_event_data(document documents) returns jsonb language sql immutable parallel safe as $$
+create function document_event_data(document documents) returns jsonb language sql stable parallel safe as $$
 select jsonb_build_object(
   'document_id', document.id, 'repo_id', document.repo_id, 'doc_id', document.doc_id, 'comp_id', document.comp_id,
   'revision', document.revision)
@@ -85,10 +87,13 @@ create function add_events_of_new_documents() returns trigger language plpgsql a
 begin
   insert into events (workspace_id, epoch, transaction, type, data)
   select
-    workspaces.id, coalesce(current_event_epoch(), 1), pg_current_xact_id()::text::bigint, event.type,
-    document_event_data(added) || event.data
+    workspaces.id, case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end,
+    pg_current_xact_id()::text::bigint, event.type,
+    jsonb_build_object(
+      'document_id', added.id, 'repo_id', repo_id, 'doc_id', doc_id, 'comp_id', comp_id, 'revision', revision) || event.data
   from added
   join workspaces on workspaces.id = added.workspace_id
+  cross join installation
   cross join lateral (
     values
       (
@@ -202,3 +207,48 @@ create trigger event_of_certificate
   for each row
   when (new.sent_from is not null)
   execute function add_event_of_certificate();
+
+create table event_subscriptions (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  name text not null,
+  events text[] not null check (cardinality(events) > 0),
+  destination_id text collate "C" not null references destinations (id) on delete cascade,
+  is_active boolean not null default true,
+  epoch integer not null,
+  transaction bigint not null,
+  number bigint not null,
+  version integer not null default 1,
+  claimed_until timestamptz not null default '-infinity',
+  attempts integer not null default 0,
+  failing_since timestamptz,
+  next_attempt_at timestamptz,
+  last_error text,
+  last_error_code text,
+  last_sent_at timestamptz,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now()
+);
+comment on table event_subscriptions is
+  'Events of these types are sent to a webhook, one after the other.';
+comment on column event_subscriptions.number is
+  'With epoch and transaction, the position: all events up to it were sent, or are of other types.';
+comment on column event_subscriptions.version is
+  'Rises when somebody sets the position or changes what is sent: a workflow that has read an earlier version must not move the position.';
+comment on column event_subscriptions.claimed_until is
+  'Until then, a workflow is sending, or waits for its next attempt. After it, another one is started if there is something to send.';
+comment on column event_subscriptions.attempts is
+  'Attempts to send the next event that have failed.';
+
+create index event_subscriptions_active on event_subscriptions (claimed_until)
+where is_active;
+comment on index event_subscriptions_active is
+  'Serves the dispatcher, which starts the workflows of subscriptions that have something to send.';
+
+create index event_subscriptions_of_workspace on event_subscriptions (workspace_id, id);
+comment on index event_subscriptions_of_workspace is
+  'Serves the list of subscriptions.';
+
+create index event_subscriptions_of_destination on event_subscriptions (destination_id);
+comment on index event_subscriptions_of_destination is
+  'Serves the deletion of a destination.';

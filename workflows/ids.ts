@@ -61,6 +61,10 @@ export const batchWorkflowId = ({
 export const noticeWorkflowId = ({ workspace, noticeId }: { workspace: string; noticeId: string }): string =>
   `notice/${workspace}/${noticeId}`
 
+/** `event-subscription/acme/invoices/<subscription id>` */
+export const eventSubscriptionWorkflowId = ({ workspace, subscriptionId }: { workspace: string; subscriptionId: string }): string =>
+  `event-subscription/${workspace}/${subscriptionId}`
+
 /** `bulk-retry/acme/invoices/<bulk retry id>` */
 export const bulkRetryWorkflowId = ({ workspace, bulkRetryId }: { workspace: string; bulkRetryId: string }): string =>
   `bulk-retry/${workspace}/${bulkRetryId}`

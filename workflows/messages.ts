@@ -235,6 +235,24 @@ export interface NoticeActivities {
   recordNoticeCancellation(notice: Pick<NoticeInput, 'noticeId'>): Promise<void>
 }
 
+/** Input of the workflow `eventSubscription`. */
+export interface EventSubscriptionInput {
+  subscriptionId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+  /** For operators. */
+  name: string
+}
+
+/** Activity of `eventSubscription`. It may run twice. */
+export interface EventSubscriptionActivities {
+  /**
+   * Sends events, for a limited time. What fails is thrown with the time after which Temporal runs the activity again.
+   * @returns `more` if there is more to be sent, `gone` if the subscription was changed or deleted
+   */
+  sendEvents(subscription: Pick<EventSubscriptionInput, 'subscriptionId'>): Promise<'idle' | 'more' | 'gone'>
+}
+
 /** Input of the workflow `maintenance`. */
 export interface MaintenanceInput {
   /** Name of the job. */

@@ -6,11 +6,21 @@ import {
   deliveryWorkflowId,
   documentWorkflowId,
   enrichmentWorkflowId,
+  eventSubscriptionWorkflowId,
   lateDataWorkflowId,
   noticeWorkflowId,
   type DocumentKey,
 } from './ids.ts'
-import type { BatchInput, BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, LateDataInput, NoticeInput } from './messages.ts'
+import type {
+  BatchInput,
+  BatchSubject,
+  BulkRetryInput,
+  DeliveryInput,
+  DocumentInput,
+  EventSubscriptionInput,
+  LateDataInput,
+  NoticeInput,
+} from './messages.ts'
 
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD)
 
@@ -136,5 +146,13 @@ export const noticeOptions = (input: NoticeInput, registration: Registration) =>
   workflowId: noticeWorkflowId(input),
   args: [input] as [NoticeInput],
   staticSummary: `Send a notice of ${input.workspace}`,
+  ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
+})
+
+export const eventSubscriptionOptions = (input: EventSubscriptionInput, registration: Registration) => ({
+  workflowId: eventSubscriptionWorkflowId(input),
+  args: [input] as [EventSubscriptionInput],
+  staticSummary: `Send events of ${input.workspace}: ${input.name}`,
+  ...fairness(input, { urgency: 'bulk' }),
   ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
 })

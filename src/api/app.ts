@@ -21,6 +21,7 @@ import {
 } from './documents.ts'
 import { mount, type Endpoint, type MountDeps } from './endpoint.ts'
 import { enrichmentEndpoints, type EnrichmentDeps } from './enrichments.ts'
+import { eventSubscriptionEndpoints, type EventSubscriptionDeps } from './event-subscriptions.ts'
 import { eventEndpoints, type EventDeps } from './events.ts'
 import { failureEndpoints, type FailureDeps } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
@@ -40,6 +41,7 @@ export type EndpointDeps = DestinationDeps &
   DocumentDeps &
   AcknowledgeDeps &
   EventDeps &
+  EventSubscriptionDeps &
   FailureDeps &
   ErasureDeps &
   AttemptDeps &
@@ -66,6 +68,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...notificationEndpoints(deps),
   ...documentEndpoints(deps),
   ...eventEndpoints(deps),
+  ...eventSubscriptionEndpoints(deps),
   ...failureEndpoints(deps),
   ...acknowledgeEndpoints(deps),
   ...erasureEndpoints(deps),

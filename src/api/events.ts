@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { eventIdPattern, eventNames, type EventName } from '../domain/events.ts'
 import { eventKeyOf, type Events, type EventsPage, type EventsRequest } from '../observe/events.ts'
-import { openObject } from '../workspace/inputs.ts'
+import { eventName, openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { resource, resourceOf, timestamp } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
@@ -13,7 +13,7 @@ const event = resource(
   'Event',
   'event',
   z.object({
-    event: z.enum(eventNames).meta({ id: 'EventName' }),
+    event: eventName,
     created_at: timestamp.describe('When the transaction of the outcome began.'),
     data: openObject.describe('What happened, by the type of the event: the schemas are those of the webhooks of the same names.'),
   }),

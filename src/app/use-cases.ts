@@ -32,6 +32,7 @@ import { createApiKeys } from '../workspace/api-keys.ts'
 import { createCertificates } from '../workspace/certificates.ts'
 import { createConnections } from '../workspace/connections.ts'
 import { createDestinations } from '../workspace/destinations.ts'
+import { createEventSubscriptions } from '../workspace/event-subscriptions.ts'
 import { createNotifications } from '../workspace/notifications.ts'
 import { createRepositories } from '../workspace/repositories.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
@@ -85,6 +86,7 @@ export const apiUseCases = (db: Database, config: DeliveryConfig) =>
 
     // what is observed
     events: createEvents(db),
+    eventSubscriptions: createEventSubscriptions(db),
     failures: createFailures(db),
     discarded: createDiscarded(db),
     statistics: createStatistics(db),

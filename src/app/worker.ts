@@ -3,6 +3,7 @@ import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createDeliveryActivities, repeatAttempts } from '../../activities/delivery.ts'
 import { createEnrichmentActivities } from '../../activities/enrichment.ts'
+import { createEventSubscriptionActivities } from '../../activities/event-subscriptions.ts'
 import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
@@ -32,6 +33,7 @@ import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../mainte
 import { createCheckIncidents } from '../observe/notices/check-incidents.ts'
 import { createSendNotice } from '../observe/notices/send-notice.ts'
 import { createProbes } from '../observe/probes.ts'
+import { createSendEvents, createFindDue } from '../observe/send-events.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
 import { createDispatcher } from '../temporal/dispatcher.ts'
 import { installRuntime } from '../temporal/runtime.ts'
@@ -94,7 +96,11 @@ export const startWorker = async (
     const reports = createAttemptReports(log, () => activityInfo().workflowExecution?.workflowId)
     const attemptSpans = tracing && createAttemptSpans(tracing)
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
-    const dispatcher = createDispatcher({ db, temporal, config, log })
+    const findDue = createFindDue(db)
+    const startSubscriptions = async () => {
+      for (const due of await findDue()) await temporal.startEventSubscription(due)
+    }
+    const dispatcher = createDispatcher({ db, temporal, startSubscriptions, config, log })
     const loadJob = createLoadJob(db, config)
     const openCredentials: DeliverDeps['openCredentials'] = ({ workspaceId, destination, credentialsSealed }, connector) =>
       keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination }))
@@ -137,8 +143,15 @@ export const startWorker = async (
     const { sendNotice, ...noticeRecords } = createNoticeActivities(
       createSendNotice({ db, findConnector, keyRing, outbound, installation, config }),
     )
+    const sendEvents = createSendEvents({ db, findConnector, keyRing, outbound, installation, config })
     worker = await startTemporalWorker(config, {
-      targets: { attemptDelivery, sendNotice, ...createEnrichmentActivities(enrich), ...createLateDataActivities(lateData) },
+      targets: {
+        attemptDelivery,
+        sendNotice,
+        ...createEnrichmentActivities(enrich),
+        ...createLateDataActivities(lateData),
+        ...createEventSubscriptionActivities(sendEvents),
+      },
       control: {
         ...deliveryRecords,
         ...noticeRecords,

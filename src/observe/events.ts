@@ -151,6 +151,14 @@ export const createEvents = (db: Database) => {
   }
 
   return {
+    /** Returns the cursor before the oldest event that is kept. */
+    beginning: async (workspaceId: string): Promise<string> => {
+      const row = await db('workspaces')
+        .where({ id: workspaceId })
+        .first<{ removedTo: string } | undefined>('events_removed_to as removedTo')
+      return row?.removedTo || eventIdOf(beforeAllEvents)
+    },
+
     /** @throws `AppError` 410 if events after the cursor were removed, or the cursor comes from another database */
     list: async (workspaceId: string, request: EventsRequest): Promise<EventsPage> => {
       const { after, limit } = request

@@ -4,9 +4,18 @@ import type { attemptDeliveries, cancelDeliveries, releaseDeliveries } from '../
 import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { delivery } from '../../workflows/delivery.ts'
 import type { document } from '../../workflows/document.ts'
+import type { eventSubscription } from '../../workflows/event-subscription.ts'
 import { deliveryWorkflowId, documentWorkflowId, enrichmentWorkflowId } from '../../workflows/ids.ts'
 import type { lateData } from '../../workflows/late-data.ts'
-import { checkAgainSignal, moreDataSignal, releaseSignal, retrySignal, wakeSignal, type RetryRequest } from '../../workflows/messages.ts'
+import {
+  checkAgainSignal,
+  moreDataSignal,
+  releaseSignal,
+  retrySignal,
+  wakeSignal,
+  type EventSubscriptionInput,
+  type RetryRequest,
+} from '../../workflows/messages.ts'
 import type { notice } from '../../workflows/notice.ts'
 import {
   batchOptions,
@@ -14,6 +23,7 @@ import {
   deliveryOptions,
   documentOptions,
   enrichmentOptions,
+  eventSubscriptionOptions,
   lateDataOptions,
   noticeOptions,
   searchAttributes,
@@ -244,6 +254,12 @@ export const createTemporal = (
     }
   }
 
+  /** Starts the workflow that sends the events of a subscription, unless it is open. */
+  const startEventSubscription = async (input: EventSubscriptionInput): Promise<void> => {
+    const options = eventSubscriptionOptions(input, { registered: await hasSearchAttributes() })
+    await startOnce(() => workflow.start<typeof eventSubscription>('eventSubscription', { ...options, ...again }))
+  }
+
   const workflows = createDeliveryWorkflows(client, connection, withTimeout)
 
   return {
@@ -252,6 +268,7 @@ export const createTemporal = (
     hasSearchAttributes,
     /** Sends a message. Sending it a second time has no further effect. */
     send,
+    startEventSubscription,
     ...workflows,
     /** Registers missing search attributes. @throws if the server refuses */
     registerSearchAttributes: async (): Promise<void> => {

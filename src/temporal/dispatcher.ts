@@ -27,6 +27,8 @@ const dispatcherLimits = {
 const idleMs = 100
 const standbyMs = 1_000
 const pauseMs = 1_000
+// Between two looks for subscriptions that have events to send.
+const subscriptionsMs = 1_000
 
 /** The duty of the dispatcher, as the table `duties` names it. */
 const duty = 'dispatch'
@@ -38,13 +40,22 @@ interface Open {
   waiting: Set<string>
 }
 
+interface DispatcherDeps {
+  db: Database
+  temporal: Pick<Temporal, 'send'>
+  /** Starts the workflows of subscriptions that have events to send. */
+  startSubscriptions?: () => Promise<void>
+  config: DeliveryTermsConfig
+  log: Log
+}
+
 /**
  * Begins the deliveries that wait in the database, for the whole installation: of all workers, one has the duty. Workspaces take turns, and
  * as many documents are open as the window allows. A document is open from its start until its first attempt begins, as the database says.
  * Nothing but the database is needed to go on after a crash: what was started and not begun is started again, which has no effect.
  */
 export const createDispatcher = (
-  { db, temporal, config, log }: { db: Database; temporal: Pick<Temporal, 'send'>; config: DeliveryTermsConfig; log: Log },
+  { db, temporal, startSubscriptions = async () => {}, config, log }: DispatcherDeps,
   limits: Partial<typeof dispatcherLimits> = {},
 ) => {
   const { leaseMs, stuckMs, refusedMs, busyMs } = { ...dispatcherLimits, ...limits }
@@ -120,6 +131,7 @@ export const createDispatcher = (
 
   const run = async (): Promise<void> => {
     let heldUntil = Number.NEGATIVE_INFINITY
+    let subscriptionsAt = Number.NEGATIVE_INFINITY
     while (!closed.signal.aborted) {
       try {
         if (now() >= heldUntil) {
@@ -130,6 +142,15 @@ export const createDispatcher = (
             await rest(standbyMs)
             continue
           }
+        }
+        if (now() >= subscriptionsAt) {
+          subscriptionsAt = now() + subscriptionsMs
+          const starting = startSubscriptions()
+            .catch((thrown: unknown) =>
+              log.warn({ reason: messageOf(thrown) }, 'failed to start event subscriptions, the next round tries again'),
+            )
+            .finally(() => underWay.delete(starting))
+          underWay.add(starting)
         }
         await closeBegun()
         await startNext()

@@ -8,6 +8,7 @@ import { startCancelling } from '../delivery/cancel.ts'
 import { closeCircuit, endPause } from '../delivery/circuit.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
+import { stopSubscriptionsOf } from './event-subscriptions.ts'
 import { deleteNotifications } from './notifications.ts'
 import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 import { lockRouting } from './workspaces.ts'
@@ -293,6 +294,7 @@ export const createDestinations = (db: Database) => {
         const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
         await unlinkConnections(trx, workspaceId, 'destination', id, removal.unlinkedConnections, actor)
         await deleteNotifications(trx, workspaceId, removal.notifications, actor)
+        await stopSubscriptionsOf(trx, workspaceId, id, actor)
         messages.push(...(await startCancelling(trx, { by: 'destination', workspace, id, name: deleted.name }, limit)))
         await trx('destination_gates').where({ destination_id: id }).update({ last_error: null })
         await trx('destinations')

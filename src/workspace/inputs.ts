@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { connectorTypes } from '../connectors/index.ts'
 import { quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
+import { eventIdPattern, eventNames } from '../domain/events.ts'
 import { incidentEventNames, incidentEvents } from '../domain/notices.ts'
 import { keyLevels } from '../security/levels.ts'
 
@@ -136,6 +137,34 @@ export const notificationChange = z
     is_active: isNotificationActive,
   })
   .partial()
+
+// Event subscriptions
+
+export const eventName = z.enum(eventNames).meta({ id: 'EventName' })
+
+const subscribedEvents = z.array(eventName).min(1).max(eventNames.length).describe('The types of events that are sent.')
+const eventDestinationId = z.string().describe('The id of the destination that the events are sent to, of the type `webhook`.')
+const isSubscriptionActive = z.boolean().describe('An inactive subscription sends nothing, and keeps its cursor.')
+const eventCursor = z
+  .string()
+  .regex(eventIdPattern, 'must be the id of an event, or next_cursor of a list of events')
+  .meta({ examples: ['00010000000a91c4000000002f17'] })
+
+export const newEventSubscription = z.strictObject({
+  name,
+  events: subscribedEvents,
+  destination_id: eventDestinationId,
+  is_active: isSubscriptionActive.default(true),
+  after: eventCursor.optional().describe('The event after which it begins. By default, what happens from now on is sent.'),
+})
+
+export const eventSubscriptionChange = z
+  .strictObject({ name, events: subscribedEvents, destination_id: eventDestinationId, is_active: isSubscriptionActive })
+  .partial()
+
+export const eventReplay = z.strictObject({
+  after: eventCursor.optional().describe('The event after which to send again. By default from the oldest event that is kept.'),
+})
 
 // API keys
 

@@ -178,6 +178,59 @@ const rows: Row[] = [
     recorded: [{ event: 'document.enriched', description: 'Business data of document ASK/DOC1/data was asked for again.' }],
   },
   {
+    endpoint: 'POST /event-subscriptions',
+    prepare: async () => {
+      const { id: destination_id } = await webhook('Inbox')
+      return { change: () => call('POST', '/event-subscriptions', { name: 'Data', events: ['document.failed'], destination_id }) }
+    },
+    recorded: [
+      {
+        event: 'event_subscription.created',
+        description: 'Event subscription Data was created.',
+        metadata: { name: 'Data', events: ['document.failed'], destination_id: expect.any(String), is_active: true },
+      },
+    ],
+  },
+  {
+    endpoint: 'PATCH /event-subscriptions/:id',
+    prepare: async () => {
+      const { id: destination_id } = await webhook('Inbox')
+      const subjectId = await created('/event-subscriptions', { name: 'Data', events: ['document.failed'], destination_id })
+      return { subjectId, change: () => call('PATCH', `/event-subscriptions/${subjectId}`, { name: 'Data', is_active: false }) }
+    },
+    recorded: [
+      {
+        event: 'event_subscription.updated',
+        description: 'Event subscription Data was changed: is_active.',
+        metadata: { name: 'Data', before: { is_active: true }, after: { is_active: false } },
+      },
+    ],
+  },
+  {
+    endpoint: 'POST /event-subscriptions/:id/replay',
+    prepare: async () => {
+      const { id: destination_id } = await webhook('Inbox')
+      const subjectId = await created('/event-subscriptions', { name: 'Data', events: ['document.failed'], destination_id })
+      return { subjectId, change: () => call('POST', `/event-subscriptions/${subjectId}/replay`, {}) }
+    },
+    recorded: [
+      {
+        event: 'event_subscription.replayed',
+        description: 'Event subscription Data was set to another place.',
+        metadata: { name: 'Data', before: { cursor: expect.any(String) }, after: { cursor: '0'.repeat(28) } },
+      },
+    ],
+  },
+  {
+    endpoint: 'DELETE /event-subscriptions/:id',
+    prepare: async () => {
+      const { id: destination_id } = await webhook('Inbox')
+      const subjectId = await created('/event-subscriptions', { name: 'Data', events: ['document.failed'], destination_id })
+      return { subjectId, change: () => call('DELETE', `/event-subscriptions/${subjectId}`) }
+    },
+    recorded: [{ event: 'event_subscription.deleted', description: 'Event subscription Data was deleted.', metadata: { name: 'Data' } }],
+  },
+  {
     endpoint: 'POST /notifications',
     prepare: async () => {
       const { id: destination_id } = await webhook('Operators')

@@ -23,6 +23,11 @@ const kinds: [path: string, create: () => Promise<string>, changes: [object, obj
     async () => (await resources.byPath['/notifications/{id}']!(acme))['id']!,
     [{ name: 'B' }, { events: ['source.silent', 'destination.failing'] }],
   ],
+  [
+    '/event-subscriptions',
+    async () => (await resources.byPath['/event-subscriptions/{id}']!(acme))['id']!,
+    [{ name: 'B' }, { events: ['document.delivered'] }],
+  ],
   ['/enrichments', async () => (await resources.byPath['/enrichments/{id}']!(acme))['id']!, [{ name: 'B' }, { wait_seconds: 5 }]],
   ['/settings', async () => '', [{ max_retries: 3 }, { content_days: 30 }]],
 ]

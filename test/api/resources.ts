@@ -117,6 +117,9 @@ export const createResources = ({ db, store, certificate }: World) => {
     '/notifications/{id}': async (tenant) => ({
       id: await create(tenant, '/notifications', { name: 'A', events: ['delivery.failed'], destination_id: await webhook(tenant) }),
     }),
+    '/event-subscriptions/{id}': async (tenant) => ({
+      id: await create(tenant, '/event-subscriptions', { name: 'A', events: ['document.failed'], destination_id: await webhook(tenant) }),
+    }),
     '/enrichments/{id}': async (tenant) => ({
       id: await create(tenant, '/enrichments', { name: 'A', repository_ids: [], steps: [{ kind: 'link' }] }),
     }),

@@ -17,6 +17,7 @@ import type {
   BulkRetryActivities,
   DeliveryActivities,
   EnrichmentActivities,
+  EventSubscriptionActivities,
   DeliveryState,
   DocumentInput,
   LateDataActivities,
@@ -68,7 +69,12 @@ const standaloneActivities = ({
   rounds = 2,
   sent = () => ({ status: 'delivered' }),
   updated = async () => 'updated',
-}: StandaloneStory): BatchActivities & BulkRetryActivities & LateDataActivities & MaintenanceActivities & NoticeActivities => {
+}: StandaloneStory): BatchActivities &
+  BulkRetryActivities &
+  EventSubscriptionActivities &
+  LateDataActivities &
+  MaintenanceActivities &
+  NoticeActivities => {
   let calls = 0
   return {
     processBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
@@ -80,6 +86,7 @@ const standaloneActivities = ({
     recordBulkRetryCancellation: async () => {},
     runMaintenance: async () => 'sent 0',
     sendNotice: async () => sent((calls += 1)),
+    sendEvents: async () => ((calls += 1) > rounds ? 'idle' : 'more'),
     updateCopy: async () => updated((calls += 1)),
     recordNoticeCancellation: async () => {},
   }

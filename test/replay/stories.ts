@@ -15,7 +15,14 @@ import {
   retrySignal,
   wakeSignal,
 } from '../../workflows/messages.ts'
-import { batchOptions, bulkRetryOptions, deliveryOptions, lateDataOptions, noticeOptions } from '../../workflows/options.ts'
+import {
+  batchOptions,
+  bulkRetryOptions,
+  deliveryOptions,
+  eventSubscriptionOptions,
+  lateDataOptions,
+  noticeOptions,
+} from '../../workflows/options.ts'
 
 /** The parameters of `act`: access to the workflows of a story. */
 interface StoryContext {
@@ -48,7 +55,15 @@ export interface Story {
 /** A path through a workflow that does not belong to a single document. */
 export interface StandaloneStory {
   name: string
-  type: 'releaseDeliveries' | 'cancelDeliveries' | 'attemptDeliveries' | 'bulkRetry' | 'maintenance' | 'notice' | 'lateData'
+  type:
+    | 'releaseDeliveries'
+    | 'cancelDeliveries'
+    | 'attemptDeliveries'
+    | 'bulkRetry'
+    | 'maintenance'
+    | 'notice'
+    | 'lateData'
+    | 'eventSubscription'
   options: { workflowId: string; args: unknown[] }
   /** Number of calls in which its activities find work, before they find none. Default 2. */
   rounds?: number
@@ -79,6 +94,9 @@ const lateDataOf = (documentId: string) =>
     },
     { registered: true },
   )
+
+const subscriptionOf = (subscriptionId: string) =>
+  eventSubscriptionOptions({ subscriptionId, workspace, name: 'Data warehouse' }, { registered: true })
 
 const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, workspace }, { registered: true })
 
@@ -142,6 +160,9 @@ export const standaloneStories: StandaloneStory[] = [
       await workflow.cancel()
     },
   },
+  { name: 'events-sent', type: 'eventSubscription', options: subscriptionOf('first') },
+  // Long enough for the server to suggest a new run.
+  { name: 'events-sent-in-several-runs', type: 'eventSubscription', options: subscriptionOf('long'), rounds: 12 },
   { name: 'late-data-brought', type: 'lateData', options: lateDataOf('first') },
   {
     name: 'late-data-brought-twice',

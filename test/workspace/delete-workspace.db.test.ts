@@ -82,6 +82,8 @@ const createFullWorkspace = async () => {
   })
   const times = { created_at: new Date(), updated_at: new Date() }
   const destination_id = workspace.destinations['archive']
+  const at = { epoch: 1, transaction: 1, number: 1 }
+  await db('event_subscriptions').insert({ id, workspace_id, name: 'Data', events: ['document.failed'], destination_id, ...at })
   await db('notifications').insert({
     id,
     workspace_id,

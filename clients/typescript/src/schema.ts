@@ -745,6 +745,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/event-subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List event subscriptions
+         * @description Returns the subscriptions of the workspace in the order in which they were created, and how far each is. Required level: `viewer`.
+         */
+        get: operations["listEventSubscriptions"];
+        put?: never;
+        /**
+         * Create an event subscription
+         * @description The relay sends each event of these types to the webhook, one after the other in their order, and repeats one until it is accepted. Required level: `member`. Audit event: `event_subscription.created`.
+         */
+        post: operations["createEventSubscription"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/event-subscriptions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieve an event subscription
+         * @description Required level: `viewer`.
+         */
+        get: operations["getEventSubscription"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an event subscription
+         * @description Required level: `admin`. Audit event: `event_subscription.deleted`.
+         */
+        delete: operations["deleteEventSubscription"];
+        options?: never;
+        head?: never;
+        /**
+         * Update an event subscription
+         * @description `events` replaces the current list. What is sent next is sent at once. Required level: `member`. Audit event: `event_subscription.updated`.
+         */
+        patch: operations["updateEventSubscription"];
+        trace?: never;
+    };
+    "/event-subscriptions/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send events again
+         * @description Sets the cursor, also forwards: the events after it are sent, with the same ids as before. An attempt that waits is given up, and the next one is made at once. Required level: `member`. Audit event: `event_subscription.replayed`.
+         */
+        post: operations["replayEventSubscription"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -1147,6 +1219,226 @@ export interface paths {
     };
 }
 export interface webhooks {
+    "certificate.received": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The source system has sent a certificate
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onCertificateReceived"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "delivery.cancelled": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A delivery was cancelled
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDeliveryCancelled"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "delivery.delivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A destination has received a document
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDeliveryDelivered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "delivery.failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A delivery has failed and is not repeated unless it is retried
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDeliveryFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.acknowledged": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An operator has acknowledged that a document is not delivered
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentAcknowledged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.appended": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The source system has appended to a document
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentAppended"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The source system has deleted a document: it reads it no longer
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.delivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Every delivery of a document has ended, at least one of them with success
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentDelivered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.discarded": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A document goes to no destination
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentDiscarded"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.erased": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The content of a document was erased
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentErased"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A delivery of a document has failed and is not repeated, or all were cancelled
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "document.metadata": {
         parameters: {
             query?: never;
@@ -1161,6 +1453,66 @@ export interface webhooks {
          * @description Sent to a destination of the kind webhook that has got the document (Standard Webhooks, HTTP Message Signatures), whatever its `format` is.
          */
         post: operations["onDocumentMetadata"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.metadata_updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The business data of a document has changed: retrieve the document for it
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentMetadataUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.received": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A document was received and acknowledged
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentReceived"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "document.superseded": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The source system has replaced a document by another one
+         * @description Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.
+         */
+        post: operations["onDocumentSuperseded"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1545,9 +1897,9 @@ export interface components {
             message: string;
         };
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         /** @enum {string} */
-        AuditEventInput: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEventInput: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: components["schemas"]["AuditLogAttributes"];
             id: string;
@@ -1571,9 +1923,9 @@ export interface components {
             data: components["schemas"]["AuditLog"][];
             meta: components["schemas"]["CursorMeta"];
         };
-        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
+        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "EventSubscription" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         /** @enum {string} */
-        AuditSubjectTypeInput: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
+        AuditSubjectTypeInput: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "EventSubscription" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         BulkAction: "retry" | "replay" | "acknowledge";
         BulkRetry: {
             attributes: components["schemas"]["BulkRetryAttributes"];
@@ -1738,6 +2090,23 @@ export interface components {
         CertificateList: {
             data: components["schemas"]["Certificate"][];
             meta: components["schemas"]["PageMeta"];
+        };
+        CertificateReceivedData: {
+            auth_id: string;
+            certificate_id: string;
+            fingerprint_sha256: string;
+            repository_id: string;
+            subject: string;
+        };
+        CertificateReceivedEvent: {
+            data: components["schemas"]["CertificateReceivedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "certificate.received";
         };
         CertificateResponse: {
             data: components["schemas"]["Certificate"];
@@ -1966,6 +2335,37 @@ export interface components {
             data: components["schemas"]["DeliveryAttempt"][];
             meta: components["schemas"]["PageMeta"];
         };
+        DeliveryCancelledData: {
+            /**
+             * Format: int64
+             * @description Attempts so far.
+             */
+            attempts: number;
+            comp_id: string;
+            destination_id: string;
+            doc_id: string;
+            document_id: string;
+            /** @description What ended the delivery, as in `deliveries[].ended_by` of the document. */
+            ended_by: string | null;
+            /** @description The code of the last error of an attempt. */
+            error_code: string | null;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DeliveryCancelledEvent: {
+            data: components["schemas"]["DeliveryCancelledData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "delivery.cancelled";
+        };
         /** @description Deliveries that got their present status in the range, by that status. */
         DeliveryCounts: {
             /** Format: int64 */
@@ -1981,7 +2381,67 @@ export interface components {
             /** Format: int64 */
             retrying: number;
         };
+        DeliveryDeliveredData: {
+            /**
+             * Format: int64
+             * @description Attempts so far.
+             */
+            attempts: number;
+            comp_id: string;
+            destination_id: string;
+            doc_id: string;
+            document_id: string;
+            /** @description Where the destination stored it, as it reported. */
+            location: string | null;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DeliveryDeliveredEvent: {
+            data: components["schemas"]["DeliveryDeliveredData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "delivery.delivered";
+        };
         DeliveryEnd: "permanent_error" | "max_retries" | "retry_ttl_seconds" | "workflow_cancelled" | "workflow_terminated" | "destination_deleted" | "connection_deleted" | "connection_changed" | "document_erased";
+        DeliveryFailedData: {
+            /**
+             * Format: int64
+             * @description Attempts so far.
+             */
+            attempts: number;
+            comp_id: string;
+            destination_id: string;
+            doc_id: string;
+            document_id: string;
+            /** @description What ended the delivery, as in `deliveries[].ended_by` of the document. */
+            ended_by: string | null;
+            /** @description The code of the last error of an attempt. */
+            error_code: string | null;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DeliveryFailedEvent: {
+            data: components["schemas"]["DeliveryFailedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "delivery.failed";
+        };
         DeliveryProblem: {
             code: string | null;
             message: string;
@@ -2835,6 +3295,53 @@ export interface components {
             /** @constant */
             type: "document";
         };
+        DocumentAcknowledgedData: {
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DocumentAcknowledgedEvent: {
+            data: components["schemas"]["DocumentAcknowledgedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.acknowledged";
+        };
+        DocumentAppendedData: {
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+            /**
+             * Format: int64
+             * @description With what was appended.
+             */
+            size_bytes: number;
+        };
+        DocumentAppendedEvent: {
+            data: components["schemas"]["DocumentAppendedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.appended";
+        };
         DocumentAttributes: {
             /**
              * Format: date-time
@@ -2870,6 +3377,71 @@ export interface components {
             /** Format: int64 */
             retrying: number;
         };
+        DocumentDeletedData: {
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DocumentDeletedEvent: {
+            data: components["schemas"]["DocumentDeletedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.deleted";
+        };
+        DocumentDeliveredData: {
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DocumentDeliveredEvent: {
+            data: components["schemas"]["DocumentDeliveredData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.delivered";
+        };
+        DocumentDiscardedData: {
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            /** @description `no_connection` or `filter`. */
+            reason: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DocumentDiscardedEvent: {
+            data: components["schemas"]["DocumentDiscardedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.discarded";
+        };
         DocumentEnrichment: {
             /**
              * Format: int64
@@ -2893,6 +3465,48 @@ export interface components {
              * @description When the deliveries start, if the enrichment is not complete earlier.
              */
             waits_until: string;
+        };
+        DocumentErasedData: {
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DocumentErasedEvent: {
+            data: components["schemas"]["DocumentErasedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.erased";
+        };
+        DocumentFailedData: {
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DocumentFailedEvent: {
+            data: components["schemas"]["DocumentFailedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.failed";
         };
         DocumentList: {
             data: components["schemas"]["Document"][];
@@ -2921,12 +3535,84 @@ export interface components {
             /** @constant */
             type: "document.metadata";
         };
+        DocumentMetadataUpdatedData: {
+            /** @description `business_object` or `fields`. */
+            changed: string;
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DocumentMetadataUpdatedEvent: {
+            data: components["schemas"]["DocumentMetadataUpdatedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.metadata_updated";
+        };
+        DocumentReceivedData: {
+            ar_object: string | null;
+            comp_id: string;
+            content_type: string;
+            doc_id: string;
+            document_id: string;
+            erp_object_id: string | null;
+            erp_object_type: string | null;
+            repo_id: string;
+            request_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+            /** Format: int64 */
+            size_bytes: number;
+        };
+        DocumentReceivedEvent: {
+            data: components["schemas"]["DocumentReceivedData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.received";
+        };
         DocumentResponse: {
             data: components["schemas"]["Document"];
         };
         DocumentStatus: "pending" | "delivered" | "failed" | "retrying" | "discarded";
         /** @enum {string} */
         DocumentStatusInput: "pending" | "delivered" | "failed" | "retrying" | "discarded";
+        DocumentSupersededData: {
+            comp_id: string;
+            doc_id: string;
+            document_id: string;
+            repo_id: string;
+            /**
+             * Format: int64
+             * @description 1 for the document as it was received. Delivering it again, after appends for example, is another revision.
+             */
+            revision: number;
+        };
+        DocumentSupersededEvent: {
+            data: components["schemas"]["DocumentSupersededData"];
+            /**
+             * Format: date-time
+             * @description When the event was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "document.superseded";
+        };
         Enrichment: {
             attributes: components["schemas"]["EnrichmentAttributes"];
             id: string;
@@ -3435,6 +4121,95 @@ export interface components {
             next_cursor: string;
         };
         EventName: "document.received" | "document.discarded" | "document.delivered" | "document.failed" | "document.acknowledged" | "document.metadata_updated" | "document.appended" | "document.superseded" | "document.deleted" | "document.erased" | "delivery.delivered" | "delivery.failed" | "delivery.cancelled" | "certificate.received";
+        /** @enum {string} */
+        EventNameInput: "document.received" | "document.discarded" | "document.delivered" | "document.failed" | "document.acknowledged" | "document.metadata_updated" | "document.appended" | "document.superseded" | "document.deleted" | "document.erased" | "delivery.delivered" | "delivery.failed" | "delivery.cancelled" | "certificate.received";
+        EventReplayInput: {
+            /**
+             * @description The event after which to send again. By default from the oldest event that is kept.
+             * @example 00010000000a91c4000000002f17
+             */
+            after?: string;
+        };
+        EventSubscription: {
+            attributes: components["schemas"]["EventSubscriptionAttributes"];
+            id: string;
+            /** @constant */
+            type: "event_subscription";
+        };
+        EventSubscriptionAttributes: {
+            /**
+             * Format: int64
+             * @description Failed attempts to send the next event. It is repeated until it succeeds, and later events wait.
+             */
+            attempts: number;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * @description The last event that was sent or passed over.
+             * @example 00010000000a91c4000000002f17
+             */
+            cursor: string;
+            destination_id: string;
+            events: components["schemas"]["EventName"][];
+            /**
+             * Format: date-time
+             * @description When the first of these attempts failed.
+             */
+            failing_since: string | null;
+            is_active: boolean;
+            last_error: string | null;
+            last_error_code: string | null;
+            /**
+             * Format: date-time
+             * @description When the last event was sent.
+             */
+            last_sent_at: string | null;
+            name: string;
+            /** Format: date-time */
+            next_attempt_at: string | null;
+            /** Format: date-time */
+            updated_at: string;
+            /**
+             * Format: date-time
+             * @description When the oldest event after the cursor was written, whatever its type. Null if there is none: everything was sent.
+             */
+            waiting_since: string | null;
+        };
+        EventSubscriptionChange: {
+            /** @description The id of the destination that the events are sent to, of the type `webhook`. */
+            destination_id?: string;
+            /** @description The types of events that are sent. */
+            events?: components["schemas"]["EventNameInput"][];
+            /** @description An inactive subscription sends nothing, and keeps its cursor. */
+            is_active?: boolean;
+            /** @description The display name. */
+            name?: string;
+        };
+        EventSubscriptionInput: {
+            /**
+             * @description The event after which it begins. By default, what happens from now on is sent.
+             * @example 00010000000a91c4000000002f17
+             */
+            after?: string;
+            /** @description The id of the destination that the events are sent to, of the type `webhook`. */
+            destination_id: string;
+            /** @description The types of events that are sent. */
+            events: components["schemas"]["EventNameInput"][];
+            /**
+             * @description An inactive subscription sends nothing, and keeps its cursor.
+             * @default true
+             */
+            is_active?: boolean;
+            /** @description The display name. */
+            name: string;
+        };
+        EventSubscriptionList: {
+            data: components["schemas"]["EventSubscription"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        EventSubscriptionResponse: {
+            data: components["schemas"]["EventSubscription"];
+        };
         FailureGroup: {
             attributes: components["schemas"]["FailureGroupAttributes"];
             id: string;
@@ -4947,6 +5722,8 @@ export type CertificateAttributes = components['schemas']['CertificateAttributes
 export type CertificateChange = components['schemas']['CertificateChange'];
 export type CertificateInput = components['schemas']['CertificateInput'];
 export type CertificateList = components['schemas']['CertificateList'];
+export type CertificateReceivedData = components['schemas']['CertificateReceivedData'];
+export type CertificateReceivedEvent = components['schemas']['CertificateReceivedEvent'];
 export type CertificateResponse = components['schemas']['CertificateResponse'];
 export type CertificateWarning = components['schemas']['CertificateWarning'];
 export type CertificateWarningCode = components['schemas']['CertificateWarningCode'];
@@ -4976,8 +5753,14 @@ export type Delivery = components['schemas']['Delivery'];
 export type DeliveryAttempt = components['schemas']['DeliveryAttempt'];
 export type DeliveryAttemptAttributes = components['schemas']['DeliveryAttemptAttributes'];
 export type DeliveryAttemptList = components['schemas']['DeliveryAttemptList'];
+export type DeliveryCancelledData = components['schemas']['DeliveryCancelledData'];
+export type DeliveryCancelledEvent = components['schemas']['DeliveryCancelledEvent'];
 export type DeliveryCounts = components['schemas']['DeliveryCounts'];
+export type DeliveryDeliveredData = components['schemas']['DeliveryDeliveredData'];
+export type DeliveryDeliveredEvent = components['schemas']['DeliveryDeliveredEvent'];
 export type DeliveryEnd = components['schemas']['DeliveryEnd'];
+export type DeliveryFailedData = components['schemas']['DeliveryFailedData'];
+export type DeliveryFailedEvent = components['schemas']['DeliveryFailedEvent'];
 export type DeliveryProblem = components['schemas']['DeliveryProblem'];
 export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type DeliveryStatusInput = components['schemas']['DeliveryStatusInput'];
@@ -5035,16 +5818,36 @@ export type DiscardedGroup = components['schemas']['DiscardedGroup'];
 export type DiscardedGroupAttributes = components['schemas']['DiscardedGroupAttributes'];
 export type DiscardedGroupList = components['schemas']['DiscardedGroupList'];
 export type Document = components['schemas']['Document'];
+export type DocumentAcknowledgedData = components['schemas']['DocumentAcknowledgedData'];
+export type DocumentAcknowledgedEvent = components['schemas']['DocumentAcknowledgedEvent'];
+export type DocumentAppendedData = components['schemas']['DocumentAppendedData'];
+export type DocumentAppendedEvent = components['schemas']['DocumentAppendedEvent'];
 export type DocumentAttributes = components['schemas']['DocumentAttributes'];
 export type DocumentCounts = components['schemas']['DocumentCounts'];
+export type DocumentDeletedData = components['schemas']['DocumentDeletedData'];
+export type DocumentDeletedEvent = components['schemas']['DocumentDeletedEvent'];
+export type DocumentDeliveredData = components['schemas']['DocumentDeliveredData'];
+export type DocumentDeliveredEvent = components['schemas']['DocumentDeliveredEvent'];
+export type DocumentDiscardedData = components['schemas']['DocumentDiscardedData'];
+export type DocumentDiscardedEvent = components['schemas']['DocumentDiscardedEvent'];
 export type DocumentEnrichment = components['schemas']['DocumentEnrichment'];
+export type DocumentErasedData = components['schemas']['DocumentErasedData'];
+export type DocumentErasedEvent = components['schemas']['DocumentErasedEvent'];
+export type DocumentFailedData = components['schemas']['DocumentFailedData'];
+export type DocumentFailedEvent = components['schemas']['DocumentFailedEvent'];
 export type DocumentList = components['schemas']['DocumentList'];
 export type DocumentMetadata = components['schemas']['DocumentMetadata'];
 export type DocumentMetadataChange = components['schemas']['DocumentMetadataChange'];
 export type DocumentMetadataMessage = components['schemas']['DocumentMetadataMessage'];
+export type DocumentMetadataUpdatedData = components['schemas']['DocumentMetadataUpdatedData'];
+export type DocumentMetadataUpdatedEvent = components['schemas']['DocumentMetadataUpdatedEvent'];
+export type DocumentReceivedData = components['schemas']['DocumentReceivedData'];
+export type DocumentReceivedEvent = components['schemas']['DocumentReceivedEvent'];
 export type DocumentResponse = components['schemas']['DocumentResponse'];
 export type DocumentStatus = components['schemas']['DocumentStatus'];
 export type DocumentStatusInput = components['schemas']['DocumentStatusInput'];
+export type DocumentSupersededData = components['schemas']['DocumentSupersededData'];
+export type DocumentSupersededEvent = components['schemas']['DocumentSupersededEvent'];
 export type Enrichment = components['schemas']['Enrichment'];
 export type EnrichmentAttributes = components['schemas']['EnrichmentAttributes'];
 export type EnrichmentCall = components['schemas']['EnrichmentCall'];
@@ -5086,6 +5889,14 @@ export type EventAttributes = components['schemas']['EventAttributes'];
 export type EventList = components['schemas']['EventList'];
 export type EventListMeta = components['schemas']['EventListMeta'];
 export type EventName = components['schemas']['EventName'];
+export type EventNameInput = components['schemas']['EventNameInput'];
+export type EventReplayInput = components['schemas']['EventReplayInput'];
+export type EventSubscription = components['schemas']['EventSubscription'];
+export type EventSubscriptionAttributes = components['schemas']['EventSubscriptionAttributes'];
+export type EventSubscriptionChange = components['schemas']['EventSubscriptionChange'];
+export type EventSubscriptionInput = components['schemas']['EventSubscriptionInput'];
+export type EventSubscriptionList = components['schemas']['EventSubscriptionList'];
+export type EventSubscriptionResponse = components['schemas']['EventSubscriptionResponse'];
 export type FailureGroup = components['schemas']['FailureGroup'];
 export type FailureGroupAttributes = components['schemas']['FailureGroupAttributes'];
 export type FailureGroupList = components['schemas']['FailureGroupList'];
@@ -9087,6 +9898,427 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listEventSubscriptions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The page number, starting at 1.
+                 * @example 1
+                 */
+                page?: number;
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "event_subscription",
+                     *           "attributes": {
+                     *             "name": "Invoice archive",
+                     *             "events": [
+                     *               "document.received"
+                     *             ],
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "is_active": true,
+                     *             "cursor": "00010000000a91c4000000002f17",
+                     *             "waiting_since": "2026-11-21T09:00:00.000Z",
+                     *             "attempts": 1,
+                     *             "failing_since": "2026-11-21T09:00:00.000Z",
+                     *             "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *             "last_error": "The target answered 401 Unauthorized",
+                     *             "last_error_code": "credentials_refused",
+                     *             "last_sent_at": "2026-11-21T09:00:00.000Z",
+                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventSubscriptionList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createEventSubscription: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Invoice archive",
+                 *       "events": [
+                 *         "document.received"
+                 *       ],
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EventSubscriptionInput"];
+            };
+        };
+        responses: {
+            /** @description The resource was created. */
+            201: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "event_subscription",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "events": [
+                     *             "document.received"
+                     *           ],
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "is_active": true,
+                     *           "cursor": "00010000000a91c4000000002f17",
+                     *           "waiting_since": "2026-11-21T09:00:00.000Z",
+                     *           "attempts": 1,
+                     *           "failing_since": "2026-11-21T09:00:00.000Z",
+                     *           "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_sent_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventSubscriptionResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getEventSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "event_subscription",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "events": [
+                     *             "document.received"
+                     *           ],
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "is_active": true,
+                     *           "cursor": "00010000000a91c4000000002f17",
+                     *           "waiting_since": "2026-11-21T09:00:00.000Z",
+                     *           "attempts": 1,
+                     *           "failing_since": "2026-11-21T09:00:00.000Z",
+                     *           "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_sent_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventSubscriptionResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteEventSubscription: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. The response has no body. */
+            204: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateEventSubscription: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
+                 * @example "5d41402abc4b2a76b9719d911017c592"
+                 */
+                "If-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "Invoice archive",
+                 *       "events": [
+                 *         "document.received"
+                 *       ],
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *       "is_active": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["EventSubscriptionChange"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
+                    etag: string;
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "event_subscription",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "events": [
+                     *             "document.received"
+                     *           ],
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "is_active": true,
+                     *           "cursor": "00010000000a91c4000000002f17",
+                     *           "waiting_since": "2026-11-21T09:00:00.000Z",
+                     *           "attempts": 1,
+                     *           "failing_since": "2026-11-21T09:00:00.000Z",
+                     *           "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_sent_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventSubscriptionResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    replayEventSubscription: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
+                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "after": "00010000000a91c4000000002f17"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EventReplayInput"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "type": "event_subscription",
+                     *         "attributes": {
+                     *           "name": "Invoice archive",
+                     *           "events": [
+                     *             "document.received"
+                     *           ],
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "is_active": true,
+                     *           "cursor": "00010000000a91c4000000002f17",
+                     *           "waiting_since": "2026-11-21T09:00:00.000Z",
+                     *           "attempts": 1,
+                     *           "failing_since": "2026-11-21T09:00:00.000Z",
+                     *           "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *           "last_error": "The target answered 401 Unauthorized",
+                     *           "last_error_code": "credentials_refused",
+                     *           "last_sent_at": "2026-11-21T09:00:00.000Z",
+                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventSubscriptionResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            /** @description Events after this cursor were removed, or the database is not the one of the cursor. */
+            410: components["responses"]["Gone"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listEvents: {
         parameters: {
             query?: {
@@ -11203,6 +12435,855 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    onCertificateReceived: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example certificate.received
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "certificate.received",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "certificate_id": "01K9R4B6ZD8M2V7X0QF3N5T1CM",
+                 *         "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                 *         "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *         "subject": "CN=SAP,O=ACME,C=DE",
+                 *         "fingerprint_sha256": "A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["CertificateReceivedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDeliveryCancelled: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example delivery.cancelled
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "delivery.cancelled",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1,
+                 *         "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *         "attempts": 1,
+                 *         "ended_by": "permanent_error",
+                 *         "error_code": "credentials_refused"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeliveryCancelledEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDeliveryDelivered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example delivery.delivered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "delivery.delivered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1,
+                 *         "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *         "attempts": 1,
+                 *         "location": "s3://invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeliveryDeliveredEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDeliveryFailed: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example delivery.failed
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "delivery.failed",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1,
+                 *         "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *         "attempts": 1,
+                 *         "ended_by": "permanent_error",
+                 *         "error_code": "credentials_refused"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeliveryFailedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentAcknowledged: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.acknowledged
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.acknowledged",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentAcknowledgedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentAppended: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.appended
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.appended",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1,
+                 *         "size_bytes": 48213
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentAppendedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.deleted
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.deleted",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentDeletedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentDelivered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.delivered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.delivered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentDeliveredEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentDiscarded: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.discarded
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.discarded",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1,
+                 *         "reason": "filter"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentDiscardedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentErased: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.erased
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.erased",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentErasedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentFailed: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.failed
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.failed",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentFailedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     onDocumentMetadata: {
         parameters: {
             query?: never;
@@ -11280,6 +13361,241 @@ export interface operations {
         };
         responses: {
             /** @description The data was accepted. After any other answer, the relay sends it again, for a day at most. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentMetadataUpdated: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.metadata_updated
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.metadata_updated",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1,
+                 *         "changed": "fields"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentMetadataUpdatedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentReceived: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.received
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.received",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1,
+                 *         "content_type": "application/pdf",
+                 *         "size_bytes": 48213,
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "erp_object_type": "BUS2081",
+                 *         "erp_object_id": "510560012320261000",
+                 *         "ar_object": "ZFIINVOICE"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentReceivedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onDocumentSuperseded: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example document.superseded
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "document.superseded",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "repo_id": "Z1",
+                 *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *         "comp_id": "data",
+                 *         "revision": 1
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["DocumentSupersededEvent"];
+            };
+        };
+        responses: {
+            /** @description The event was accepted. After any other answer, the relay sends it again, and later ones wait. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;

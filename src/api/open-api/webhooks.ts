@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { eventNames, eventTypes, type EventName } from '../../domain/events.ts'
 import {
   incidentEventNames,
   incidentEvents,
@@ -113,6 +114,23 @@ const lateDataWebhook = (converter: SchemaConverter) => {
   return ['document.metadata', { post }] as const
 }
 
+const eventWebhook = (event: EventName, converter: SchemaConverter) => {
+  const { summary, data } = eventTypes[event]
+  const message = z.object({ type: z.literal(event), timestamp: z.iso.datetime().describe('When the event was written.'), data })
+  const schema = converter.schemaOf(message.meta({ id: `${pascalCase(event)}Event` }), 'response')
+  const post = {
+    operationId: `on${pascalCase(event)}`,
+    summary,
+    description:
+      'Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.',
+    security: [],
+    parameters: [...headers, typeHeader(event)],
+    requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
+    responses: { '2XX': { description: 'The event was accepted. After any other answer, the relay sends it again, and later ones wait.' } },
+  }
+  return [event, { post }] as const
+}
+
 /** Describes the messages that webhooks get beside documents, by their types. */
 export const describeWebhooks = (converter: SchemaConverter) =>
   Object.fromEntries([
@@ -123,4 +141,5 @@ export const describeWebhooks = (converter: SchemaConverter) =>
     ),
     webhookOf(testNoticeType, 'A test of a notification', converter),
     lateDataWebhook(converter),
+    ...eventNames.map((event) => eventWebhook(event, converter)),
   ])

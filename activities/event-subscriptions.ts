@@ -1,0 +1,17 @@
+import { ApplicationFailure, cancellationSignal } from '@temporalio/activity'
+import type { SendEvents } from '../src/observe/send-events.ts'
+import type { EventSubscriptionActivities } from '../workflows/messages.ts'
+
+export const createEventSubscriptionActivities = (sendEvents: SendEvents): EventSubscriptionActivities => ({
+  sendEvents: async ({ subscriptionId }) => {
+    const outcome = await sendEvents(subscriptionId, cancellationSignal())
+    if (outcome.status !== 'retrying') return outcome.status
+    // Temporal repeats the activity, and shows operators what is wrong.
+    throw ApplicationFailure.create({
+      message: outcome.error,
+      type: 'events_not_sent',
+      category: 'BENIGN',
+      nextRetryDelay: outcome.delayMs,
+    })
+  },
+})
