@@ -42,11 +42,10 @@ const keyIn = (pem: string) => {
 
 const dateOf = (time: string) => new Date(time).toISOString().slice(0, 10)
 
-/** Adds an issue for a certificate that no connection can use: it is invalid or expired, or the key is that of another one. */
+/** Adds an issue for a certificate that no connection can use: a part is missing, it is invalid or expired, or the key is that of another one. */
 export const checkClientCertificate = (credentials: ClientCertificate, context: z.RefinementCtx): void => {
   const { client_certificate: certificate, client_key: key } = credentials
   const add = (path: keyof ClientCertificate, message: string) => context.addIssue({ code: 'custom', path: [path], message })
-  if (certificate === undefined && key === undefined) return
   if (certificate === undefined) return add('client_certificate', 'is missing; client_key needs it')
   if (key === undefined) return add('client_key', 'is missing; client_certificate needs it')
 

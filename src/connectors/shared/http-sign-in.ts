@@ -83,7 +83,7 @@ export const checkSignIn = (credentials: HttpSignIn, context: z.core.$Refinement
         'must not contain more than one of bearer_token, username and password, header_name and header_value, token_url with client_id and client_secret',
     })
   }
-  checkClientCertificate(credentials, context)
+  if (credentials.client_certificate !== undefined || credentials.client_key !== undefined) checkClientCertificate(credentials, context)
 }
 
 /** Returns the client certificate of the credentials, if they contain one. */
@@ -105,9 +105,10 @@ export const signsIn = (credentials: HttpSignIn): boolean =>
 
 /** Returns every string of the credentials that must not appear in a message. */
 export const signInSecretsOf = (credentials: HttpSignIn): string[] => {
-  const { bearer_token: token, username, password, header_value: own, client_key: key } = credentials
+  const { bearer_token: token, username, password, header_value: own, client_key: key, client_secret: clientSecret } = credentials
   const sent = [token, password, own, key, username === undefined ? undefined : basic(username, password)]
-  return [...sent.filter((text) => text !== undefined), ...clientSecretsOf(credentials)]
+  const secrets = sent.filter((text) => text !== undefined)
+  return clientSecret === undefined ? secrets : [...secrets, ...clientSecretsOf(credentials)]
 }
 
 const basic = (username: string, password = '') => Buffer.from(`${username}:${password}`).toString('base64')
@@ -123,7 +124,7 @@ export const withSignIn = async <Result>(
   { context, secrets }: { context: Omit<RequestContext, 'caCertificate'>; secrets: string[] },
   send: (authorized: Record<string, string>) => Promise<Result>,
 ): Promise<Result> => {
-  const principal = clientPrincipalOf(credentials)
+  const principal = credentials.token_url === undefined ? undefined : clientPrincipalOf(credentials)
   if (!principal) return send(authorization(credentials))
   const getToken = async () => {
     const { token } = await tokens.get(principal, { ...context, caCertificate: credentials.token_ca_certificate })
