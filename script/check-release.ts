@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 export const places: Record<string, RegExp> = {
   'package.json': /^ {2}"version": "(.+)"/gm,
   'clients/typescript/package.json': /^ {2}"version": "(.+)"/gm,
+  'clients/python/pyproject.toml': /^version = "(.+)"/gm,
   'package-lock.json': /"name": "document-relay(?:-client)?",\n +"version": "(.+)"/g,
   'src/base/version.ts': /^export const version = '(.+)'/gm,
   'openapi.json': /^ {4}"version": "(.+)"/gm,

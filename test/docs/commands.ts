@@ -30,6 +30,7 @@ export const readPages = async (): Promise<{ path: string; text: string }[]> => 
     'CONTRIBUTING.md',
     'SECURITY.md',
     'clients/typescript/README.md',
+    'clients/python/README.md',
     ...docs.map((path) => `docs/${path}`),
     ...commentedFiles,
   ]

@@ -307,7 +307,7 @@ const requirements = fileURLToPath(new URL('./api-tools/requirements.txt', impor
  */
 export const findApiTools = async ({ config, say }: ToolOptions): Promise<string> => {
   const env = config.childEnvironment
-  const remedy = 'Install Python 3.10 or newer with pip, or set TEST_API_TOOLS_DIR to a folder with the packages of requirements.txt.'
+  const remedy = 'Install Python 3.11 or newer with pip, or set TEST_API_TOOLS_DIR to a folder with the packages of requirements.txt.'
   const python = await findProgram('python3', env.PATH)
   if (!python) throw new UserError(`The checks of the API description need Python. ${remedy}`)
   const version = await runProgram(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'], { env, timeoutMs: buildTimeoutMs })

@@ -20,14 +20,16 @@ type ParametersOf<Path extends ListPath> = paths[Path] extends { get: { paramete
 /** What lists have in common. */
 interface Page {
   data: unknown[]
-  meta?: { current_page?: number; per_page?: number; total?: number; next_cursor?: string | null }
+  meta?: { current_page?: number; per_page?: number; total?: number; next_cursor?: string | null; has_more?: boolean }
 }
 
 type Query = Record<string, unknown>
 
 /** Returns the query parameter that leads to the next page, if there is one. */
 const nextOf = ({ meta = {} }: Page, query: Query): Query | undefined => {
-  const { current_page: page, per_page: perPage, total, next_cursor: cursor } = meta
+  const { current_page: page, per_page: perPage, total, next_cursor: cursor, has_more: hasMore } = meta
+  // Events always have a cursor, with which a reader goes on later.
+  if (hasMore !== undefined) return hasMore ? { after: cursor } : undefined
   if (typeof cursor === 'string') return { [query['after'] === undefined ? 'before' : 'after']: cursor }
   if (page === undefined || perPage === undefined || total === undefined) return undefined
   return page * perPage < total ? { page: page + 1 } : undefined
