@@ -2,35 +2,33 @@
 // the two shows whether acceptance depends on delivery. The floor is a plain program that commits the same bytes to the same PostgreSQL.
 // All cases take turns, because the speed of a machine drifts: compare the ratios.
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { newId } from '../src/base/ids.ts'
 import { startWebhookSink } from '../src/dev/demo/webhook-sink.ts'
 import { startOutpost } from './peer/outpost.ts'
 import { withInstallation, type Installation } from './support/installation.ts'
 import { runClients, type Answered, type Load } from './support/load.ts'
 import { measure, summarize, type Measured, type Summary } from './support/measure.ts'
-import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
+import { commonOptions, readOptions } from './support/options.ts'
+import { formatCpu, printResult, say } from './support/report.ts'
 import { createByPut, createRequests, type BenchRequest, type Requests } from './support/requests.ts'
 import { rangeOf, type Range } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const { values: options } = parseArgs({
-  options: {
-    ...commonOptions,
-    clients: { type: 'string', default: '16' },
-    seconds: { type: 'string' },
-    rounds: { type: 'string' },
-    // Runs `relay server`, whose worker has a lower priority than the API, instead of an API and a worker of the same priority.
-    server: { type: 'boolean', default: false },
-    // Comma-separated, of those below.
-    sizes: { type: 'string' },
-    // `held`: measures what needs no delivery only, in a fraction of the time.
-    only: { type: 'string' },
-    // Path of an Outpost program. Redis and RabbitMQ are started from PATH.
-    peer: { type: 'string' },
-    // Options of Node for the process with the API, for example --cpu-prof.
-    'node-option': { type: 'string', multiple: true, default: [] },
-  },
+const options = readOptions('accept', {
+  ...commonOptions,
+  clients: { type: 'string', default: '16' },
+  seconds: { type: 'string' },
+  rounds: { type: 'string' },
+  // Runs `relay server`, whose worker has a lower priority than the API, instead of an API and a worker of the same priority.
+  server: { type: 'boolean', default: false },
+  // Comma-separated, of those below.
+  sizes: { type: 'string' },
+  // `held`: measures what needs no delivery only, in a fraction of the time.
+  only: { type: 'string' },
+  // Path of an Outpost program. Redis and RabbitMQ are started from PATH.
+  peer: { type: 'string' },
+  // Options of Node for the process with the API, for example --cpu-prof.
+  'node-option': { type: 'string', multiple: true, default: [] },
 })
 const KiB = 1024
 const bytesOf: Record<string, number> = { '1 KiB': KiB, '100 KiB': 100 * KiB, '1 MiB': KiB * KiB }

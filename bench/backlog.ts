@@ -6,22 +6,20 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
 import pLimit from 'p-limit'
 import { newId } from '../src/base/ids.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { countOverdue } from '../src/delivery/overdue.ts'
 import { deliveryWorkflowId } from '../workflows/ids.ts'
-import { temporalOption, withInstallation } from './support/installation.ts'
+import { withInstallation } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
-import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
+import { commonOptions, readOptions, temporalOption } from './support/options.ts'
+import { formatCpu, printResult, say } from './support/report.ts'
 import { createByPut, createRequests } from './support/requests.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const { values: options } = parseArgs({
-  options: { ...commonOptions, ...temporalOption, documents: { type: 'string' }, seconds: { type: 'string' } },
-})
+const options = readOptions('backlog', { ...commonOptions, ...temporalOption, documents: { type: 'string' }, seconds: { type: 'string' } })
 const documents = Number(options.documents ?? (options.quick ? 20 : 10_000))
 const seconds = Number(options.seconds ?? (options.quick ? 2 : 300))
 const clients = 20

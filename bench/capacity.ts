@@ -1,20 +1,18 @@
 // Calculates what a rate of documents demands of each part of an installation, from the costs that the other benchmarks measure. It
 // measures nothing itself.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { withGenerated } from '../docs/generated-table.ts'
 import { demandOf, measuredCosts, sizeOf } from './capacity/model.ts'
+import { readOptions } from './support/options.ts'
 import { measuresOf, tableOf } from './support/tables.ts'
 
-const { values: options } = parseArgs({
-  options: {
-    json: { type: 'boolean', default: false },
-    'write-docs': { type: 'boolean', default: false },
-    'per-second': { type: 'string', default: '10,100,300,1000' },
-    'per-day': { type: 'string', default: '10000,100000,1000000,5000000' },
-    destinations: { type: 'string', default: '1' },
-    kibibytes: { type: 'string', default: '100' },
-  },
+const options = readOptions('capacity', {
+  json: { type: 'boolean', default: false },
+  'write-docs': { type: 'boolean', default: false },
+  'per-second': { type: 'string', default: '10,100,300,1000' },
+  'per-day': { type: 'string', default: '10000,100000,1000000,5000000' },
+  destinations: { type: 'string', default: '1' },
+  kibibytes: { type: 'string', default: '100' },
 })
 const destinations = Number(options.destinations)
 const documentBytes = Number(options.kibibytes) * 1_024

@@ -2,30 +2,28 @@
 // most. Nothing is delivered. This process sends all requests, and the API has a process of its own. The floor is a plain web server that
 // answers the same bytes from memory; it takes turns with the API.
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import pLimit from 'p-limit'
 import { messageOf } from '../src/base/errors.ts'
 import { createClient, operationNames, seedBytes, seeds, thinkTimeMs, type Operation } from './content-server/mix.ts'
 import { withInstallation, type Installation, type RelayProcess } from './support/installation.ts'
 import { runClients } from './support/load.ts'
 import { cpuMsPerUnit, measure, summarize, type Measured } from './support/measure.ts'
+import { commonOptions, readOptions } from './support/options.ts'
 import { memoryOf, resetPeakMemory, type CpuTimes } from './support/processes.ts'
-import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
+import { formatCpu, printResult, say } from './support/report.ts'
 import { commandUrl, createRequests } from './support/requests.ts'
 import { median, mediansOf, quantile, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const { values: options } = parseArgs({
-  options: {
-    ...commonOptions,
-    clients: { type: 'string' },
-    seconds: { type: 'string' },
-    rounds: { type: 'string' },
-    // Runs one part only: mix, get or info.
-    only: { type: 'string' },
-    // Options of Node for the API, for example --cpu-prof.
-    'node-option': { type: 'string', multiple: true, default: [] },
-  },
+const options = readOptions('content-server', {
+  ...commonOptions,
+  clients: { type: 'string' },
+  seconds: { type: 'string' },
+  rounds: { type: 'string' },
+  // Runs one part only: mix, get or info.
+  only: { type: 'string' },
+  // Options of Node for the API, for example --cpu-prof.
+  'node-option': { type: 'string', multiple: true, default: [] },
 })
 const runs = (part: string) => options.only === undefined || options.only === part
 const clientCounts = (options.clients ?? (options.quick ? '4' : '25,100')).split(',').map(Number)

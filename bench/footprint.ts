@@ -1,26 +1,24 @@
 // Measures what the processes of the relay need: the time to start, the memory when idle and after load, and whether a document costs more
 // after many others than after few.
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import pLimit from 'p-limit'
 import { newId } from '../src/base/ids.ts'
 import { startWebhookSink } from '../src/dev/demo/webhook-sink.ts'
-import { temporalOption, withInstallation, type Installation, type RelayProcess } from './support/installation.ts'
+import { withInstallation, type Installation, type RelayProcess } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
+import { commonOptions, readOptions, temporalOption } from './support/options.ts'
 import { treeMemoryMiB, type CpuTimes } from './support/processes.ts'
-import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
+import { formatCpu, printResult, say } from './support/report.ts'
 import { createByPut, createRequests } from './support/requests.ts'
 import { median, mediansOf, rangeOf, sumOf, type Range } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const { values: options } = parseArgs({
-  options: {
-    ...commonOptions,
-    ...temporalOption,
-    accepted: { type: 'string' },
-    delivered: { type: 'string' },
-    starts: { type: 'string' },
-  },
+const options = readOptions('footprint', {
+  ...commonOptions,
+  ...temporalOption,
+  accepted: { type: 'string' },
+  delivered: { type: 'string' },
+  starts: { type: 'string' },
 })
 const acceptedDocuments = Number(options.accepted ?? (options.quick ? 20 : 10_000))
 const deliveredDocuments = Number(options.delivered ?? (options.quick ? 20 : 10_000))

@@ -7,27 +7,25 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import pLimit from 'p-limit'
 import { newId } from '../src/base/ids.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { createKey } from '../src/workspace/administration.ts'
 import { startArrivals } from './support/arrivals.ts'
-import { temporalOption, withInstallation } from './support/installation.ts'
-import { commonOptions, printResult, say } from './support/report.ts'
+import { withInstallation } from './support/installation.ts'
+import { commonOptions, readOptions, temporalOption } from './support/options.ts'
+import { printResult, say } from './support/report.ts'
 import { createByPut, createRequests } from './support/requests.ts'
 import { quantile, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const { values: options } = parseArgs({
-  options: {
-    ...commonOptions,
-    ...temporalOption,
-    seconds: { type: 'string' },
-    rounds: { type: 'string' },
-    flood: { type: 'string' },
-    only: { type: 'string' },
-  },
+const options = readOptions('isolation', {
+  ...commonOptions,
+  ...temporalOption,
+  seconds: { type: 'string' },
+  rounds: { type: 'string' },
+  flood: { type: 'string' },
+  only: { type: 'string' },
 })
 const seconds = Number(options.seconds ?? (options.quick ? 5 : 30))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))

@@ -4,7 +4,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
-import { parseArgs } from 'node:util'
 import { Agent, request } from 'undici'
 import { newId } from '../src/base/ids.ts'
 import { readConfig } from '../src/config/config.ts'
@@ -16,14 +15,18 @@ import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
 import type { SendJob, Sent } from './large/send.ts'
 import { withInstallation, type Installation } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
+import { commonOptions, readOptions } from './support/options.ts'
 import { memoryOf, resetPeakMemory, type CpuTimes } from './support/processes.ts'
-import { commonOptions, printResult, say } from './support/report.ts'
+import { printResult, say } from './support/report.ts'
 import { commandUrl } from './support/requests.ts'
 import { median, mediansOf, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const { values: options } = parseArgs({
-  options: { ...commonOptions, mebibytes: { type: 'string' }, rounds: { type: 'string' }, only: { type: 'string', default: '' } },
+const options = readOptions('large', {
+  ...commonOptions,
+  mebibytes: { type: 'string' },
+  rounds: { type: 'string' },
+  only: { type: 'string', default: '' },
 })
 const mebibyte = 2 ** 20
 const bytes = Number(options.mebibytes ?? (options.quick ? 32 : 1_024)) * mebibyte

@@ -2,20 +2,18 @@
 // is the time from the start of an equally shaped workflow until its activity has sent a request to the same target. Both are measured
 // alternately. The goal is 1.1 times the baseline plus 20 ms.
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
 import { newId } from '../src/base/ids.ts'
 import { documentWorkflowId } from '../workflows/ids.ts'
 import { startArrivals } from './support/arrivals.ts'
-import { temporalOption, withInstallation } from './support/installation.ts'
-import { commonOptions, printResult, say } from './support/report.ts'
+import { withInstallation } from './support/installation.ts'
+import { commonOptions, readOptions, temporalOption } from './support/options.ts'
+import { printResult, say } from './support/report.ts'
 import { createByPut, createRequests } from './support/requests.ts'
 import { quantile, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const { values: options } = parseArgs({
-  options: { ...commonOptions, ...temporalOption, documents: { type: 'string' }, rounds: { type: 'string' } },
-})
+const options = readOptions('latency', { ...commonOptions, ...temporalOption, documents: { type: 'string' }, rounds: { type: 'string' } })
 const documents = Number(options.documents ?? (options.quick ? 5 : 100))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
 const body = Buffer.alloc(10 * 1024, 'x')

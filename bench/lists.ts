@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { Agent, request } from 'undici'
 import { startApi } from '../src/app/api.ts'
 import { createLog } from '../src/base/log.ts'
@@ -15,19 +14,18 @@ import { migrate } from '../src/db/migrations.ts'
 import { startPostgres } from '../src/dev/postgres-server.ts'
 import { listCases } from './lists/cases.ts'
 import { fill, workspaceName, type Filled } from './lists/fill.ts'
-import { commonOptions, printResult, say } from './support/report.ts'
+import { commonOptions, readOptions } from './support/options.ts'
+import { printResult, say } from './support/report.ts'
 import { median, rangeOf } from './support/statistics.ts'
 
-const { values: options } = parseArgs({
-  options: {
-    ...commonOptions,
-    rows: { type: 'string' },
-    rounds: { type: 'string' },
-    requests: { type: 'string', default: '10' },
-    only: { type: 'string', default: '' },
-    /** Keeps the filled databases, so that the next run does not fill them again. */
-    data: { type: 'string' },
-  },
+const options = readOptions('lists', {
+  ...commonOptions,
+  rows: { type: 'string' },
+  rounds: { type: 'string' },
+  requests: { type: 'string', default: '10' },
+  only: { type: 'string', default: '' },
+  /** Keeps the filled databases, so that the next run does not fill them again. */
+  data: { type: 'string' },
 })
 const smallRows = 1_000
 const largeRows = Number(options.rows ?? (options.quick ? 10_000 : 1_000_000))

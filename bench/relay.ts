@@ -6,23 +6,21 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { Client, Connection } from '@temporalio/client'
 import pLimit from 'p-limit'
 import { newId } from '../src/base/ids.ts'
 import { openDatabase, type Database } from '../src/db/database.ts'
 import { startWebhookSink } from '../src/dev/demo/webhook-sink.ts'
 import { documentWorkflowId } from '../workflows/ids.ts'
-import { temporalOption, withInstallation, type Installation } from './support/installation.ts'
+import { withInstallation, type Installation } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
-import { commonOptions, formatCpu, printResult, say } from './support/report.ts'
+import { commonOptions, readOptions, temporalOption } from './support/options.ts'
+import { formatCpu, printResult, say } from './support/report.ts'
 import { createByPut, createRequests, type Requests } from './support/requests.ts'
 import { mediansOf, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const { values: options } = parseArgs({
-  options: { ...commonOptions, ...temporalOption, documents: { type: 'string' }, rounds: { type: 'string' } },
-})
+const options = readOptions('relay', { ...commonOptions, ...temporalOption, documents: { type: 'string' }, rounds: { type: 'string' } })
 const documents = Number(options.documents ?? (options.quick ? 5 : 200))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
 const inFlight = 50

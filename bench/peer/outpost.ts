@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
 import { request } from 'undici'
 import { startWebhookSink } from '../../src/dev/demo/webhook-sink.ts'
-import { freePort, listening } from '../../test/support/free-port.ts'
+import { freePort } from '../../test/support/free-port.ts'
 import type { Installation } from '../support/installation.ts'
 import type { BenchRequest } from '../support/requests.ts'
 
@@ -33,8 +33,7 @@ const startRabbitMq = async ({ startProgram }: Installation, folder: string): Pr
     RABBITMQ_PID_FILE: join(folder, 'rabbitmq.pid'),
     RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'plugins'),
   }
-  await startProgram('rabbitmq-server', [], variables)
-  await listening(port)
+  await startProgram('rabbitmq-server', [], variables, port)
   return {
     url: `amqp://guest:guest@127.0.0.1:${port}`,
     // The port mapper of Erlang is a daemon.
@@ -59,14 +58,16 @@ const createDatabase = async ({ config, folder }: Installation, name: string): P
 
 /**
  * Starts Outpost with a webhook of its own.
- * @param binary path of the program `outpost`, with `outpost-server` beside it. `redis-server`, `rabbitmq-server` and `epmd` are found on PATH
+ * @param binary path of the program `outpost`, with `outpost-server` beside it. `redis-server`, `rabbitmq-server` and `epmd` are found on PATH. Debian's wrapper of
+ * rabbitmq-server changes the user, who cannot write to the folder: put /usr/lib/rabbitmq/bin before it
  */
 export const startOutpost = async (installation: Installation, binary: string) => {
   const [redisPort, apiPort] = [await freePort(), await freePort()]
   const folder = join(installation.folder, 'outpost')
   await mkdir(folder)
-  await installation.startProgram('redis-server', ['--port', String(redisPort), '--dir', folder, '--appendonly', 'yes', '--save', ''])
-  const [rabbitMq] = await Promise.all([startRabbitMq(installation, folder), listening(redisPort)])
+  const redisOptions = ['--port', String(redisPort), '--dir', folder, '--appendonly', 'yes', '--save', '']
+  await installation.startProgram('redis-server', redisOptions, {}, redisPort)
+  const rabbitMq = await startRabbitMq(installation, folder)
 
   const apiKey = randomBytes(16).toString('hex')
   const variables = {
@@ -86,7 +87,7 @@ export const startOutpost = async (installation: Installation, binary: string) =
   }
   const migration = await installation.startProgram(binary, ['migrate', 'apply', '--yes'], variables)
   await once(migration, 'exit')
-  await installation.startProgram(binary, ['serve'], variables)
+  await installation.startProgram(binary, ['serve'], variables, apiPort)
 
   const baseUrl = `http://127.0.0.1:${apiPort}/api/v1`
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
@@ -95,7 +96,6 @@ export const startOutpost = async (installation: Installation, binary: string) =
     if (response.statusCode >= 300) throw new Error(`Outpost answered ${response.statusCode}: ${await response.body.text()}`)
     await response.body.dump()
   }
-  await listening(apiPort)
   const sink = await startWebhookSink()
   await send('PUT', `/tenants/${tenant}`, {})
   await send('POST', `/tenants/${tenant}/destinations`, { type: 'webhook', topics: [topic], config: { url: sink.url } })

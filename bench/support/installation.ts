@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -39,8 +40,11 @@ export interface Installation {
   startRelay(verb: Verb, nodeOptions?: string[]): Promise<RelayProcess>
   /** Starts a module of the benchmark as a Node process of its own, and waits until it has sent a message. @returns the message */
   startModule<Message>(name: string, module: URL, variables?: Record<string, string>): Promise<Message>
-  /** Starts another program, which counts under its own name. */
-  startProgram(program: string, args: string[], variables?: Record<string, string>): Promise<ChildProcess>
+  /**
+   * Starts another program, which counts under its own name.
+   * @param port if the program is a server: it is awaited
+   */
+  startProgram(program: string, args: string[], variables?: Record<string, string>, port?: number): Promise<ChildProcess>
   /** Returns the CPU time so far of the relay's processes, PostgreSQL, Temporal and everything started here. */
   cpuTimes(): CpuTimes
   stop(): Promise<void>
@@ -48,9 +52,6 @@ export interface Installation {
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 120_000
-
-/** Option of benchmarks that can run on a cluster: `--temporal postgres`. */
-export const temporalOption = { temporal: { type: 'string' } } as const
 
 /** Starts PostgreSQL, and the four services of Temporal on it. */
 const startCluster = async (folder: string) => {
@@ -93,6 +94,8 @@ const startInstallation = async (temporal: string | undefined): Promise<Installa
     RELAY_SECRET_KEYS: `bench:${randomBytes(32).toString('base64')}`,
     RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
     RELAY_HOST: '127.0.0.1',
+    // A fast machine would meet the limit of a workspace, and measure refusals.
+    RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE: '0',
     // As in script/server. Empty in the environment, contents are stored in PostgreSQL.
     CONTENT_DIR: process.env['CONTENT_DIR'] ?? contentDir,
   }
@@ -154,7 +157,14 @@ const startInstallation = async (temporal: string | undefined): Promise<Installa
         return message!
       },
 
-      startProgram: async (program, args, more = {}) => (await start('program', program, args, more)).child,
+      startProgram: async (program, args, more = {}, port) => {
+        const { child, logFile } = await start('program', program, args, more)
+        if (port !== undefined) {
+          say(`Starting ${program} ...`)
+          await untilReady(child, logFile, () => isListening(port))
+        }
+        return child
+      },
       cpuTimes: () => cpuTimes(names),
       stop,
     }
@@ -184,6 +194,18 @@ const untilReady = async (child: ChildProcess, logFile: string, isReady: () => P
       throw new Error(`${child.spawnargs.join(' ')} is not ready:\n${(await readFile(logFile, 'utf8')).slice(-2_000)}`)
     }
     await delay(20)
+  }
+}
+
+const isListening = async (port: number): Promise<boolean> => {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
   }
 }
 

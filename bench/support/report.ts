@@ -1,12 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { cpus, totalmem } from 'node:os'
 
-/** Options that every benchmark has. */
-export const commonOptions = {
-  json: { type: 'boolean', default: false },
-  quick: { type: 'boolean', default: false },
-} as const
-
 /** Prints progress. Standard output belongs to the result. */
 export const say = (line: string) => process.stderr.write(`${line}\n`)
 
