@@ -3,6 +3,7 @@ import { until } from '../test/support/until.ts'
 import { areSettled, check, type Counts } from './check.ts'
 import type { Installation } from './installation.ts'
 import { createLoad, type Load, type Workspace } from './load.ts'
+import { startReader, type Reader } from './reader.ts'
 import type { Kind, Target } from './targets.ts'
 
 /** One fault. */
@@ -104,7 +105,9 @@ export const runRow = async (
   const failed = new Set<string>()
   const notes: string[] = []
   let returnedAt: number | undefined
+  let reader: Reader | undefined
   try {
+    reader = await startReader(installation.baseUrls, workspace)
     load.start()
     await pause(warmUpMs)
     const acknowledgedCount = () => load.sent.filter(({ outcome }) => outcome === 'acknowledged').length
@@ -127,6 +130,7 @@ export const runRow = async (
       if (await areSettled(installation, workspace.id, acknowledged)) break
     }
     const { counts, findings } = await check(installation, workspace.id, load.sent, targets, { failed })
+    const misread = await reader.check(installation.query, deadline)
     const crashes = crashesOf(installation) - crashesBefore
     if (crashes > 0) notes.push(`${crashes} x a process of the relay ended by itself and was started again`)
     return {
@@ -134,11 +138,12 @@ export const runRow = async (
       counts,
       ...(recoverySeconds !== undefined && { recoverySeconds }),
       findings: [...notes, ...findings],
-      shortfalls: shortfallsOf(row, counts, recoverySeconds),
+      shortfalls: [...shortfallsOf(row, counts, recoverySeconds), ...misread],
     }
   } finally {
     await load.stop()
     await load.close()
+    await reader?.close()
     await row.cleanUp?.(installation)
   }
 }

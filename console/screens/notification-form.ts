@@ -22,6 +22,7 @@ const events: Schemas['IncidentEvent'][] = [
   'certificate.expiring',
   'repository.not_connected',
   'enrichment.failing',
+  'event_subscription.failing',
 ]
 /** What a new notification starts with. */
 const start = { events, quiet_seconds: 900, silence_hours: 72, is_active: true }

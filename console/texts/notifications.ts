@@ -46,6 +46,7 @@ export const en = {
     'certificate.expiring': 'Certificate expiring',
     'repository.not_connected': 'Repository not connected',
     'enrichment.failing': 'Enrichment failing',
+    'event_subscription.failing': 'Event subscription failing',
   },
   incidentHints: {
     'destination.failing': 'Attempts fail one after the other, or the circuit is open.',
@@ -54,6 +55,7 @@ export const en = {
     'certificate.expiring':
       'A certificate expires soon: one that verifies signatures, and no newer one is active, or the client certificate of a destination.',
     'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
+    'event_subscription.failing': 'The receiver of an event subscription has not accepted the next event for 15 minutes.',
     'enrichment.failing': 'The latest documents of an enrichment lack their business data. They are delivered nevertheless.',
   },
 }
@@ -107,6 +109,7 @@ export const de: typeof en = {
     'certificate.expiring': 'Zertifikat läuft ab',
     'repository.not_connected': 'Repository ohne Verbindung',
     'enrichment.failing': 'Anreicherung gestört',
+    'event_subscription.failing': 'Ereignisabonnement gestört',
   },
   incidentHints: {
     'destination.failing': 'Versuche schlagen nacheinander fehl, oder das Ziel ist gesperrt (Circuit offen).',
@@ -115,6 +118,7 @@ export const de: typeof en = {
     'certificate.expiring':
       'Ein Zertifikat läuft bald ab: eines, das Signaturen prüft, und kein neueres ist aktiv, oder das Clientzertifikat eines Ziels.',
     'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
+    'event_subscription.failing': 'Der Empfänger eines Ereignisabonnements hat das nächste Ereignis 15 Minuten lang nicht angenommen.',
     'enrichment.failing': 'Den neuesten Dokumenten einer Anreicherung fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.',
   },
 }

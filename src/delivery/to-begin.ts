@@ -121,7 +121,10 @@ export const createToBegin = (db: Database | Transaction) => ({
   /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
   findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
     const found = new Map<string, WaitingDocument>()
-    for (const { workspaceId, beginAs, enrichment, ...delivery } of await oldest(db, { turns: JSON.stringify(turns), except: JSON.stringify(except) })) {
+    for (const { workspaceId, beginAs, enrichment, ...delivery } of await oldest(db, {
+      turns: JSON.stringify(turns),
+      except: JSON.stringify(except),
+    })) {
       const { documentId } = delivery
       // If a document waits in two queues, the second is another one's turn.
       const document = found.get(documentId) ?? { documentId, workspaceId, beginAs, enrichment, deliveries: [] }

@@ -11,6 +11,7 @@ export const incidentEvents = {
     'A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination',
   'repository.not_connected': 'A repository receives documents, and no connection leads from it to a destination: they are discarded',
   'enrichment.failing': 'The calls of an enrichment fail for its latest documents: they are delivered without business data',
+  'event_subscription.failing': 'The receiver of an event subscription has not accepted the next event for 15 minutes',
 } as const
 
 export type IncidentEvent = keyof typeof incidentEvents
@@ -55,6 +56,7 @@ export const noticeData = z
     destination: z.object({ id: z.string(), name: z.string(), type: z.string() }).meta({ id: 'NoticeDestination' }).optional(),
     repository: z.object({ id: z.string(), repo_id: z.string() }).meta({ id: 'NoticeRepository' }).optional(),
     enrichment: z.object({ id: z.string(), name: z.string() }).meta({ id: 'NoticeEnrichment' }).optional(),
+    subscription: z.object({ id: z.string(), name: z.string() }).meta({ id: 'NoticeSubscription' }).optional(),
     last_request_at: z.iso.datetime().optional().describe('When a silent source system last sent a request.'),
     certificate: z.object({ id: z.string(), auth_id: z.string(), valid_to: z.iso.datetime() }).meta({ id: 'NoticeCertificate' }).optional(),
     credentials_expire_at: z.iso.datetime().optional().describe('When the client certificate of the destination expires.'),

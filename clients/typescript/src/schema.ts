@@ -1679,6 +1679,46 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "relay.event_subscription.failing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The receiver of an event subscription has not accepted the next event for 15 minutes
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
+         */
+        post: operations["onRelayEventSubscriptionFailing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.event_subscription.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The incident event_subscription.failing has ended
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
+         */
+        post: operations["onRelayEventSubscriptionRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "relay.notification.test": {
         parameters: {
             query?: never;
@@ -4254,9 +4294,9 @@ export interface components {
         /** @enum {string} */
         FieldTypeInput: "string" | "number" | "date";
         FilterCondition: "content_types" | "comp_ids" | "min_bytes" | "max_bytes" | "fields";
-        IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing";
+        IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing" | "event_subscription.failing";
         /** @enum {string} */
-        IncidentEventInput: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing";
+        IncidentEventInput: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing" | "event_subscription.failing";
         KeyLevel: "viewer" | "member" | "admin";
         /** @enum {string} */
         KeyLevelInput: "viewer" | "member" | "admin";
@@ -4378,6 +4418,7 @@ export interface components {
             /** @description What to do. */
             remedy?: string;
             repository?: components["schemas"]["NoticeRepository"];
+            subscription?: components["schemas"]["NoticeSubscription"];
             /** @description What has happened, in a sentence. */
             summary: string;
             /** @description `{userSlug}/{workspaceSlug}` */
@@ -4408,7 +4449,7 @@ export interface components {
             code?: string;
             message?: string;
         };
-        NoticeEventType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered" | "relay.enrichment.failing" | "relay.enrichment.recovered";
+        NoticeEventType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered" | "relay.enrichment.failing" | "relay.enrichment.recovered" | "relay.event_subscription.failing" | "relay.event_subscription.recovered";
         NoticeList: {
             data: components["schemas"]["Notice"][];
             meta: components["schemas"]["CursorMeta"];
@@ -4418,6 +4459,10 @@ export interface components {
             repo_id: string;
         };
         NoticeStatus: "pending" | "delivered" | "failed";
+        NoticeSubscription: {
+            id: string;
+            name: string;
+        };
         Notification: {
             attributes: components["schemas"]["NotificationAttributes"];
             id: string;
@@ -4428,7 +4473,7 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             destination_id: string;
-            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
             events: components["schemas"]["IncidentEvent"][];
             is_active: boolean;
             name: string;
@@ -4442,7 +4487,7 @@ export interface components {
         NotificationChange: {
             /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
             destination_id?: string;
-            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
             events?: components["schemas"]["IncidentEventInput"][];
             /** @description An inactive notification announces nothing. */
             is_active?: boolean;
@@ -4456,7 +4501,7 @@ export interface components {
         NotificationInput: {
             /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
             destination_id: string;
-            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. */
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
             events: components["schemas"]["IncidentEventInput"][];
             /**
              * @description An inactive notification announces nothing.
@@ -4628,6 +4673,26 @@ export interface components {
             timestamp: string;
             /** @constant */
             type: "relay.enrichment.recovered";
+        };
+        RelayEventSubscriptionFailingMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.event_subscription.failing";
+        };
+        RelayEventSubscriptionRecoveredMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.event_subscription.recovered";
         };
         RelayNotificationTestMessage: {
             data: components["schemas"]["NoticeData"];
@@ -5926,6 +5991,7 @@ export type NoticeEventType = components['schemas']['NoticeEventType'];
 export type NoticeList = components['schemas']['NoticeList'];
 export type NoticeRepository = components['schemas']['NoticeRepository'];
 export type NoticeStatus = components['schemas']['NoticeStatus'];
+export type NoticeSubscription = components['schemas']['NoticeSubscription'];
 export type Notification = components['schemas']['Notification'];
 export type NotificationAttributes = components['schemas']['NotificationAttributes'];
 export type NotificationChange = components['schemas']['NotificationChange'];
@@ -5947,6 +6013,8 @@ export type RelayDestinationFailingMessage = components['schemas']['RelayDestina
 export type RelayDestinationRecoveredMessage = components['schemas']['RelayDestinationRecoveredMessage'];
 export type RelayEnrichmentFailingMessage = components['schemas']['RelayEnrichmentFailingMessage'];
 export type RelayEnrichmentRecoveredMessage = components['schemas']['RelayEnrichmentRecoveredMessage'];
+export type RelayEventSubscriptionFailingMessage = components['schemas']['RelayEventSubscriptionFailingMessage'];
+export type RelayEventSubscriptionRecoveredMessage = components['schemas']['RelayEventSubscriptionRecoveredMessage'];
 export type RelayNotificationTestMessage = components['schemas']['RelayNotificationTestMessage'];
 export type RelayRepositoryNotConnectedMessage = components['schemas']['RelayRepositoryNotConnectedMessage'];
 export type RelayRepositoryRecoveredMessage = components['schemas']['RelayRepositoryRecoveredMessage'];
@@ -10846,6 +10914,10 @@ export interface operations {
                      *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *                 "name": "Invoice archive"
                      *               },
+                     *               "subscription": {
+                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *                 "name": "Invoice archive"
+                     *               },
                      *               "last_request_at": "2026-11-21T09:00:00.000Z",
                      *               "certificate": {
                      *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -13680,6 +13752,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -13789,6 +13865,10 @@ export interface operations {
                  *           "repo_id": "Z1"
                  *         },
                  *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "subscription": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
@@ -13904,6 +13984,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -14013,6 +14097,10 @@ export interface operations {
                  *           "repo_id": "Z1"
                  *         },
                  *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "subscription": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
@@ -14128,6 +14216,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -14237,6 +14329,10 @@ export interface operations {
                  *           "repo_id": "Z1"
                  *         },
                  *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "subscription": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
@@ -14352,6 +14448,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -14464,6 +14564,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -14488,6 +14592,238 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["RelayEnrichmentRecoveredMessage"];
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayEventSubscriptionFailing: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example relay.event_subscription.failing
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.event_subscription.failing",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["RelayEventSubscriptionFailingMessage"];
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayEventSubscriptionRecovered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example relay.event_subscription.recovered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.event_subscription.recovered",
+                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
+                 *         "opened_at": "2026-11-21T09:00:00.000Z",
+                 *         "closed_at": "2026-11-21T09:04:30.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "count": 1,
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive",
+                 *           "type": "webhook"
+                 *         },
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1"
+                 *         },
+                 *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
+                 *         "certificate": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
+                 *           "valid_to": "2036-11-21T09:00:00.000Z"
+                 *         },
+                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                 *         "error": {
+                 *           "code": "auth_failed",
+                 *           "message": "The target answered 401 Unauthorized"
+                 *         },
+                 *         "document": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "repo_id": "Z1",
+                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                 *           "comp_id": "data",
+                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["RelayEventSubscriptionRecoveredMessage"];
             };
         };
         responses: {
@@ -14573,6 +14909,10 @@ export interface operations {
                  *           "repo_id": "Z1"
                  *         },
                  *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "subscription": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
@@ -14688,6 +15028,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -14797,6 +15141,10 @@ export interface operations {
                  *           "repo_id": "Z1"
                  *         },
                  *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "subscription": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
@@ -14912,6 +15260,10 @@ export interface operations {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },
+                 *         "subscription": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
                  *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -15021,6 +15373,10 @@ export interface operations {
                  *           "repo_id": "Z1"
                  *         },
                  *         "enrichment": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "name": "Invoice archive"
+                 *         },
+                 *         "subscription": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "name": "Invoice archive"
                  *         },

@@ -17,6 +17,7 @@ import {
 import { findExpiringCredentials, findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
 import { findFailingEnrichments } from './enrichment-conditions.ts'
 import { findExpiringCertificates, findNotConnected, findSilentSources } from './repository-conditions.ts'
+import { findFailingSubscriptions } from './subscription-conditions.ts'
 import { consolePathOf, summaryOf } from './text.ts'
 
 /** Result of a check. */
@@ -41,6 +42,7 @@ const detailsSchema = noticeData.pick({
   destination: true,
   repository: true,
   enrichment: true,
+  subscription: true,
   last_request_at: true,
   certificate: true,
   credentials_expire_at: true,
@@ -138,9 +140,11 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
       actor: systemActor,
     })
 
-  // The failed attempts of a destination are counted by its circuit, and the documents of an enrichment up to a limit of their own.
+  // The failed attempts of a destination or subscription are counted there, and the documents of an enrichment up to a limit of their own.
   const countText = ({ event, count }: Pick<Incident, 'event' | 'count'>) =>
-    !['destination.failing', 'enrichment.failing'].includes(event) && count >= limits.maxCount ? `at least ${count}` : String(count)
+    !['destination.failing', 'enrichment.failing', 'event_subscription.failing'].includes(event) && count >= limits.maxCount
+      ? `at least ${count}`
+      : String(count)
 
   /** A notice to write: an incident, and the notification that announces its beginning or its end. */
   interface Due extends Incident {
@@ -325,4 +329,5 @@ const findConditions: Record<IncidentEvent, FindConditions> = {
   'certificate.expiring': async (...args) => [...(await findExpiringCertificates(...args)), ...(await findExpiringCredentials(...args))],
   'repository.not_connected': findNotConnected,
   'enrichment.failing': findFailingEnrichments,
+  'event_subscription.failing': findFailingSubscriptions,
 }

@@ -5,7 +5,16 @@ import type { IncidentEvent, NoticeData } from '../../domain/notices.ts'
 /** The part of a notice that describes its incident, without the times. */
 export type IncidentDetails = Pick<
   NoticeData,
-  'destination' | 'repository' | 'enrichment' | 'lastRequestAt' | 'certificate' | 'credentialsExpireAt' | 'error' | 'document' | 'remedy'
+  | 'destination'
+  | 'repository'
+  | 'enrichment'
+  | 'subscription'
+  | 'lastRequestAt'
+  | 'certificate'
+  | 'credentialsExpireAt'
+  | 'error'
+  | 'document'
+  | 'remedy'
 >
 
 /** Something that an open incident exists for as long as it holds. */

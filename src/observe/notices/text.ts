@@ -45,6 +45,11 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
       `Enrichment ${enrichment?.name} fails: its latest ${few(count, 'document lacks', 'documents lack')} business data.`,
     closed: ({ enrichment }) => `Enrichment ${enrichment?.name} no longer fails.`,
   },
+  'event_subscription.failing': {
+    opened: ({ subscription, destination, count }) =>
+      `Event subscription ${subscription?.name} is behind: ${destination?.name} has not accepted the next event in ${few(count, 'attempt', 'attempts')}.`,
+    closed: ({ subscription }) => `Event subscription ${subscription?.name} no longer fails.`,
+  },
 }
 
 /** Returns a sentence that says what has begun or ended. It is also true if the subject of the incident was deleted. */
@@ -60,6 +65,7 @@ export const consolePathOf = (event: IncidentEvent, { destination, repository, e
     'certificate.expiring': destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`,
     'repository.not_connected': `documents?status=discarded&repo_id=${repoId}`,
     'enrichment.failing': `enrichments/${enrichment?.id}?document=${document?.id}`,
+    'event_subscription.failing': `destinations/${destination?.id}`,
   }
   return paths[event]
 }
@@ -80,7 +86,7 @@ export const subjectOf = ({ transition, data }: Pick<Rendered, 'transition' | 'd
 /** Returns the requests to the API, and the commands, with which an operator looks further. */
 const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
   const api = `${baseUrl.replace(/\/+$/, '')}/api/${data.workspace}`
-  const { destination, repository, enrichment, document } = data
+  const { destination, repository, enrichment, subscription, document } = data
   const steps: Record<IncidentEvent, string[]> = {
     'destination.failing': [`POST ${api}/destinations/${destination?.id}/test`],
     'delivery.failed': [
@@ -98,6 +104,10 @@ const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
       `GET ${api}/documents/${document?.id}`,
       `POST ${api}/enrichments/${enrichment?.id}/try {"document_id": "${document?.id}"}`,
     ],
+    'event_subscription.failing': [
+      `GET ${api}/event-subscriptions/${subscription?.id}`,
+      `POST ${api}/destinations/${destination?.id}/test`,
+    ],
   }
   return [...steps[event], ...(document ? [`relay show ${document.id}`] : []), 'relay doctor']
 }
@@ -107,7 +117,7 @@ const row = (label: string, value: string | undefined): string[] => (value === u
 /** Returns the text of a mail, for people. */
 export const textOf = (rendered: Rendered): string => {
   const { transition, data, notification } = rendered
-  const { destination, repository, enrichment, error, document } = data
+  const { destination, repository, enrichment, subscription, error, document } = data
   const errorText = [error?.code, error?.message].filter((part) => part !== undefined).join(': ')
   return [
     data.summary,
@@ -119,6 +129,7 @@ export const textOf = (rendered: Rendered): string => {
     ...row('Destination', destination && `${destination.name}, ${destination.type}, ${destination.id}`),
     ...row('Repository', repository && `${repository.repoId}, ${repository.id}`),
     ...row('Enrichment', enrichment && `${enrichment.name}, ${enrichment.id}`),
+    ...row('Subscription', subscription && `${subscription.name}, ${subscription.id}`),
     ...row('Last request', data.lastRequestAt),
     ...row('Last error', errorText || undefined),
     ...row('Document', document && `${document.repoId}/${document.docId}/${document.compId}, ${document.id}`),

@@ -414,6 +414,37 @@ test('a repository that receives and is wired to nothing is announced until it i
   expect(await check(at(3 * minute))).toMatchObject({ opened: 0, notices: 0 })
 })
 
+test('an event subscription whose receiver fails is announced after 15 minutes, until an event is accepted', async () => {
+  const scene = await createScene(['event_subscription.failing'])
+  const [id, at] = [newId(), { epoch: 1, transaction: 1, number: 1 }]
+  const { db } = database
+  const { destinationId } = scene
+  const row = { id, workspace_id: scene.workspaceId, name: 'Data', events: ['document.failed'], destination_id: destinationId, ...at }
+  await db('event_subscriptions').insert({
+    ...row,
+    attempts: 3,
+    failing_since: new Date(Date.now() - 10 * 60_000),
+    last_error: 'HTTP 500',
+    last_error_code: 'http_500',
+  })
+  await check(new Date())
+  expect(await scene.types()).toEqual([])
+  await db('event_subscriptions').update({ failing_since: new Date(Date.now() - 16 * 60_000) })
+  await check(new Date())
+  expect(await scene.types()).toEqual(['relay.event_subscription.failing'])
+  const { data } = await db('notices').where({ workspace_id: scene.workspaceId }).first('data')
+  expect(data).toMatchObject({
+    summary: expect.stringMatching(/^Event subscription Data is behind: .* has not accepted the next event in 3 attempts\.$/),
+    subscription: { id, name: 'Data' },
+    destination: { id: destinationId },
+    error: { code: 'http_500', message: 'HTTP 500' },
+    count: 3,
+  })
+  await db('event_subscriptions').update({ attempts: 0, failing_since: null, last_error: null, last_error_code: null })
+  await check(new Date())
+  expect(await scene.types()).toEqual(['relay.event_subscription.failing', 'relay.event_subscription.recovered'])
+})
+
 test('an enrichment whose latest documents got no answer is announced until one is enriched', async () => {
   const scene = await createScene(['enrichment.failing'])
   const { db } = database

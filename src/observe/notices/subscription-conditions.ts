@@ -1,0 +1,43 @@
+import { watching, type FindConditions } from './condition.ts'
+
+// Retries repair what is shorter.
+const failingMinutes = 15
+
+const remedy =
+  'Repair the receiver; the relay then sends the event again and goes on. An event that the receiver cannot take is passed over by a replay behind it.'
+
+interface Row {
+  workspaceId: string
+  subscription: { id: string; name: string }
+  destination: { id: string; name: string; type: string }
+  error: { code: string; message: string }
+  count: number
+  since: Date
+}
+
+/** Finds active event subscriptions whose next event has not been accepted for some time. */
+export const findFailingSubscriptions: FindConditions = async (trx) => {
+  const { rows } = await trx.raw<{ rows: Row[] }>(
+    `
+    select
+      event_subscriptions.workspace_id as "workspaceId",
+      jsonb_build_object('id', event_subscriptions.id, 'name', event_subscriptions.name) as subscription,
+      jsonb_build_object('id', destinations.id, 'name', destinations.name, 'type', connector_type) as destination,
+      jsonb_build_object('code', event_subscriptions.last_error_code, 'message', event_subscriptions.last_error) as error,
+      event_subscriptions.attempts as count, event_subscriptions.failing_since as since
+    from event_subscriptions
+    join destinations on destinations.id = destination_id
+    where event_subscriptions.workspace_id in (${watching('event_subscription.failing')})
+      and is_active
+      and failing_since < now() - :failingMinutes * interval '1 minute'
+    `,
+    { failingMinutes },
+  )
+  return rows.map(({ workspaceId, subscription, destination, error, count, since }) => ({
+    workspaceId,
+    subject: subscription.id,
+    count,
+    since,
+    details: { subscription, destination, error, remedy },
+  }))
+}
