@@ -25,12 +25,12 @@ export const readOptions = <const Given extends Options>(name: string, options: 
   const usage = `${usageOf(name, options)}\n\nThe head of bench/${name}.ts says what is measured, docs/performance.md what the results mean.`
   if (process.argv.includes('--help')) {
     console.log(usage)
-    process.exit(0)
+    return process.exit(0)
   }
   try {
     return parseArgs({ options }).values
   } catch (thrown) {
     console.error(`${messageOf(thrown)}\n\n${usage}`)
-    process.exit(2)
+    return process.exit(2)
   }
 }
