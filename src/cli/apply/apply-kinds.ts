@@ -6,10 +6,12 @@ import { deliveriesPerBatch } from '../../delivery/release.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { createEnrichments } from '../../enrichment/enrichments.ts'
+import { createEvents } from '../../observe/events.ts'
 import { addApiKey, createApiKey, createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConfigureDestinations } from '../../workspace/configure-destinations.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
 import { createDestinations } from '../../workspace/destinations.ts'
+import { createEventSubscriptions, type EventSubscription } from '../../workspace/event-subscriptions.ts'
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
 import { createRepositories, type Repository } from '../../workspace/repositories.ts'
@@ -21,6 +23,7 @@ import {
   enrichmentInFile,
   keyInFile,
   memberInFile,
+  eventSubscriptionInFile,
   notificationInFile,
   repositoryInFile,
   type OpenedDestination,
@@ -28,6 +31,7 @@ import {
 } from './workspace-state.ts'
 import {
   enrichment,
+  eventSubscription,
   notification,
   repository,
   type WantedConnection,
@@ -35,6 +39,7 @@ import {
   type WantedEnrichment,
   type WantedKey,
   type WantedMember,
+  type WantedEventSubscription,
   type WantedNotification,
   type WantedRepository,
 } from './workspaces-file.ts'
@@ -237,6 +242,30 @@ export const enrichmentKind = ({ trx, workspaceId, wanted, state, run }: Target)
       return enrichments.update(workspaceId, id, change, systemActor, run)
     },
     delete: ({ id }) => enrichments.delete(workspaceId, id, systemActor),
+  }
+}
+
+export const eventSubscriptionKind = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedEventSubscription, EventSubscription> => {
+  const subscriptions = createEventSubscriptions(trx)
+  const valuesOf = (item: WantedEventSubscription) => ({
+    ...toCamelCase(eventSubscription, item),
+    destinationId: idOf(item.destination, state.destinations) ?? '',
+  })
+  const comparable = (item: Partial<WantedEventSubscription>) => ({ ...item, events: [...new Set(item.events)].toSorted() })
+  const insert = async (item: WantedEventSubscription) => {
+    const { nextCursor } = await createEvents(trx).list(workspaceId, { after: 'latest', limit: 1 })
+    return subscriptions.insert(workspaceId, valuesOf(item), nextCursor, systemActor)
+  }
+  return {
+    kind: 'event_subscription',
+    list: 'event_subscriptions',
+    wanted: wanted.event_subscriptions,
+    current: state.eventSubscriptions,
+    ...byName,
+    create: (item) => made(insert(item)),
+    compare: (current, item) => listDifferences(comparable(eventSubscriptionInFile(current, state.destinations)), comparable(item)),
+    update: ({ id }, item) => subscriptions.update(workspaceId, id, valuesOf(item), systemActor),
+    delete: ({ id }) => subscriptions.delete(workspaceId, id, systemActor),
   }
 }
 

@@ -11,7 +11,16 @@ import { createOutboundGuard } from '../../security/outbound.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { readWorkspaceName } from '../../workspace/administration.ts'
 import { createWorkspaces, lockRouting, settingsChange } from '../../workspace/workspaces.ts'
-import { connectionKind, destinationKind, enrichmentKind, keyKind, memberKind, notificationKind, repositoryKind } from './apply-kinds.ts'
+import {
+  connectionKind,
+  destinationKind,
+  enrichmentKind,
+  eventSubscriptionKind,
+  keyKind,
+  memberKind,
+  notificationKind,
+  repositoryKind,
+} from './apply-kinds.ts'
 import type { ApplyOptions, Change } from './change.ts'
 import { applyKind, listDifferences, type ApplyDeps, type Run, type Target } from './kind.ts'
 import { issuesOf, readWorkspacesFile } from './read-workspaces-file.ts'
@@ -77,8 +86,18 @@ const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Ru
   const pruneConnections = await applyKind(linked, connectionKind(linked))
   const pruneEnrichments = await applyKind(linked, enrichmentKind(linked))
   const pruneNotifications = await applyKind(linked, notificationKind(linked))
+  const pruneSubscriptions = await applyKind(linked, eventSubscriptionKind(linked))
   // A deletion also deletes what refers to the object. Deleted first, those objects are part of the result.
-  const prunes = [pruneNotifications, pruneEnrichments, pruneConnections, pruneDestinations, pruneRepositories, pruneKeys, pruneMembers]
+  const prunes = [
+    pruneSubscriptions,
+    pruneNotifications,
+    pruneEnrichments,
+    pruneConnections,
+    pruneDestinations,
+    pruneRepositories,
+    pruneKeys,
+    pruneMembers,
+  ]
   for (const prune of prunes) await prune()
 }
 

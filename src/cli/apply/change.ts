@@ -12,6 +12,7 @@ export interface Change {
     | 'connection'
     | 'enrichment'
     | 'notification'
+    | 'event_subscription'
   name: string
   /** `not_created`: an API key that only `--print-new-keys` creates. `not_in_file`: only `--prune` deletes it. */
   action: 'create' | 'update' | 'delete' | 'unchanged' | 'not_created' | 'not_in_file'

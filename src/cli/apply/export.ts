@@ -12,6 +12,7 @@ import {
   enrichmentInFile,
   keyInFile,
   memberInFile,
+  eventSubscriptionInFile,
   notificationInFile,
   readState,
   repositoryInFile,
@@ -61,6 +62,7 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
       const slug = `${workspace.userSlug}/${workspace.workspaceSlug}`
       const state = await readState(trx, workspace.id, deps)
       for (const list of ['destinations', 'connections', 'enrichments', 'notifications'] as const) refuseRepeated(slug, list, state[list])
+      refuseRepeated(slug, 'event subscriptions', state.eventSubscriptions)
       const referencesTo = (name: string, credentials: unknown) => {
         if (typeof credentials === 'object' && credentials !== null) {
           const keys = Object.keys(credentials)
@@ -93,6 +95,10 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
           ...(each.hasCredentials && { credentials: referencesTo(each.name, each.credentials) }),
         })),
         notifications: state.notifications.map((each) => notificationInFile(each, state.destinations)),
+        // One whose destination was deleted sends nothing, and the file cannot describe it.
+        event_subscriptions: state.eventSubscriptions
+          .map((each) => eventSubscriptionInFile(each, state.destinations))
+          .filter(({ destination }) => destination !== undefined),
       }
     },
     { isolationLevel: 'repeatable read', readOnly: true },

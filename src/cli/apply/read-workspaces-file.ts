@@ -36,6 +36,7 @@ const identities: Record<string, { noun: string; key: string }> = {
   connections: { noun: 'connection', key: 'name' },
   enrichments: { noun: 'enrichment', key: 'name' },
   notifications: { noun: 'notification', key: 'name' },
+  event_subscriptions: { noun: 'event subscription', key: 'name' },
 }
 
 /** Returns a path as people read it: `acme/prod, destination DMS, config.url` for `workspaces.0.destinations.1.config.url`. */
@@ -246,7 +247,7 @@ const namesIn = (item: unknown, at: string): ErrorDetail[] => {
     ...findRepeated(listOf(item, 'members'), `${at}.members`, ['email']),
     ...findRepeated(listOf(item, 'api_keys'), `${at}.api_keys`, ['name', 'level', 'member']),
     ...findRepeated(listOf(item, 'repositories'), `${at}.repositories`, ['repo_id']),
-    ...(['destinations', 'connections', 'enrichments', 'notifications'] as const).flatMap((list) =>
+    ...(['destinations', 'connections', 'enrichments', 'notifications', 'event_subscriptions'] as const).flatMap((list) =>
       findRepeated(listOf(item, list), `${at}.${list}`, ['name']),
     ),
     ...listOf(item, 'api_keys').flatMap((each, index) =>
@@ -265,8 +266,10 @@ const namesIn = (item: unknown, at: string): ErrorDetail[] => {
         unknown(found, repositories, 'repository', `${at}.enrichments.${index}.repositories.${position}`),
       ),
     ),
-    ...listOf(item, 'notifications').flatMap((each, index) =>
-      unknown(fieldOf(each, 'destination'), destinations, 'destination', `${at}.notifications.${index}.destination`),
+    ...(['notifications', 'event_subscriptions'] as const).flatMap((list) =>
+      listOf(item, list).flatMap((each, index) =>
+        unknown(fieldOf(each, 'destination'), destinations, 'destination', `${at}.${list}.${index}.destination`),
+      ),
     ),
   ]
 }

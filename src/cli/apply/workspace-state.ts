@@ -7,6 +7,7 @@ import { rfcCredentialsOf, type KeyRing } from '../../security/seal.ts'
 import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
 import { createDestinations, type SealedDestination } from '../../workspace/destinations.ts'
+import { createEventSubscriptions, type EventSubscription } from '../../workspace/event-subscriptions.ts'
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
 import { createRepositories, type Repository } from '../../workspace/repositories.ts'
@@ -54,6 +55,7 @@ export const readState = async (trx: Transaction, workspaceId: string, { keyRing
       credentials: openEnrichmentCredentials(keyRing, workspaceId, each),
     })),
     notifications: (await createNotifications(trx).list(workspaceId, everything)).items,
+    eventSubscriptions: (await createEventSubscriptions(trx).list(workspaceId, everything)).items,
   }
 }
 
@@ -94,6 +96,12 @@ export const enrichmentInFile = (found: Enrichment, repositories: readonly { id:
   http: storedHttp(found.http),
   steps: found.steps,
 })
+
+/** The destination of a subscription may have been deleted: the name is then missing. */
+export const eventSubscriptionInFile = (found: EventSubscription, destinations: readonly { id: string; name: string }[]) => {
+  const destination = destinations.find(({ id }) => id === found.destinationId)?.name
+  return { name: found.name, events: found.events, ...(destination !== undefined && { destination }), is_active: found.isActive }
+}
 
 export const notificationInFile = (found: Notification, destinations: readonly { id: string; name: string }[]) => ({
   name: found.name,

@@ -11,6 +11,7 @@ import {
   connectorTypeName,
   name,
   newConnection,
+  newEventSubscription,
   newKeyFields,
   newNotification,
   newRepository,
@@ -46,6 +47,9 @@ const connection = newConnection.omit({ repository_ids: true, destination_ids: t
 export const notification = newNotification.omit({ destination_id: true }).extend({
   destination: z.string().describe('The name of the destination that the notices are sent to, of the type `email` or `webhook`.'),
 })
+export const eventSubscription = newEventSubscription.omit({ destination_id: true, after: true }).extend({
+  destination: z.string().describe('The name of the destination that the events are sent to, of the type `webhook`.'),
+})
 export const enrichment = newEnrichment.omit({ repository_ids: true, credentials: true }).extend({
   repositories: z
     .array(z.string())
@@ -71,6 +75,7 @@ const workspace = z.strictObject({
   connections: z.array(connection).default([]),
   enrichments: z.array(enrichment).default([]),
   notifications: z.array(notification).default([]),
+  event_subscriptions: z.array(eventSubscription).default([]),
 })
 
 /** Schema of the document that `relay apply` reads and `relay export` writes. */
@@ -84,6 +89,7 @@ export type WantedDestination = Omit<z.output<typeof destinationInFile>, 'creden
 export type WantedConnection = z.output<typeof connection>
 export type WantedEnrichment = Omit<z.output<typeof enrichment>, 'credentials'> & { credentials: Record<string, unknown> }
 export type WantedNotification = z.output<typeof notification>
+export type WantedEventSubscription = z.output<typeof eventSubscription>
 
 /** A workspace of the file, with the values of its references. */
 export interface WantedWorkspace extends Omit<Parsed, 'destinations' | 'enrichments' | 'settings' | 'api_keys'> {

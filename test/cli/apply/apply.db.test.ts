@@ -72,6 +72,7 @@ interface Workspace {
   destinations: (Item & { config: Record<string, unknown>; credentials?: Record<string, unknown> })[]
   connections: Item[]
   notifications: Item[]
+  event_subscriptions?: Item[]
 }
 
 /** Writes the example to the file, after a change. */
@@ -91,6 +92,7 @@ const tables = [
   'connection_repositories',
   'connection_destinations',
   'notifications',
+  'event_subscriptions',
   'audit_logs',
   'outbox',
 ]
@@ -377,6 +379,24 @@ test('a host key that the relay has stored stays, until the file names another s
   expect(differences(await apply())).toContain('update destination Archive config.host, config.host_key_sha256')
   expect((await database.db('destinations').where({ name: 'Archive' }).first()).config).not.toHaveProperty('host_key_sha256')
   expect((await apply()).filter(({ name }) => name === 'Archive')).toMatchObject([{ action: 'unchanged' }])
+})
+
+test('event subscriptions are created, changed, exported and deleted', async () => {
+  const item = { name: 'Data', events: ['document.delivered', 'document.failed'], destination: 'DMS' }
+  const editWith = (change: object) => edit((workspace) => (workspace.event_subscriptions = [{ ...item, ...change }]))
+  await editWith({})
+  expect(differences(await apply({ printNewKeys: true }))).toContain('create event_subscription Data')
+  expect(differences(await apply({}))).toEqual([])
+  expect(parse(await exportAll())).toMatchObject({ workspaces: [{ event_subscriptions: [{ ...item, is_active: true }] }] })
+  await editWith({ is_active: false, events: ['document.failed'] })
+  expect(differences(await apply({}))).toEqual(['update event_subscription Data events, is_active'])
+  await editWith({ destination: 'Archive' })
+  expect(await refusal()).toEqual([expect.stringContaining('must be a destination of the type webhook')])
+  await editWith({ destination: 'Unknown' })
+  expect(await refusal()).toEqual([expect.stringContaining('has no destination "Unknown"')])
+  await edit(() => {})
+  expect(differences(await apply({ prune: true }))).toEqual(['delete event_subscription Data'])
+  expect(await database.db('event_subscriptions')).toEqual([])
 })
 
 test('what is not in the file is reported, and deleted with --prune only', async () => {
