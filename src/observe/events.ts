@@ -28,11 +28,15 @@ export interface EventsPage {
 // A reader of rare types passes over others. So many rows are read in 30 ms.
 const scanRows = 10_000
 
-/** SQL: the position before which no event can appear any more, and if it is stored which server writes this epoch. */
+/**
+ * SQL: the position before which no event can appear any more, the number of the next transaction, and if it is stored which server writes
+ * this epoch. The horizon can fall: a transaction of another database that has just ended cannot be told from one of this database.
+ */
 const clock = `
   select
     current_event_epoch() as epoch,
     event_horizon() as transaction,
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_transaction,
     event_server_started_at = pg_postmaster_start_time() as is_stored
   from installation
 `
@@ -42,6 +46,7 @@ type Found = Omit<Event, 'id'> & EventPosition
 interface Row {
   epoch: number
   transaction: number
+  nextTransaction: number
   isStored: boolean
   removedTo: string
   scanned: number
@@ -71,7 +76,7 @@ const readEvents = createStatement<Row>(
     limit :limit
   )
   select
-    clock.epoch, clock.transaction, is_stored as "isStored",
+    clock.epoch, clock.transaction, next_transaction as "nextTransaction", is_stored as "isStored",
     (select events_removed_to from workspaces where id = :workspaceId) as "removedTo",
     (select count(*) from scanned)::integer as scanned,
     (
@@ -125,14 +130,14 @@ const findWaiting = createStatement<{ key: string }>(
 
 const comesAfter = (one: string, other: string) => one > other
 
-const refuseGone = ({ removedTo }: Pick<Row, 'removedTo'>, after: string, end: EventPosition): void => {
+const refuseGone = ({ removedTo, epoch, nextTransaction }: Row, after: string): void => {
   if (comesAfter(removedTo, after)) {
     throw new AppError(
       'gone',
       'Events after this cursor have been removed. Read the documents for what you have missed, and go on with after=latest.',
     )
   }
-  if (comesAfter(after, eventIdOf(end))) {
+  if (comesAfter(after, eventIdOf(lastBefore({ epoch, transaction: nextTransaction })))) {
     throw new AppError('gone', 'This cursor is not of this database, or of a later state of it. Go on with after=latest.')
   }
 }
@@ -165,15 +170,16 @@ export const createEvents = (db: Database) => {
       const isLatest = after === 'latest'
       const position = after === undefined || isLatest ? beforeAllEvents : eventPositionOf(after)
       const row = await read(workspaceId, position, isLatest ? { limit: 0 } : request)
-      const end = lastBefore(row)
-      if (isLatest) return { items: [], nextCursor: eventIdOf(end), hasMore: false }
-      if (after !== undefined) refuseGone(row, after, end)
+      const end = eventIdOf(lastBefore(row))
+      if (isLatest) return { items: [], nextCursor: end, hasMore: false }
+      if (after !== undefined) refuseGone(row, after)
       const isFull = row.events.length === limit
       const hasMore = isFull || row.scanned === scanRows
-      const last = isFull ? row.events.at(-1)! : hasMore ? row.last! : end
+      const last = isFull ? row.events.at(-1)! : row.last!
+      const nextCursor = hasMore ? eventIdOf(last) : after !== undefined && comesAfter(after, end) ? after : end
       return {
         items: row.events.map(({ event, data, createdAt, ...at }) => ({ id: eventIdOf(at), event, data, createdAt: new Date(createdAt) })),
-        nextCursor: eventIdOf(last),
+        nextCursor,
         hasMore,
       }
     },

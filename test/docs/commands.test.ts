@@ -93,7 +93,7 @@ const problemOfOptions = (words: string[], paths: string[]): string | undefined 
   return unknown.length > 0 ? `${paths[0]} has no ${unknown.join(', ')}` : undefined
 }
 
-const reports = 'bench/support/report.ts'
+const reports = 'bench/support/options.ts'
 
 /** Returns the files that define the options of a benchmark. */
 const benchmarkFiles = (name: string): string[] => {

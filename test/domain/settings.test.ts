@@ -17,6 +17,7 @@ describe('workspace settings', () => {
       capturedBodiesDays: 7,
       auditDays: 365,
       contentDays: null,
+      eventsDays: 7,
       receiverAllowedCidrs: [],
       receiverMaxBytes: null,
       receiverMaxRequestsPerMinute: null,

@@ -6,7 +6,7 @@ import { newId } from '../../src/base/ids.ts'
 import type { Database } from '../../src/db/database.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createAcknowledge, createErase } from '../../src/delivery/erase.ts'
-import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
+import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { eventIdOf, eventIdPattern, eventNames, eventPositionOf, eventTypes } from '../../src/domain/events.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
@@ -36,7 +36,7 @@ const attempt = async (routes: Routes, documentId: string, name: string, operati
     operation === 'attemptDelivered'
       ? { outcome: 'delivered' as const, result: { path: 's3://bucket/key', bytesSent: 1 } }
       : { outcome: 'permanent' as const, endedBy: 'permanent_error' as const, error: { code: 'http_403' as never, message: 'HTTP 403' } }
-  await createRecordAttempt(db, config)(delivery, job, { ...end, operation, id: newId(), durationMs: 1, bytesSent: 1 } as AttemptEnd)
+  await createRecordAttempt(db, config)(delivery, job, { ...end, operation, id: newId(), durationMs: 1, bytesSent: 1 })
 }
 
 /** Reads everything after a cursor, in pages. */
@@ -162,6 +162,18 @@ test('a transaction that commits after a later one is not missed: its events and
   await add(lost, 'lost')
   await lost.rollback()
   expect((await readAll(workspaceId, before.cursor)).found).toHaveLength(3)
+})
+
+test('a cursor beyond the horizon is no cursor of another database, and is not moved back', async () => {
+  const { workspaceId } = await createRoutes(db, [{ name: 'a' }])
+  const long = await db.transaction()
+  const { rows } = await long.raw<{ rows: { id: number }[] }>('select pg_current_xact_id()::text::bigint as id')
+  await db.raw('select pg_current_xact_id()')
+  const { nextCursor } = await events.list(workspaceId, { after: 'latest', limit: 10 })
+  const beyond = eventIdOf({ ...eventPositionOf(nextCursor), transaction: rows[0]!.id })
+  expect(beyond > nextCursor).toBe(true)
+  expect(await events.list(workspaceId, { after: beyond, limit: 10 })).toEqual({ items: [], nextCursor: beyond, hasMore: false })
+  await long.rollback()
 })
 
 test('a transaction that runs in another database of the server holds nothing back', async () => {
