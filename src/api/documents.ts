@@ -16,7 +16,7 @@ import { connectorTypeName } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
-import { anyPageOf, cursorQuery, pageQuery, toCursorPage, toPage } from './pagination.ts'
+import { anyPageOf, cursorQuery, followQuery, isOneWay, pageQuery, toCursorPage, toPage } from './pagination.ts'
 import { dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
 
@@ -214,7 +214,12 @@ const searchQuery = {
   error_code: errorCode.describe(`Only documents with a delivery, of the other conditions on deliveries, ${errorCodeText}`),
 }
 const searchParameters = Object.keys(searchQuery)
-const notWithSearch = { code: 'custom' as const, path: ['page'], message: 'cannot be combined with a search; use before', input: undefined }
+const notWithSearch = {
+  code: 'custom' as const,
+  path: ['page'],
+  message: 'cannot be combined with a search; use before or after',
+  input: undefined,
+}
 
 export interface DocumentDeps {
   documents: Documents
@@ -242,32 +247,37 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
       summary: 'List documents',
       description:
         'Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search ' +
-        `parameter (${searchParameters.map((parameter) => `\`${parameter}\``).join(', ')}) or \`before\`: such a list has no total, and is ` +
-        'continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none.',
-      query: pageQuery.extend({
-        page: pageQuery.shape.page.unwrap().optional().describe('The page number, starting at 1 (the default). Not with a search.'),
-        before: cursorQuery.shape.before,
-        repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
-        status: documentStatus.optional().describe('Only documents with this status.'),
-        acknowledged: z
-          .enum(['true', 'false'])
-          .transform((value) => value === 'true')
-          .optional()
-          .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
-        date_from: dateFrom,
-        date_to: dateTo,
-        include: z
-          .literal('metadata')
-          .optional()
-          .describe('`metadata`: each document with its business object, as in the single document.'),
-        ...searchQuery,
-      }),
+        `parameter (${searchParameters.map((parameter) => `\`${parameter}\``).join(', ')}) \`before\` or \`after\`: such a list has no total, and is ` +
+        'continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. ' +
+        'With `after`, the list is oldest first, by the time of receipt. A document is in the list when it was received completely, so a reader that ' +
+        'follows the list misses one that took more than a minute: `GET /events` has no gap.',
+      query: pageQuery
+        .extend({
+          page: pageQuery.shape.page.unwrap().optional().describe('The page number, starting at 1 (the default). Not with a search.'),
+          before: cursorQuery.shape.before,
+          after: followQuery.shape.after,
+          repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
+          status: documentStatus.optional().describe('Only documents with this status.'),
+          acknowledged: z
+            .enum(['true', 'false'])
+            .transform((value) => value === 'true')
+            .optional()
+            .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
+          date_from: dateFrom,
+          date_to: dateTo,
+          include: z
+            .literal('metadata')
+            .optional()
+            .describe('`metadata`: each document with its business object, as in the single document.'),
+          ...searchQuery,
+        })
+        .refine(...isOneWay),
       response: anyPageOf(document),
       status: 200,
       handle: async ({ query }, { workspaceId }) => {
         const { page, include, ...search } = query
         const present = presentListed(include)
-        if (query.before !== undefined || searchOnly.some((name) => query[name] !== undefined)) {
+        if (query.before !== undefined || query.after !== undefined || searchOnly.some((name) => query[name] !== undefined)) {
           if (page !== undefined) throw invalidRequest('query', [notWithSearch])
           return toCursorPage(await documents.search(workspaceId, search), query, present)
         }

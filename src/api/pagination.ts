@@ -65,7 +65,11 @@ export const anyPageOf = <Item extends z.ZodType>(item: Item) =>
           current_page: z.int().optional().describe('With numbered pages.'),
           per_page: z.int(),
           total: z.int().optional().describe('With numbered pages.'),
-          next_cursor: z.string().nullable().optional().describe('With a cursor: pass it as `before`. Null on the last page.'),
+          next_cursor: z
+            .string()
+            .nullable()
+            .optional()
+            .describe('With a cursor: pass it as `before`, or as `after` if the request has that. Null on the last page.'),
         })
         .meta({ id: 'AnyPageMeta' }),
     }),

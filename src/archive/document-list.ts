@@ -254,7 +254,7 @@ export const createDocuments = (db: Database) => {
       return { items: await withDeliveries(items), total }
     },
 
-    /** Lists the documents that a search finds, newest first. A page may have fewer rows than were asked for. */
+    /** Lists the documents that a search finds, newest first, or oldest first after a document. A page may have fewer rows than were asked for. */
     search: async (workspaceId: string, search: DocumentSearch & CursorRequest): Promise<CursorPage<Document>> => {
       const { ids, nextCursor } = await findIds(workspaceId, search)
       const found = await withDeliveries(await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).whereIn('id', ids))

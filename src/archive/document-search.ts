@@ -1,6 +1,6 @@
 import { timeOfId } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
-import type { CursorRequest } from '../db/page.ts'
+import { settledTime, type CursorRequest } from '../db/page.ts'
 import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 
 /** Conditions of a search. Every one that is given must hold. */
@@ -65,10 +65,13 @@ interface Lookup {
   destinations: string[] | undefined
 }
 
-/** A query of the ids of candidates, newest first. Names of values have the form `:name`. */
+/** Where a window of candidates begins. */
+type Cursor = Omit<CursorRequest, 'perPage'>
+
+/** A query of the ids of candidates, in the order of the list. Names of values have the form `:name`. */
 interface Source {
   sql: string
-  order: 'id desc' | 'received_at desc, id desc'
+  order: 'id desc' | 'received_at desc, id desc' | 'received_at, id'
 }
 
 /** Returns the values that the SQL of a search names. */
@@ -176,14 +179,29 @@ const conditionsOf = ({ search, destinations }: Lookup): string[] => {
 /** Conditions of the list of documents, which has an index for each combination of them. */
 const listed = ['repoId', 'status', 'acknowledged', 'dateFrom', 'dateTo'] as const satisfies (keyof DocumentSearch)[]
 
+const byReceipt = ({ workspaceId, search }: Lookup, range: string[], order: Source['order']): Source => {
+  const indexed = Object.fromEntries(listed.map((name) => [name, search[name]]))
+  const conditions = conditionsOf({ workspaceId, search: indexed, destinations: undefined })
+  const sql = `
+    select id
+    from documents
+    where ${['workspace_id = :workspaceId', ...conditions, ...range].join(' and ')}
+    order by ${order}`
+  return { sql, order }
+}
+
 /**
  * Chooses the query of the candidates: the most selective condition that an index serves.
  * @param isCommon true if many documents have a key with the prefix. All documents by their time are then read instead
  */
-const sourceOf = (lookup: Lookup, isFirst: boolean, isCommon: boolean): Source => {
+const sourceOf = (lookup: Lookup, { before, after }: Cursor, isCommon: boolean): Source => {
   const { search, destinations } = lookup
+  // A reader that follows the list is near its end as a rule, where few documents are left to read.
+  if (after !== undefined) {
+    return byReceipt(lookup, ['(received_at, id) > (:receivedAt, :cursor)', 'received_at < :settledTime'], 'received_at, id')
+  }
   const { docId, erpObjectId, field, docIdPrefix, q, connectionId, deliveryStatus, errorCode } = search
-  const older = isFirst ? '' : 'and document_id < :before'
+  const older = before === undefined ? '' : 'and document_id < :cursor'
   if (docId !== undefined || erpObjectId !== undefined || field !== undefined) {
     const sql = `select document_id as id from document_keys where workspace_id = :workspaceId and key = upper(:key) ${older} order by document_id desc`
     return { sql, order: 'id desc' }
@@ -219,19 +237,12 @@ const sourceOf = (lookup: Lookup, isFirst: boolean, isCommon: boolean): Source =
       order by id desc`
     return { sql, order: 'id desc' }
   }
-  const conditions = conditionsOf({ ...lookup, search: Object.fromEntries(listed.map((name) => [name, search[name]])) })
-  if (!isFirst) conditions.push('(received_at, id) < (:receivedBefore, :before)')
-  const sql = `
-    select id
-    from documents
-    where ${['workspace_id = :workspaceId', ...conditions].join(' and ')}
-    order by received_at desc, id desc`
-  return { sql, order: 'received_at desc, id desc' }
+  return byReceipt(lookup, before === undefined ? [] : ['(received_at, id) < (:receivedAt, :cursor)'], 'received_at desc, id desc')
 }
 
 /**
- * Finds the documents that meet the conditions, newest first. One request reads a limited number of candidates, so a page may have fewer
- * rows than were asked for, even none, although older documents remain: the cursor tells.
+ * Finds the documents that meet the conditions, newest first, or oldest first after a document. One request reads a limited number of
+ * candidates, so a page may have fewer rows than were asked for, even none, although further documents remain: the cursor tells.
  */
 export const createDocumentSearch = (db: Database) => {
   const isCommon = async (lookup: Lookup): Promise<boolean> => {
@@ -265,8 +276,9 @@ export const createDocumentSearch = (db: Database) => {
     return found?.receivedAt ?? timeOfId(id)
   }
 
-  const readWindow = async (lookup: Lookup, common: boolean, before: string | undefined, window: number) => {
-    const { sql, order } = sourceOf(lookup, before === undefined, common)
+  const readWindow = async (lookup: Lookup, common: boolean, position: Cursor, window: number) => {
+    const { sql, order } = sourceOf(lookup, position, common)
+    const cursor = position.after ?? position.before
     const { rows } = await db.raw<{ rows: { id: string; isMatch: boolean }[] }>(
       `
       with candidates as materialized (
@@ -283,26 +295,31 @@ export const createDocumentSearch = (db: Database) => {
       ) as document
       order by ${order}
       `,
-      { ...valuesOf(lookup), window, ...(before !== undefined && { before, receivedBefore: await receiptOf(lookup.workspaceId, before) }) },
+      {
+        ...valuesOf(lookup),
+        window,
+        ...(cursor !== undefined && { cursor, receivedAt: await receiptOf(lookup.workspaceId, cursor), settledTime: settledTime() }),
+      },
     )
     return rows
   }
 
   return async (
     workspaceId: string,
-    { before, perPage, ...search }: DocumentSearch & CursorRequest,
+    { before, after, perPage, ...search }: DocumentSearch & CursorRequest,
   ): Promise<{ ids: string[]; nextCursor: string | null }> => {
     const lookup = { workspaceId, search, destinations: await findDestinations(workspaceId, search) }
-    const common = await isCommon(lookup)
+    const common = after === undefined && (await isCommon(lookup))
     const ids: string[] = []
-    let cursor = before
+    let position: Cursor = { before, after }
     for (const window of windowsOf(perPage)) {
-      const candidates = await readWindow(lookup, common, cursor, window)
+      const candidates = await readWindow(lookup, common, position, window)
       ids.push(...candidates.filter(({ isMatch }) => isMatch).map(({ id }) => id))
       if (ids.length > perPage) return { ids: ids.slice(0, perPage), nextCursor: ids[perPage - 1]! }
       if (candidates.length < window) return { ids, nextCursor: null }
-      cursor = candidates.at(-1)!.id
+      const last = candidates.at(-1)!.id
+      position = after === undefined ? { before: last } : { after: last }
     }
-    return { ids, nextCursor: cursor! }
+    return { ids, nextCursor: (position.after ?? position.before)! }
   }
 }

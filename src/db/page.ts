@@ -63,10 +63,13 @@ export interface CursorPage<Item> {
  */
 const settledMs = 60_000
 
+/** Returns the time up to which a reader that follows a list sees its rows. */
+export const settledTime = (): Date => new Date(Date.now() - settledMs)
+
 /** Restricts a query to the rows before or after an id. */
 export const limitToCursor = (query: Knex.QueryBuilder, { before, after }: Omit<CursorRequest, 'perPage'>): Knex.QueryBuilder => {
   if (before !== undefined) query.where('id', '<', before)
-  if (after !== undefined) query.where('id', '>', after).where('id', '<', idPrefixAt(new Date(Date.now() - settledMs)))
+  if (after !== undefined) query.where('id', '>', after).where('id', '<', idPrefixAt(settledTime()))
   return query
 }
 

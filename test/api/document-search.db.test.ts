@@ -279,8 +279,37 @@ test('without a search, before continues the list by the cursor instead of a pag
   expect((await acme.call('GET', `/documents?before=${newId()}`)).json.data).toHaveLength(5)
 })
 
+test('with after, the list goes from the oldest document to the newest, by the time of receipt, up to a minute ago', async () => {
+  const hourMs = 3_600_000
+  const received = [3, 1, 2, 0].map((hour) => new Date(Date.parse('2026-03-02T10:00:00Z') + hour * hourMs))
+  const ids: string[] = []
+  for (const [index, receivedAt] of [...received, new Date(Date.now() + hourMs)].entries()) {
+    const { id } = await insert({ docId: `FOLLOW${index}`, deliveries: index % 2 === 0 ? { [bucket.destinationId]: 'delivered' } : {} })
+    await database.db('documents').where({ id }).update({ received_at: receivedAt })
+    ids.push(id)
+  }
+  const nth = (...numbers: number[]) => numbers.map((number) => ids[number])
+  const follow = async (query: string) => {
+    const pages: string[][] = []
+    for (let after: string | null = '00000000000000000000000000'; after !== null;) {
+      const { json, headers } = await acme.call('GET', `/documents?${query}&after=${after}`)
+      pages.push(json.data.map(({ id }: { id: string }) => id))
+      after = json.meta.next_cursor
+      if (after !== null) expect(headers.get('link')).toContain(`after=${after}>; rel="next"`)
+    }
+    return pages
+  }
+  expect(await follow('per_page=2')).toEqual([nth(3, 1), nth(2, 0)])
+  expect(await follow('per_page=3&repo_id=A1&status=delivered')).toEqual([nth(3, 1, 2), nth(0)])
+  expect((await follow(`per_page=1&destination_id=${bucket.destinationId}`)).flat()).toEqual(nth(2, 0))
+  expect(await follow('q=follow1')).toEqual([nth(1)])
+  expect(await follow('date_from=2026-03-02T12:00:00Z')).toEqual([nth(2, 0)])
+})
+
 test.each([
   'q=4711&page=1',
+  'after=00000000000000000000000000&page=1',
+  'after=00000000000000000000000000&before=00000000000000000000000000',
   'before=01J00000000000000000000000&page=2',
   'before=',
   'q=',

@@ -306,8 +306,8 @@ test.each([
   const { db } = database
   const documents = createDocuments(db)
   const older = `${idPrefixAt(new Date(since.getTime() + 60 * dayMs))}0000000000000000`
-  for (const before of [undefined, older]) {
-    const slow = await slowNodesOfList(() => documents.search(workspaceId, { ...search, before, perPage: 25 }))
+  for (const range of [{}, { before: older }, { after: '0'.repeat(26) }]) {
+    const slow = await slowNodesOfList(() => documents.search(workspaceId, { ...search, ...range, perPage: 25 }))
     // A workspace has few destinations, and a search sorts at most 4,500 candidates of each.
     expect(slow.filter((node) => node !== 'Seq Scan destinations' && !isSort(node))).toEqual([])
   }

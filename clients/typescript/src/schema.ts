@@ -398,7 +398,7 @@ export interface paths {
         };
         /**
          * List documents
-         * @description Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search parameter (`q`, `doc_id`, `doc_id_prefix`, `erp_object_type`, `erp_object_id`, `ar_object`, `field`, `content_type`, `size_min`, `size_max`, `destination_id`, `connection_id`, `connector_type`, `delivery_status`, `error_code`) or `before`: such a list has no total, and is continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. Required level: `viewer`.
+         * @description Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search parameter (`q`, `doc_id`, `doc_id_prefix`, `erp_object_type`, `erp_object_id`, `ar_object`, `field`, `content_type`, `size_min`, `size_max`, `destination_id`, `connection_id`, `connector_type`, `delivery_status`, `error_code`) `before` or `after`: such a list has no total, and is continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. With `after`, the list is oldest first, by the time of receipt. A document is in the list when it was received completely, so a reader that follows the list misses one that took more than a minute: `GET /events` has no gap. Required level: `viewer`.
          */
         get: operations["listDocuments"];
         put?: never;
@@ -1837,7 +1837,7 @@ export interface components {
              * @description With numbered pages.
              */
             current_page?: number;
-            /** @description With a cursor: pass it as `before`. Null on the last page. */
+            /** @description With a cursor: pass it as `before`, or as `after` if the request has that. Null on the last page. */
             next_cursor?: string | null;
             /** Format: int64 */
             per_page: number;
@@ -7955,6 +7955,11 @@ export interface operations {
                  * @example true
                  */
                 acknowledged?: boolean;
+                /**
+                 * @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
+                after?: string;
                 /**
                  * @description Only documents of this document type of the source system.
                  * @example ZFIINVOICE
