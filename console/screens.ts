@@ -77,6 +77,11 @@ export const screens = {
     List: lazy(async () => (await import('./screens/notifications.ts')).NotificationsScreen),
     One: lazy(async () => (await import('./screens/notification.ts')).NotificationScreen),
   },
+  subscriptions: {
+    icon: 'M2.500 13.500h.01M2.500 9.500a4 4 0 0 1 4 4M2.500 6a7.500 7.500 0 0 1 7.500 7.500M2.500 2.500a11 11 0 0 1 11 11',
+    List: lazy(async () => (await import('./screens/subscriptions.ts')).SubscriptionsScreen),
+    One: lazy(async () => (await import('./screens/subscription.ts')).SubscriptionScreen),
+  },
 } satisfies Record<string, Screen>
 
 export type ScreenName = keyof typeof screens

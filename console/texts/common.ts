@@ -36,6 +36,7 @@ export const en = {
     keys: 'Keys',
     settings: 'Settings',
     notifications: 'Notifications',
+    subscriptions: 'Subscriptions',
   },
   common: {
     loading: 'Loading',
@@ -140,6 +141,7 @@ export const de: typeof en = {
     keys: 'Schlüssel',
     settings: 'Einstellungen',
     notifications: 'Benachrichtigungen',
+    subscriptions: 'Abonnements',
   },
   common: {
     loading: 'Wird geladen',

@@ -33,6 +33,11 @@ const createNotification = async ({ call, destinationId }: Workspace, name = 'Ni
   return (await call('POST', '/notifications', body)).json.data.id
 }
 
+const createSubscription = async ({ call, destinationId }: Workspace): Promise<string> => {
+  const body = { name: 'Data warehouse', events: ['document.delivered', 'document.failed'], destination_id: destinationId }
+  return (await call('POST', '/event-subscriptions', body)).json.data.id
+}
+
 /** Records that a notification has announced an incident, and that its destination refuses the notice. */
 const announce = async ({ id: workspaceId }: Workspace, notificationId: string): Promise<void> => {
   const { db } = database
@@ -70,6 +75,14 @@ test(
     const { call, keys, destinationId } = workspace
     const notificationId = await createNotification(workspace)
     await announce(workspace, notificationId)
+    const subscriptionId = await createSubscription(workspace)
+    await database.db('event_subscriptions').update({
+      attempts: 4,
+      failing_since: new Date(Date.now() - 3_600_000),
+      next_attempt_at: new Date(Date.now() + 60_000),
+      last_error: 'the target answered 503 Service Unavailable',
+      last_error_code: 'http_503',
+    })
     await call('POST', '/api-keys', { name: 'Archiving program', level: 'member', expires_at: '2099-12-31T00:00:00Z' })
     await call('PATCH', '/settings', {
       max_retries: 3,
@@ -90,6 +103,9 @@ test(
       ['notifications', '/notifications', 'td a[href^=notifications]'],
       ['notification', `/notifications/${notificationId}`, '.badge.bad'],
       ['notification-new', '/notifications/new', '#name'],
+      ['subscriptions', '/subscriptions', 'td a[href^=subscriptions]'],
+      ['subscription', `/subscriptions/${subscriptionId}`, '.facts'],
+      ['subscription-new', '/subscriptions/new', '#name'],
     ])
     expect(problems).toEqual([])
   },
@@ -267,6 +283,49 @@ test(
     await page.getByText('No notification has been created yet.').waitFor()
     expect(await list()).toEqual([])
     expect(errors).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'a subscription is created, sent again from its beginning, changed and deleted',
+  async () => {
+    const { call, open } = await createWorkspace()
+    const { page, errors } = await open('admin')
+    await page.getByRole('link', { name: 'Subscriptions' }).click()
+    await page.getByText('No subscription has been created yet.').waitFor()
+    await page.getByRole('link', { name: 'Create a subscription' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Data warehouse')
+    await page.getByLabel('Document received').check()
+    await page.getByLabel('Destination', { exact: true }).selectOption({ label: 'On call' })
+    await page.getByRole('button', { name: 'Create a subscription' }).click()
+    await page.getByText('Everything was sent').waitFor()
+    const list = async () => (await call('GET', '/event-subscriptions')).json.data
+    const [created] = await list()
+    expect(created.attributes).toMatchObject({
+      name: 'Data warehouse',
+      events: expect.arrayContaining(['document.received', 'document.delivered', 'document.failed']),
+    })
+
+    await page.getByRole('button', { name: 'Send again' }).click()
+    await page.getByLabel('Cursor').fill('nonsense')
+    await page.locator('form').getByRole('button', { name: 'Send again' }).click()
+    await page.locator('.problem', { hasText: 'must be the id of an event' }).waitFor()
+    await page.getByLabel('Cursor').fill('')
+    await page.locator('form').getByRole('button', { name: 'Send again' }).click()
+    await page.getByText('The subscription was set to that place.').first().waitFor()
+    expect((await list())[0].attributes.cursor).toBe('0'.repeat(28))
+
+    await page.getByRole('button', { name: 'Edit' }).click()
+    await page.getByLabel('Active').uncheck()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.locator('header .badge', { hasText: 'Switched off' }).waitFor()
+    await takeScreenshot(page, 'subscription-switched-off')
+    await page.getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No subscription has been created yet.').waitFor()
+    expect(await list()).toEqual([])
+    expect(errors.filter((error) => !/status of 4(00|22)/.test(error))).toEqual([])
   },
   testMs,
 )

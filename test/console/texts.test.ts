@@ -8,6 +8,7 @@ import { en as keys } from '../../console/texts/keys.ts'
 import { en as notifications } from '../../console/texts/notifications.ts'
 import * as remedies from '../../console/texts/remedies.ts'
 import { en as requests } from '../../console/texts/requests.ts'
+import { en as subscriptions } from '../../console/texts/subscriptions.ts'
 import { errorSchemas } from '../../src/api/open-api/error-responses.ts'
 import { errorStatus } from '../../src/base/errors.ts'
 import { truncationReasons } from '../../src/capture/body.ts'
@@ -15,6 +16,7 @@ import { errorCodes } from '../../src/connectors/error-codes.ts'
 import { attemptOutcomes } from '../../src/delivery/attempt-log.ts'
 import { auditEventNames, auditSubjectTypes } from '../../src/domain/audit-events.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../../src/domain/delivery-states.ts'
+import { eventNames } from '../../src/domain/events.ts'
 import { incidentEventNames, noticeStatuses } from '../../src/domain/notices.ts'
 import { keyLevels } from '../../src/security/levels.ts'
 
@@ -48,6 +50,7 @@ test.each([
   ['subject of the audit log', audit.subjects, auditSubjectTypes],
   ['incident', notifications.incidents, incidentEventNames],
   ['status of a notice', notifications.noticeStatus, noticeStatuses],
+  ['event', subscriptions.names, eventNames],
   ['reason why a body is not stored', requests.reasons, [...truncationReasons, 'unknown']],
 ] as const)('each %s has a text', (_, texts, values) => {
   expect(Object.keys(texts).toSorted()).toEqual([...values].toSorted())
