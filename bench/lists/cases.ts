@@ -66,10 +66,8 @@ export const listCases: ListCase[] = [
       { repo_id: 'R3', status: 'delivered' },
       { acknowledged: 'true', ...few },
     ],
-    deep: [{}, { repo_id: 'R3', ...few }, { status: 'delivered' }, { status: 'failed', ...few }, { acknowledged: 'false' }],
-    cursor: ({ deep }) => deep.document,
   }),
-  ...casesOf('/documents', {
+  ...casesOf('/documents/search', {
     filters: [
       { q: docId, per_page: 1 },
       { q: '0000000500', per_page: 1 },
@@ -90,8 +88,13 @@ export const listCases: ListCase[] = [
       { error_code: 'http_404', delivery_status: 'failed', ...few },
     ],
     ranged: [{ size_min: 500 }],
+    deep: [{}, { repo_id: 'R3', ...few }, { status: 'delivered' }, { status: 'failed', ...few }, { acknowledged: 'false' }],
+    cursor: ({ deep }) => deep.document,
   }),
-  { name: '/documents destination_id', path: ({ destinationId }) => withQuery('/documents', { destination_id: destinationId }) },
+  {
+    name: '/documents/search destination_id',
+    path: ({ destinationId }) => withQuery('/documents/search', { destination_id: destinationId }),
+  },
   { name: '/documents/:id/attempts', path: ({ documentId }) => `/documents/${documentId}/attempts` },
   ...casesOf('/failures', {
     filters: [{}, { status: 'retrying' }, { status: 'cancelled' }, { min_age_seconds: 3_600 }],

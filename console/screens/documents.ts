@@ -14,7 +14,15 @@ import { announce, Badge, CursorPager, ErrorText, Heading, Loaded, Mark, Pager, 
 const documentsWords = inLanguage(documentsCatalogue)
 
 type DocumentList = Schemas['DocumentList']
-type Document = DocumentList['data'][number]
+type FoundDocuments = Schemas['DocumentSearchResult']
+type Document = Schemas['Document']
+
+/** A page with the total of the list, or with the cursor of the next page of a search. */
+interface DocumentsPage {
+  data: Document[]
+  total?: number
+  next?: string | null
+}
 
 const perPage = 25
 const filterNames = [
@@ -194,8 +202,16 @@ export const DocumentsScreen = () => {
   const before = query.get('before') ?? undefined
   const isSearch = searchNames.some((name) => values[name] !== undefined)
   const position = isSearch ? { before } : { page: String(page) }
-  const address = addressOf('/documents', { ...values, ...position, include: 'metadata', per_page: String(perPage) })
-  const live = useLive(address, (signal) => call<DocumentList>('GET', address, { signal }))
+  const path = isSearch ? '/documents/search' : '/documents'
+  const address = addressOf(path, { ...values, ...position, include: 'metadata', per_page: String(perPage) })
+  const live = useLive(address, async (signal): Promise<DocumentsPage> => {
+    if (!isSearch) {
+      const { data, meta } = await call<DocumentList>('GET', address, { signal })
+      return { data, total: meta.total }
+    }
+    const { data, meta } = await call<FoundDocuments>('GET', address, { signal })
+    return { data, next: meta.next_cursor }
+  })
   const made = useSelection(address, live.data?.data ?? [], live.reload)
   const selection = may('member') ? made : undefined
 
@@ -203,16 +219,16 @@ export const DocumentsScreen = () => {
     <${Filter} filters=${filters} />
     <${Loaded} live=${live}>
       ${() => {
-        const { data, meta } = live.data!
+        const { data, total = 0, next } = live.data!
         const more =
           isSearch &&
           html`<${CursorPager}
             first=${before && addressOf('documents', values)}
-            next=${meta.next_cursor ? addressOf('documents', { ...values, before: meta.next_cursor }) : undefined}
+            next=${next ? addressOf('documents', { ...values, before: next }) : undefined}
           />`
         if (data.length === 0) {
           // A page of a search may be empty although others follow.
-          if (meta.next_cursor) return more
+          if (next) return more
           return html`<p class="empty">
             ${Object.keys(values).length > 0 ? words.emptyFiltered : words.empty} ${values.q !== undefined && words.emptySearch}
           </p>`
@@ -229,7 +245,7 @@ export const DocumentsScreen = () => {
             html`<${Pager}
               page=${page}
               perPage=${perPage}
-              total=${meta.total ?? 0}
+              total=${total}
               addressOfPage=${(to: number) => addressOf('documents', { ...values, page: to === 1 ? undefined : String(to) })}
             />`
           }`

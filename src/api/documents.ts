@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Document, DocumentContent, Documents } from '../archive/document-list.ts'
-import { searchOnly } from '../archive/document-search.ts'
 import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import { invalidRequest } from '../base/refusals.ts'
@@ -16,7 +15,7 @@ import { connectorTypeName } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
-import { anyPageOf, cursorQuery, followQuery, isOneWay, pageQuery, toCursorPage, toPage } from './pagination.ts'
+import { cursorPageOf, followQuery, isOneWay, pageOfMany, pageQuery, toCursorPage, toPage } from './pagination.ts'
 import { dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
 
@@ -182,6 +181,19 @@ export const presentSingle = ({ enriched, ...row }: Awaited<ReturnType<Documents
 const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()
 const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional()
 
+const listConditions = {
+  repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
+  status: documentStatus.optional().describe('Only documents with this status.'),
+  acknowledged: z
+    .enum(['true', 'false'])
+    .transform((value) => value === 'true')
+    .optional()
+    .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
+  date_from: dateFrom,
+  date_to: dateTo,
+  include: z.literal('metadata').optional().describe('`metadata`: each document with its business object, as in the single document.'),
+}
+
 const searchQuery = {
   q: searchText.describe(
     'Only documents whose `doc_id`, business key or value of a field begins with this text, in upper or lower case. A business key is also found without its ' +
@@ -213,13 +225,6 @@ const searchQuery = {
     ),
   error_code: errorCode.describe(`Only documents with a delivery, of the other conditions on deliveries, ${errorCodeText}`),
 }
-const searchParameters = Object.keys(searchQuery)
-const notWithSearch = {
-  code: 'custom' as const,
-  path: ['page'],
-  message: 'cannot be combined with a search; use before or after',
-  input: undefined,
-}
 
 export interface DocumentDeps {
   documents: Documents
@@ -245,45 +250,29 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
       path: '/documents',
       level: 'viewer',
       summary: 'List documents',
-      description:
-        'Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search ' +
-        `parameter (${searchParameters.map((parameter) => `\`${parameter}\``).join(', ')}) \`before\` or \`after\`: such a list has no total, and is ` +
-        'continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. ' +
-        'With `after`, the list is oldest first, by the time of receipt. A document is in the list when it was received completely, so a reader that ' +
-        'follows the list misses one that took more than a minute: `GET /events` has no gap.',
-      query: pageQuery
-        .extend({
-          page: pageQuery.shape.page.unwrap().optional().describe('The page number, starting at 1 (the default). Not with a search.'),
-          before: cursorQuery.shape.before,
-          after: followQuery.shape.after,
-          repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
-          status: documentStatus.optional().describe('Only documents with this status.'),
-          acknowledged: z
-            .enum(['true', 'false'])
-            .transform((value) => value === 'true')
-            .optional()
-            .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
-          date_from: dateFrom,
-          date_to: dateTo,
-          include: z
-            .literal('metadata')
-            .optional()
-            .describe('`metadata`: each document with its business object, as in the single document.'),
-          ...searchQuery,
-        })
-        .refine(...isOneWay),
-      response: anyPageOf(document),
+      description: 'Returns the documents of the workspace, newest first, in numbered pages. `GET /documents/search` has more conditions.',
+      query: pageQuery.extend(listConditions),
+      response: pageOfMany(document),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => {
-        const { page, include, ...search } = query
-        const present = presentListed(include)
-        if (query.before !== undefined || query.after !== undefined || searchOnly.some((name) => query[name] !== undefined)) {
-          if (page !== undefined) throw invalidRequest('query', [notWithSearch])
-          return toCursorPage(await documents.search(workspaceId, search), query, present)
-        }
-        const numbered = { ...query, page: page ?? 1 }
-        return toPage(await documents.list(workspaceId, numbered), numbered, present)
-      },
+      handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, presentListed(query.include)),
+    }),
+
+    endpoint({
+      method: 'GET',
+      path: '/documents/search',
+      operation: 'searchDocuments',
+      level: 'viewer',
+      summary: 'Search documents',
+      description:
+        'Returns the documents that meet every condition, newest first. There is no total: continue with `before` until `next_cursor` is null. A ' +
+        'page may have fewer documents than `per_page`, even none, because one request reads a limited number of documents. ' +
+        'With `after`, the documents are oldest first, by the time of receipt. A document is found when it was received completely, so a reader that ' +
+        'follows them misses one that took more than a minute: `GET /events` has no gap.',
+      query: followQuery.extend({ ...listConditions, ...searchQuery }).refine(...isOneWay),
+      response: cursorPageOf(document, 'DocumentSearchResult'),
+      status: 200,
+      handle: async ({ query: { include, ...search } }, { workspaceId }) =>
+        toCursorPage(await documents.search(workspaceId, search), search, presentListed(include)),
     }),
 
     endpoint({

@@ -53,29 +53,11 @@ export const allOrPageOf = <Item extends z.ZodType>(item: Item) =>
 
 export const pageOfMany = <Item extends z.ZodType>(item: Item) => named(item, 'List', z.object({ data: z.array(item), meta: pageMeta }))
 
-/** A list with numbered pages that can be read with a cursor, too. */
-export const anyPageOf = <Item extends z.ZodType>(item: Item) =>
-  named(
-    item,
-    'List',
-    z.object({
-      data: z.array(item),
-      meta: z
-        .object({
-          current_page: z.int().optional().describe('With numbered pages.'),
-          per_page: z.int(),
-          total: z.int().optional().describe('With numbered pages.'),
-          next_cursor: z
-            .string()
-            .nullable()
-            .optional()
-            .describe('With a cursor: pass it as `before`, or as `after` if the request has that. Null on the last page.'),
-        })
-        .meta({ id: 'AnyPageMeta' }),
-    }),
-  )
-
-export const cursorPageOf = <Item extends z.ZodType>(item: Item) => named(item, 'List', z.object({ data: z.array(item), meta: cursorMeta }))
+/** @param id the name of the page, if the item has pages of another kind, too */
+export const cursorPageOf = <Item extends z.ZodType>(item: Item, id?: string) => {
+  const page = z.object({ data: z.array(item), meta: cursorMeta })
+  return id === undefined ? named(item, 'List', page) : page.meta({ id })
+}
 
 type Present<Type extends string, Row, Attributes> = (row: Row) => { id: string; type: Type; attributes: Attributes }
 

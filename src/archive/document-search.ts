@@ -31,25 +31,6 @@ export interface DocumentSearch {
   dateTo?: Date | undefined
 }
 
-/** Names of the conditions that only a search has, and the list of documents has not. */
-export const searchOnly = [
-  'q',
-  'docId',
-  'docIdPrefix',
-  'erpObjectType',
-  'erpObjectId',
-  'arObject',
-  'contentType',
-  'field',
-  'sizeMin',
-  'sizeMax',
-  'destinationId',
-  'connectionId',
-  'connectorType',
-  'deliveryStatus',
-  'errorCode',
-] as const satisfies (keyof DocumentSearch)[]
-
 // A request reads at most 5,000 candidates, in windows of growing size, until its page is full. If an index serves all conditions, the
 // first one suffices: with a first window of 500, a search among a million documents took twice as long as among a thousand.
 const windowsOf = (perPage: number) => [2 * perPage, 500, 4_500 - 2 * perPage]

@@ -90,7 +90,7 @@ const searchAll = async (query: Record<string, string>, perPage = 100): Promise<
   let before: string | null = null
   do {
     const parameters = new URLSearchParams({ ...query, per_page: String(perPage), ...(before !== null && { before }) })
-    const { status, json } = await acme.call('GET', `/documents?${parameters.toString()}`)
+    const { status, json } = await acme.call('GET', `/documents/search?${parameters.toString()}`)
     if (status !== 200) throw new Error(JSON.stringify(json))
     ids.push(...json.data.map(({ id }: { id: string }) => id))
     expect(json.data.length).toBeLessThanOrEqual(perPage)
@@ -260,7 +260,7 @@ test('a search that would have to read many documents answers with part of a pag
     { q: 'many', size_max: '4' },
   ]
   for (const query of queries) {
-    const { json } = await acme.call('GET', `/documents?${new URLSearchParams(query).toString()}`)
+    const { json } = await acme.call('GET', `/documents/search?${new URLSearchParams(query).toString()}`)
     expect(json).toEqual({ data: [], meta: { per_page: 25, next_cursor: '7ZZZZZZZZZ0000000000001001' } })
     expect(await searchAll(query)).toEqual('size_max' in query ? [] : [oldest])
   }
@@ -268,15 +268,15 @@ test('a search that would have to read many documents answers with part of a pag
   expect(await searchAll({ q: 'many600' })).toEqual(['7ZZZZZZZZZ0000000000006000', '7ZZZZZZZZZ0000000000000600'])
 }, 120_000)
 
-test('without a search, before continues the list by the cursor instead of a page number', async () => {
+test('without a condition, a search returns all documents', async () => {
   const rows = []
   for (let index = 0; index < 5; index += 1) rows.unshift(await insert())
-  const first = await acme.call('GET', `/documents?before=${rows[1]!.id}&per_page=2`)
+  const first = await acme.call('GET', `/documents/search?before=${rows[1]!.id}&per_page=2`)
   expect(first.json.data.map(({ id }: { id: string }) => id)).toEqual([rows[2]!.id, rows[3]!.id])
   expect(first.json.meta).toEqual({ per_page: 2, next_cursor: rows[3]!.id })
   expect(first.headers.get('link')).toContain(`before=${rows[3]!.id}`)
   // A cursor that is no document is a time.
-  expect((await acme.call('GET', `/documents?before=${newId()}`)).json.data).toHaveLength(5)
+  expect((await acme.call('GET', `/documents/search?before=${newId()}`)).json.data).toHaveLength(5)
 })
 
 test('with after, the list goes from the oldest document to the newest, by the time of receipt, up to a minute ago', async () => {
@@ -292,7 +292,7 @@ test('with after, the list goes from the oldest document to the newest, by the t
   const follow = async (query: string) => {
     const pages: string[][] = []
     for (let after: string | null = '00000000000000000000000000'; after !== null;) {
-      const { json, headers } = await acme.call('GET', `/documents?${query}&after=${after}`)
+      const { json, headers } = await acme.call('GET', `/documents/search?${query}&after=${after}`)
       pages.push(json.data.map(({ id }: { id: string }) => id))
       after = json.meta.next_cursor
       if (after !== null) expect(headers.get('link')).toContain(`after=${after}>; rel="next"`)
@@ -324,7 +324,7 @@ test.each([
   'delivery_status=discarded',
   'contentType=application/pdf',
 ])('?%s is refused', async (query) => {
-  expect((await acme.call('GET', `/documents?${query}`)).status).toBe(400)
+  expect((await acme.call('GET', `/documents/search?${query}`)).status).toBe(400)
 })
 
 test('documents of another workspace are not found', async () => {
@@ -344,5 +344,5 @@ test('documents of another workspace are not found', async () => {
   for (const query of queries) {
     expect({ query, ids: await searchAll(query) }).toEqual({ query, ids: [] })
   }
-  expect((await other.call('GET', '/documents?q=secret')).json.data.map((row: { id: string }) => row.id)).toEqual([id])
+  expect((await other.call('GET', '/documents/search?q=secret')).json.data.map((row: { id: string }) => row.id)).toEqual([id])
 })

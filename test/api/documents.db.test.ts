@@ -104,8 +104,8 @@ test('only the single response contains the path of each delivery, and the metad
     meta: { current_page: 1, per_page: 25, total: 1 },
   })
   const metadata = { erp_object_type: null, erp_object_id: null, ar_object: 'ZINVOICE' }
-  for (const search of ['', '&q=doc1'])
-    expect((await acme.call('GET', `/documents?include=metadata${search}`)).json.data).toEqual([
+  for (const path of ['/documents?include=metadata', '/documents/search?include=metadata&q=doc1'])
+    expect((await acme.call('GET', path)).json.data).toEqual([
       { id, type: 'document', attributes: { ...attributes, metadata, deliveries: [delivery] } },
     ])
   expect(await acme.call('GET', '/documents?include=path')).toMatchObject({ status: 400, json: { error: { code: 'invalid_request' } } })

@@ -102,7 +102,7 @@ test('the documents of a group can be listed', async () => {
   const second = await insert({ code: 'http_404', destinationId: secondId })
   const uncoded = await insert({ code: null })
   await insert({ code: 'http_410' })
-  const ids = async (query: string) => (await acme.call('GET', `/documents?${query}`)).json.data.map(({ id }: { id: string }) => id)
+  const ids = async (query: string) => (await acme.call('GET', `/documents/search?${query}`)).json.data.map(({ id }: { id: string }) => id)
   expect(await ids('error_code=http_404')).toEqual([second, found])
   expect(await ids(`error_code=http_404&destination_id=${wired.destinationId}&delivery_status=failed`)).toEqual([found])
   expect(await ids('error_code=none')).toEqual([uncoded])

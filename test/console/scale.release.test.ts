@@ -202,10 +202,10 @@ test(
       const groups: { attributes: { documents: number } }[] = (await measure('/failures')).data
       expect(groups.reduce((sum, { attributes }) => sum + attributes.documents, 0)).toBe(failed)
       expect((await measure('/documents')).meta.total).toBe(count + added)
-      expect((await measure(`/documents?q=${invoiceOf(4_711)}`)).data).toHaveLength(1)
-      expect((await measure('/documents?q=nothing')).data).toEqual([])
-      expect((await measure('/documents?q=9')).data).toHaveLength(25)
-      expect((await measure('/documents?delivery_status=failed')).data).toHaveLength(25)
+      expect((await measure(`/documents/search?q=${invoiceOf(4_711)}`)).data).toHaveLength(1)
+      expect((await measure('/documents/search?q=nothing')).data).toEqual([])
+      expect((await measure('/documents/search?q=9')).data).toHaveLength(25)
+      expect((await measure('/documents/search?delivery_status=failed')).data).toHaveLength(25)
       await measure('/documents?page=100')
     })
   },

@@ -117,10 +117,10 @@ test('a document is delivered with the business data of an invoice that is linke
     expect((await document.deliveries())['bucket']).toMatchObject({ status: 'delivered', attempts: 1, path })
 
     for (const query of ['field=vendor_name:müller %26 söhne / gmbh', 'field=total:1190.00', 'q=1730', 'q=müller']) {
-      const { json } = await routes.call('GET', `/documents?${query}`)
+      const { json } = await routes.call('GET', `/documents/search?${query}`)
       expect(json.data.map(({ id }: { id: string }) => id)).toEqual([document.id])
     }
-    expect((await routes.call('GET', '/documents?field=vendor_name:17300001')).json.data).toEqual([])
+    expect((await routes.call('GET', '/documents/search?field=vendor_name:17300001')).json.data).toEqual([])
   })
 })
 

@@ -144,7 +144,7 @@ export const createClient = ({ baseUrl, name, key: usualKey, contract }: ClientO
   const sendDocument = async (repoId: string, status: string, docId: string = newId()): Promise<string> => {
     const sent = await sendCreate(repoId, docId)
     if (sent.status !== 201) throw new Error(`${sent.status} ${sent.headers.get('x-errordescription')}`)
-    const { json } = await call('GET', `/documents?repo_id=${repoId}&doc_id=${docId}`)
+    const { json } = await call('GET', `/documents/search?repo_id=${repoId}&doc_id=${docId}`)
     const id = json.data[0].id as string
     await untilStatus(id, status)
     return id

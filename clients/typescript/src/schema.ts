@@ -398,7 +398,7 @@ export interface paths {
         };
         /**
          * List documents
-         * @description Returns the documents of the workspace, newest first. The pages are numbered, with a `total`, unless the request has a search parameter (`q`, `doc_id`, `doc_id_prefix`, `erp_object_type`, `erp_object_id`, `ar_object`, `field`, `content_type`, `size_min`, `size_max`, `destination_id`, `connection_id`, `connector_type`, `delivery_status`, `error_code`) `before` or `after`: such a list has no total, and is continued with `before` until `next_cursor` is null. One of its pages may have fewer documents than `per_page`, even none. With `after`, the list is oldest first, by the time of receipt. A document is in the list when it was received completely, so a reader that follows the list misses one that took more than a minute: `GET /events` has no gap. Required level: `viewer`.
+         * @description Returns the documents of the workspace, newest first, in numbered pages. `GET /documents/search` has more conditions. Required level: `viewer`.
          */
         get: operations["listDocuments"];
         put?: never;
@@ -667,6 +667,26 @@ export interface paths {
          * @description Retries every failed delivery that matches the filters, in the background. With `dry_run`, only counts them. Required level: `member`. Audit events: `bulk_retry.started`, `document.retried`.
          */
         post: operations["startBulkRetry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/documents/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search documents
+         * @description Returns the documents that meet every condition, newest first. There is no total: continue with `before` until `next_cursor` is null. A page may have fewer documents than `per_page`, even none, because one request reads a limited number of documents. With `after`, the documents are oldest first, by the time of receipt. A document is found when it was received completely, so a reader that follows them misses one that took more than a minute: `GET /events` has no gap. Required level: `viewer`.
+         */
+        get: operations["searchDocuments"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1830,22 +1850,6 @@ export interface components {
             id: string;
             name: string;
             repo_ids: string[];
-        };
-        AnyPageMeta: {
-            /**
-             * Format: int64
-             * @description With numbered pages.
-             */
-            current_page?: number;
-            /** @description With a cursor: pass it as `before`, or as `after` if the request has that. Null on the last page. */
-            next_cursor?: string | null;
-            /** Format: int64 */
-            per_page: number;
-            /**
-             * Format: int64
-             * @description With numbered pages.
-             */
-            total?: number;
         };
         ApiKey: {
             attributes: components["schemas"]["ApiKeyAttributes"];
@@ -3550,7 +3554,7 @@ export interface components {
         };
         DocumentList: {
             data: components["schemas"]["Document"][];
-            meta: components["schemas"]["AnyPageMeta"];
+            meta: components["schemas"]["PageMeta"];
         };
         DocumentMetadata: {
             ar_object: string | null;
@@ -3628,6 +3632,10 @@ export interface components {
         };
         DocumentResponse: {
             data: components["schemas"]["Document"];
+        };
+        DocumentSearchResult: {
+            data: components["schemas"]["Document"][];
+            meta: components["schemas"]["CursorMeta"];
         };
         DocumentStatus: "pending" | "delivered" | "failed" | "retrying" | "discarded";
         /** @enum {string} */
@@ -5751,7 +5759,6 @@ export type ActivityStatus = components['schemas']['ActivityStatus'];
 export type ActivityStatusInput = components['schemas']['ActivityStatusInput'];
 export type ActorType = components['schemas']['ActorType'];
 export type AffectedDestination = components['schemas']['AffectedDestination'];
-export type AnyPageMeta = components['schemas']['AnyPageMeta'];
 export type ApiKey = components['schemas']['ApiKey'];
 export type ApiKeyAttributes = components['schemas']['ApiKeyAttributes'];
 export type ApiKeyInput = components['schemas']['ApiKeyInput'];
@@ -5909,6 +5916,7 @@ export type DocumentMetadataUpdatedEvent = components['schemas']['DocumentMetada
 export type DocumentReceivedData = components['schemas']['DocumentReceivedData'];
 export type DocumentReceivedEvent = components['schemas']['DocumentReceivedEvent'];
 export type DocumentResponse = components['schemas']['DocumentResponse'];
+export type DocumentSearchResult = components['schemas']['DocumentSearchResult'];
 export type DocumentStatus = components['schemas']['DocumentStatus'];
 export type DocumentStatusInput = components['schemas']['DocumentStatusInput'];
 export type DocumentSupersededData = components['schemas']['DocumentSupersededData'];
@@ -7956,36 +7964,6 @@ export interface operations {
                  */
                 acknowledged?: boolean;
                 /**
-                 * @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
-                after?: string;
-                /**
-                 * @description Only documents of this document type of the source system.
-                 * @example ZFIINVOICE
-                 */
-                ar_object?: string;
-                /**
-                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
-                before?: string;
-                /**
-                 * @description Only documents with a delivery that this connection has planned.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CB
-                 */
-                connection_id?: string;
-                /**
-                 * @description Only documents with a delivery through this connector.
-                 * @example objstore
-                 */
-                connector_type?: components["schemas"]["ConnectorTypeInput"];
-                /**
-                 * @description Only documents with this content type, as the source system sent it.
-                 * @example application/pdf
-                 */
-                content_type?: string;
-                /**
                  * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
                  * @example 2026-11-01T00:00:00.000Z
                  */
@@ -7996,52 +7974,12 @@ export interface operations {
                  */
                 date_to?: string;
                 /**
-                 * @description Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given.
-                 * @example pending
-                 */
-                delivery_status?: components["schemas"]["DeliveryStatusInput"];
-                /**
-                 * @description Only documents with a delivery to this destination.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
-                 */
-                destination_id?: string;
-                /**
-                 * @description Only documents with this `doc_id`.
-                 * @example 005056B5A3F21EEFA9C1D04F7B6E8C11
-                 */
-                doc_id?: string;
-                /**
-                 * @description Only documents whose `doc_id` begins with this text.
-                 * @example 005056B5
-                 */
-                doc_id_prefix?: string;
-                /**
-                 * @description Only documents of the business object with this key.
-                 * @example 510560012320261000
-                 */
-                erp_object_id?: string;
-                /**
-                 * @description Only documents of business objects of this type, for example `BKPF`.
-                 * @example BUS2081
-                 */
-                erp_object_type?: string;
-                /**
-                 * @description Only documents with a delivery, of the other conditions on deliveries, whose last error has this code; `none` if the error is not one of an attempt.
-                 * @example credentials_refused
-                 */
-                error_code?: string;
-                /**
-                 * @description Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.
-                 * @example vendor_name:Acme Ltd
-                 */
-                field?: string;
-                /**
                  * @description `metadata`: each document with its business object, as in the single document.
                  * @example metadata
                  */
                 include?: "metadata";
                 /**
-                 * @description The page number, starting at 1 (the default). Not with a search.
+                 * @description The page number, starting at 1.
                  * @example 1
                  */
                 page?: number;
@@ -8051,25 +7989,10 @@ export interface operations {
                  */
                 per_page?: number;
                 /**
-                 * @description Only documents whose `doc_id`, business key or value of a field begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.
-                 * @example 5105600123
-                 */
-                q?: string;
-                /**
                  * @description Only documents of this repository (`repo_id`).
                  * @example Z1
                  */
                 repo_id?: string;
-                /**
-                 * @description Only documents of at most this number of bytes.
-                 * @example 0
-                 */
-                size_max?: number;
-                /**
-                 * @description Only documents of at least this number of bytes.
-                 * @example 0
-                 */
-                size_min?: number;
                 /**
                  * @description Only documents with this status.
                  * @example pending
@@ -8138,8 +8061,7 @@ export interface operations {
                      *       "meta": {
                      *         "current_page": 1,
                      *         "per_page": 25,
-                     *         "total": 1,
-                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *         "total": 1
                      *       }
                      *     }
                      */
@@ -9370,6 +9292,205 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    searchDocuments: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only documents that an operator has acknowledged (`true`) or has not (`false`).
+                 * @example true
+                 */
+                acknowledged?: boolean;
+                /**
+                 * @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
+                after?: string;
+                /**
+                 * @description Only documents of this document type of the source system.
+                 * @example ZFIINVOICE
+                 */
+                ar_object?: string;
+                /**
+                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
+                 */
+                before?: string;
+                /**
+                 * @description Only documents with a delivery that this connection has planned.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CB
+                 */
+                connection_id?: string;
+                /**
+                 * @description Only documents with a delivery through this connector.
+                 * @example objstore
+                 */
+                connector_type?: components["schemas"]["ConnectorTypeInput"];
+                /**
+                 * @description Only documents with this content type, as the source system sent it.
+                 * @example application/pdf
+                 */
+                content_type?: string;
+                /**
+                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
+                 * @example 2026-11-01T00:00:00.000Z
+                 */
+                date_from?: string;
+                /**
+                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
+                 * @example 2026-11-30T23:59:59.999Z
+                 */
+                date_to?: string;
+                /**
+                 * @description Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given.
+                 * @example pending
+                 */
+                delivery_status?: components["schemas"]["DeliveryStatusInput"];
+                /**
+                 * @description Only documents with a delivery to this destination.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
+                 */
+                destination_id?: string;
+                /**
+                 * @description Only documents with this `doc_id`.
+                 * @example 005056B5A3F21EEFA9C1D04F7B6E8C11
+                 */
+                doc_id?: string;
+                /**
+                 * @description Only documents whose `doc_id` begins with this text.
+                 * @example 005056B5
+                 */
+                doc_id_prefix?: string;
+                /**
+                 * @description Only documents of the business object with this key.
+                 * @example 510560012320261000
+                 */
+                erp_object_id?: string;
+                /**
+                 * @description Only documents of business objects of this type, for example `BKPF`.
+                 * @example BUS2081
+                 */
+                erp_object_type?: string;
+                /**
+                 * @description Only documents with a delivery, of the other conditions on deliveries, whose last error has this code; `none` if the error is not one of an attempt.
+                 * @example credentials_refused
+                 */
+                error_code?: string;
+                /**
+                 * @description Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.
+                 * @example vendor_name:Acme Ltd
+                 */
+                field?: string;
+                /**
+                 * @description `metadata`: each document with its business object, as in the single document.
+                 * @example metadata
+                 */
+                include?: "metadata";
+                /**
+                 * @description The number of rows per page.
+                 * @example 25
+                 */
+                per_page?: number;
+                /**
+                 * @description Only documents whose `doc_id`, business key or value of a field begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.
+                 * @example 5105600123
+                 */
+                q?: string;
+                /**
+                 * @description Only documents of this repository (`repo_id`).
+                 * @example Z1
+                 */
+                repo_id?: string;
+                /**
+                 * @description Only documents of at most this number of bytes.
+                 * @example 0
+                 */
+                size_max?: number;
+                /**
+                 * @description Only documents of at least this number of bytes.
+                 * @example 0
+                 */
+                size_min?: number;
+                /**
+                 * @description Only documents with this status.
+                 * @example pending
+                 */
+                status?: components["schemas"]["DocumentStatusInput"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "document",
+                     *           "attributes": {
+                     *             "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *             "repo_id": "Z1",
+                     *             "comp_id": "data",
+                     *             "content_type": "application/pdf",
+                     *             "size_bytes": 48213,
+                     *             "status": "pending",
+                     *             "content_retained": true,
+                     *             "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *             "received_at": "2026-11-21T09:00:00.000Z",
+                     *             "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                     *             "deliveries": [
+                     *               {
+                     *                 "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *                 "destination_name": "Invoice archive",
+                     *                 "status": "pending",
+                     *                 "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *                 "attempts": 1,
+                     *                 "status_since": "2026-11-21T09:00:00.000Z",
+                     *                 "next_attempt_at": "2026-11-21T09:00:00.000Z",
+                     *                 "waiting_for": {
+                     *                   "reason": "attempt",
+                     *                   "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *                   "connection_name": "Invoices to the archive"
+                     *                 },
+                     *                 "last_error": {
+                     *                   "code": "auth_failed",
+                     *                   "message": "The target answered 401 Unauthorized"
+                     *                 },
+                     *                 "ended_by": "permanent_error"
+                     *               }
+                     *             ],
+                     *             "metadata": {
+                     *               "erp_object_type": "BUS2081",
+                     *               "erp_object_id": "510560012320261000",
+                     *               "ar_object": "ZFIINVOICE"
+                     *             }
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "per_page": 25,
+                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DocumentSearchResult"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -90,7 +90,7 @@ const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
   const steps: Record<IncidentEvent, string[]> = {
     'destination.failing': [`POST ${api}/destinations/${destination?.id}/test`],
     'delivery.failed': [
-      `GET ${api}/documents?status=failed&destination_id=${destination?.id}`,
+      `GET ${api}/documents/search?status=failed&destination_id=${destination?.id}`,
       `POST ${api}/documents/retry {"destination_id": "${destination?.id}"}`,
     ],
     'source.silent': [`GET ${api}/requests?repo_id=${encodeURIComponent(repository?.repoId ?? '')}`],

@@ -167,7 +167,7 @@ test(
       await routes.receive('hello')
       const delivered = () => scene.archive.arrivals.find(({ method, url }) => method === 'PUT' && url === '/ledger')
       const arrived = async () =>
-        (await routes.call('GET', `/documents?destination_id=${id}&delivery_status=delivered`)).json.data.length === 1
+        (await routes.call('GET', `/documents/search?destination_id=${id}&delivery_status=delivered`)).json.data.length === 1
       await until('the document has arrived', arrived)
       expect(delivered()!.headers['x-ledger-key']).toBe('canary-ledger')
 
