@@ -68,6 +68,11 @@ test('the story in TypeScript', async () => {
     expect(await unwrap(client.GET('/audit-logs.csv', ofDestination))).toContain('Destination TypeScript (webhook) was created.')
 
     expect((await follow(client, begun, ids)).toSorted()).toEqual(ids.toSorted())
+    const received: string[] = []
+    for await (const { data } of pages(client, '/events', { query: { after: begun, types: 'document.received', limit: 2 } })) {
+      received.push(...data.map(({ attributes }) => String(attributes.data['document_id'])))
+    }
+    expect(received).toEqual(ids.toReversed())
 
     for (const path of ['/connections/{id}', '/destinations/{id}', '/repositories/{id}'] as const) {
       const resource = { '/connections/{id}': connection, '/destinations/{id}': destination, '/repositories/{id}': repository }[path]

@@ -45,7 +45,8 @@ class Target:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = Thread(target=self._server.serve_forever)
+        # Closing waits for the end of an interval.
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 

@@ -109,6 +109,12 @@ def test_story(relay: Relay, target: Target) -> None:
         assert connection.id in [item.id for page in pages(list_connections.sync, client=client) for item in page.data]
 
         assert follow(client, begun, ids) == ids
+        received = [
+            event.attributes.data["document_id"]
+            for page in pages(list_events.sync, client=client, after=begun, types="document.received", limit=2)
+            for event in page.data
+        ]
+        assert received == ids[::-1]
 
         delete_connection.sync(connection.id, client=client)
         delete_destination.sync(destination.id, client=client)
