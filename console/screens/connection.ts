@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { call, callRaw, may, type Schemas } from '../api.ts'
-import { defaultPathTemplate, type ConnectionSettings } from '../connection-settings.ts'
+import { defaultPathTemplate } from '../connection-settings.ts'
 import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
@@ -59,12 +59,7 @@ const ConfirmDelete = ({ connection, onClose }: { connection: Connection; onClos
 
 const Filter = ({ connection }: { connection: Connection }) => {
   const words = connectionsWords()
-  const {
-    filter = {},
-    path_template: pathTemplate,
-    properties = {},
-    on_resume: onResume = 'forward',
-  } = connection.settings as ConnectionSettings
+  const { filter = {}, path_template: pathTemplate, properties = {}, on_resume: onResume = 'forward' } = connection.settings
   const { content_types: contentTypes, comp_ids: compIds, min_bytes: min, max_bytes: max, fields = {} } = filter
   const sizes = [
     ...(min === undefined ? [] : [words.atLeast(formatBytes(min, locale()))]),

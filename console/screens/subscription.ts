@@ -49,7 +49,7 @@ const SubscriptionFacts = ({ subscription: { attributes }, destinations }: { sub
   return html`<section class="card" aria-label=${attributes.name}>
     <${Facts}
       of=${[
-        [words.events, attributes.events.map((event) => words.names[event as keyof typeof words.names] ?? event).join(', ')],
+        [words.events, attributes.events.map((event) => words.names[event] ?? event).join(', ')],
         [
           words.destination,
           html`<a href=${`destinations/${attributes.destination_id}`}>${destination?.attributes.name ?? attributes.destination_id}</a>`,

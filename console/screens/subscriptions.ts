@@ -47,7 +47,7 @@ const Row = ({ subscription: { id, attributes }, destinationName }: { subscripti
   const { name, events, destination_id: destinationId, waiting_since: waitingSince, last_error: error } = attributes
   return html`<tr role="row">
     <td role="cell" class="main-cell"><a href=${`subscriptions/${id}`}>${name}</a></td>
-    <td role="cell" class="wide-cell">${events.map((event) => words.names[event as keyof typeof words.names] ?? event).join(', ')}</td>
+    <td role="cell" class="wide-cell">${events.map((event) => words.names[event] ?? event).join(', ')}</td>
     <td role="cell" data-label=${words.destination}><a href=${`destinations/${destinationId}`}>${destinationName}</a></td>
     <td role="cell" class="stack" data-label=${words.waiting}>
       ${waitingSince === null ? words.nothingWaits : html`<${Time} at=${waitingSince} />`}

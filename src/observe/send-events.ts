@@ -1,5 +1,5 @@
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
-import { AppError, messageOf } from '../base/errors.ts'
+import { AppError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, type Connector, type FindConnector } from '../connectors/connector.ts'
 import { contextOf, credentialsOwner, readTarget, type AttemptDeps } from '../connectors/target.ts'
@@ -128,9 +128,6 @@ const delayOf = ({ settings }: Job, failures: number, { retryAfterMs }: Delivery
   return decision.retry ? decision.delayMs : policy.maxIntervalMs
 }
 
-const toDeliveryError = (thrown: unknown): DeliveryError =>
-  thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
-
 /**
  * Creates the activity that sends the events of a subscription, one after the other. A run that is repeated sends events again that it
  * has sent, with the same ids.
@@ -205,11 +202,11 @@ export const createSendEvents = (deps: SendEventsDeps) => {
         throw cancelled.reason
       }
       if (!(thrown instanceof DeliveryError)) throw thrown
-      const error = toDeliveryError(thrown)
-      const delayMs = delayOf(job, attempts + 1, error)
-      const stored = { code: error.code, message: error.message, delayMs }
-      const isStored = await store(db, job, { position, sent, attempts: attempts + 1, error: stored, claimedMs: delayMs + claimMs })
-      return isStored ? { status: 'retrying', delayMs, error: `${error.code}: ${error.message}` } : { status: 'gone' }
+      const { code, message } = thrown
+      const delayMs = delayOf(job, attempts + 1, thrown)
+      const error = { code, message, delayMs }
+      const isStored = await store(db, job, { position, sent, attempts: attempts + 1, error, claimedMs: delayMs + claimMs })
+      return isStored ? { status: 'retrying', delayMs, error: `${code}: ${message}` } : { status: 'gone' }
     }
   }
 
@@ -293,5 +290,5 @@ export const createFindDue = (db: Database) => async (): Promise<DueSubscription
     `,
     { lookRows, startMs },
   )
-  return rows.filter(({ isDue }) => isDue).map(({ isDue: _, ...due }) => due)
+  return rows.filter(({ isDue }) => isDue).map(({ subscriptionId, workspace, name }) => ({ subscriptionId, workspace, name }))
 }

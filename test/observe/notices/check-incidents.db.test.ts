@@ -416,10 +416,10 @@ test('a repository that receives and is wired to nothing is announced until it i
 
 test('an event subscription whose receiver fails is announced after 15 minutes, until an event is accepted', async () => {
   const scene = await createScene(['event_subscription.failing'])
-  const [id, at] = [newId(), { epoch: 1, transaction: 1, number: 1 }]
+  const [id, position] = [newId(), { epoch: 1, transaction: 1, number: 1 }]
   const { db } = database
   const { destinationId } = scene
-  const row = { id, workspace_id: scene.workspaceId, name: 'Data', events: ['document.failed'], destination_id: destinationId, ...at }
+  const row = { id, workspace_id: scene.workspaceId, name: 'Data', events: ['document.failed'], destination_id: destinationId, ...position }
   await db('event_subscriptions').insert({
     ...row,
     attempts: 3,
