@@ -3,20 +3,6 @@ import { fieldAt, newValues, partsOf, type Field, type Texts, type Values } from
 
 export const defaultPathTemplate = '{repo_id}/{doc_id}/{comp_id}'
 
-/** The settings as the API returns them: only those that were given. */
-export interface ConnectionSettings {
-  filter?: {
-    content_types?: string[]
-    comp_ids?: string[]
-    min_bytes?: number
-    max_bytes?: number
-    fields?: Record<string, string | string[]>
-  }
-  path_template?: string
-  properties?: Record<string, string>
-  on_resume?: 'forward' | 'skip'
-}
-
 const size = { isInteger: true, minimum: 0 }
 
 export const settingsFields: readonly Field[] = [
