@@ -58,7 +58,7 @@ test('over months, the maintenance jobs remove expired rows and create partition
   expect(await ages('captured_bodies', 'request_id')).toEqual([7])
   expect((await listPartitions(db, 'captured_bodies')).length).toBeLessThan(30)
   expect(summaries[0]).toMatch(
-    /^0 rows of captured_bodies, 0 rows of captured_requests, .* 0 partitions, contents of 0 documents, 0 documents, 0 contents of captured bodies, 0 idempotency keys, 0 incidents removed$/,
+    /^0 rows of captured_bodies, 0 rows of captured_requests, .* 0 partitions, contents of 0 documents, 0 documents, 0 contents of captured bodies, 0 idempotency keys, 0 incidents, 0 events removed$/,
   )
   expect(summaries.at(-1)).toMatch(/\d+ partitions \(captured_bodies_\d{8}, /)
 })
