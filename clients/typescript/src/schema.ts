@@ -6116,15 +6116,9 @@ export interface operations {
     listApiKeys: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -6178,10 +6172,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6277,55 +6268,25 @@ export interface operations {
     listAuditLogs: {
         parameters: {
             query?: {
-                /**
-                 * @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 after?: string;
-                /**
-                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only rows before this id. Pass `next_cursor` of the previous page. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 before?: string;
-                /**
-                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
-                 * @example 2026-11-01T00:00:00.000Z
-                 */
+                /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. Example: `2026-11-01T00:00:00.000Z`. */
                 date_from?: string;
-                /**
-                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
-                 * @example 2026-11-30T23:59:59.999Z
-                 */
+                /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. Example: `2026-11-30T23:59:59.999Z`. */
                 date_to?: string;
-                /**
-                 * @description Only entries with this event name.
-                 * @example cert.received
-                 */
+                /** @description Only entries with this event name. */
                 event?: components["schemas"]["AuditEventInput"];
-                /**
-                 * @description Only entries whose event name starts with this text, for example `cert.`.
-                 * @example cert.
-                 */
+                /** @description Only entries whose event name starts with this text, for example `cert.`. Example: `cert.`. */
                 event_prefix?: string;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
-                /**
-                 * @description Only entries about the resource with this id.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
-                 */
+                /** @description Only entries about the resource with this id. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CG`. */
                 subject_id?: string;
-                /**
-                 * @description Only entries about this type of resource.
-                 * @example Certificate
-                 */
+                /** @description Only entries about this type of resource. */
                 subject_type?: components["schemas"]["AuditSubjectTypeInput"];
-                /**
-                 * @description Only entries caused by this member.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CJ
-                 */
+                /** @description Only entries caused by this member. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CJ`. */
                 user_id?: string;
             };
             header?: never;
@@ -6380,50 +6341,23 @@ export interface operations {
     exportAuditLogs: {
         parameters: {
             query?: {
-                /**
-                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only rows before this id. Pass `next_cursor` of the previous page. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 before?: string;
-                /**
-                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
-                 * @example 2026-11-01T00:00:00.000Z
-                 */
+                /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. Example: `2026-11-01T00:00:00.000Z`. */
                 date_from?: string;
-                /**
-                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
-                 * @example 2026-11-30T23:59:59.999Z
-                 */
+                /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. Example: `2026-11-30T23:59:59.999Z`. */
                 date_to?: string;
-                /**
-                 * @description Only entries with this event name.
-                 * @example cert.received
-                 */
+                /** @description Only entries with this event name. */
                 event?: components["schemas"]["AuditEventInput"];
-                /**
-                 * @description Only entries whose event name starts with this text, for example `cert.`.
-                 * @example cert.
-                 */
+                /** @description Only entries whose event name starts with this text, for example `cert.`. Example: `cert.`. */
                 event_prefix?: string;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
-                /**
-                 * @description Only entries about the resource with this id.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
-                 */
+                /** @description Only entries about the resource with this id. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CG`. */
                 subject_id?: string;
-                /**
-                 * @description Only entries about this type of resource.
-                 * @example Certificate
-                 */
+                /** @description Only entries about this type of resource. */
                 subject_type?: components["schemas"]["AuditSubjectTypeInput"];
-                /**
-                 * @description Only entries caused by this member.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CJ
-                 */
+                /** @description Only entries caused by this member. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CJ`. */
                 user_id?: string;
             };
             header?: never;
@@ -6457,15 +6391,9 @@ export interface operations {
     listBulkRetries: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -6590,10 +6518,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6663,20 +6588,11 @@ export interface operations {
     listConnections: {
         parameters: {
             query?: {
-                /**
-                 * @description Only active connections (`true`) or only inactive ones (`false`).
-                 * @example true
-                 */
+                /** @description Only active connections (`true`) or only inactive ones (`false`). */
                 is_active?: boolean;
-                /**
-                 * @description The page number, starting at 1. Without `page` and `per_page`, all rows are returned.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. Without `page` and `per_page`, all rows are returned. */
                 page?: number;
-                /**
-                 * @description The number of rows per page. Without `page` and `per_page`, all rows are returned.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. Without `page` and `per_page`, all rows are returned. */
                 per_page?: number;
             };
             header?: never;
@@ -6758,10 +6674,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6940,10 +6853,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -6986,10 +6896,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -7115,10 +7022,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7183,20 +7087,11 @@ export interface operations {
     listDestinations: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
-                /**
-                 * @description Only destinations of this connector type.
-                 * @example objstore
-                 */
+                /** @description Only destinations of this connector type. */
                 type?: components["schemas"]["ConnectorTypeInput"];
             };
             header?: never;
@@ -7267,10 +7162,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7424,22 +7316,13 @@ export interface operations {
     deleteDestination: {
         parameters: {
             query?: {
-                /**
-                 * @description With `true`, nothing is deleted: the response lists what the deletion would remove.
-                 * @example true
-                 */
+                /** @description With `true`, nothing is deleted: the response lists what the deletion would remove. */
                 dry_run?: boolean;
-                /**
-                 * @description With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted.
-                 * @example true
-                 */
+                /** @description With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted. */
                 keep_connections?: boolean;
             };
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -7530,10 +7413,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -7626,10 +7506,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7682,10 +7559,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7725,10 +7599,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7778,10 +7649,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7848,10 +7716,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7899,15 +7764,9 @@ export interface operations {
     listDiscardedGroups: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -7958,45 +7817,21 @@ export interface operations {
     listDocuments: {
         parameters: {
             query?: {
-                /**
-                 * @description Only documents that an operator has acknowledged (`true`) or has not (`false`).
-                 * @example true
-                 */
+                /** @description Only documents that an operator has acknowledged (`true`) or has not (`false`). */
                 acknowledged?: boolean;
-                /**
-                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
-                 * @example 2026-11-01T00:00:00.000Z
-                 */
+                /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. Example: `2026-11-01T00:00:00.000Z`. */
                 date_from?: string;
-                /**
-                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
-                 * @example 2026-11-30T23:59:59.999Z
-                 */
+                /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. Example: `2026-11-30T23:59:59.999Z`. */
                 date_to?: string;
-                /**
-                 * @description `metadata`: each document with its business object, as in the single document.
-                 * @example metadata
-                 */
+                /** @description `metadata`: each document with its business object, as in the single document. */
                 include?: "metadata";
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
-                /**
-                 * @description Only documents of this repository (`repo_id`).
-                 * @example Z1
-                 */
+                /** @description Only documents of this repository (`repo_id`). Example: `Z1`. */
                 repo_id?: string;
-                /**
-                 * @description Only documents with this status.
-                 * @example pending
-                 */
+                /** @description Only documents with this status. */
                 status?: components["schemas"]["DocumentStatusInput"];
             };
             header?: never;
@@ -8044,7 +7879,7 @@ export interface operations {
                      *                   "connection_name": "Invoices to the archive"
                      *                 },
                      *                 "last_error": {
-                     *                   "code": "auth_failed",
+                     *                   "code": "credentials_refused",
                      *                   "message": "The target answered 401 Unauthorized"
                      *                 },
                      *                 "ended_by": "permanent_error"
@@ -8078,10 +7913,7 @@ export interface operations {
     getDocument: {
         parameters: {
             query?: {
-                /**
-                 * @description How long to wait for a final status: at most 30 seconds. 0 does not wait.
-                 * @example 0
-                 */
+                /** @description How long to wait for a final status: at most 30 seconds. 0 does not wait. */
                 wait_seconds?: number;
             };
             header?: never;
@@ -8134,7 +7966,7 @@ export interface operations {
                      *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
-                     *                 "code": "auth_failed",
+                     *                 "code": "credentials_refused",
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error",
@@ -8191,10 +8023,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -8248,7 +8077,7 @@ export interface operations {
                      *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
-                     *                 "code": "auth_failed",
+                     *                 "code": "credentials_refused",
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error"
@@ -8282,10 +8111,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -8333,7 +8159,7 @@ export interface operations {
                      *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
-                     *                 "code": "auth_failed",
+                     *                 "code": "credentials_refused",
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error"
@@ -8361,15 +8187,9 @@ export interface operations {
     listDocumentAttempts: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -8405,7 +8225,7 @@ export interface operations {
                      *             "duration_ms": 184,
                      *             "outcome": "delivered",
                      *             "error": {
-                     *               "code": "auth_failed",
+                     *               "code": "credentials_refused",
                      *               "message": "The target answered 401 Unauthorized"
                      *             },
                      *             "answer": {
@@ -8520,10 +8340,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -8576,7 +8393,7 @@ export interface operations {
                      *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
-                     *                 "code": "auth_failed",
+                     *                 "code": "credentials_refused",
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error"
@@ -8605,10 +8422,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -8661,7 +8475,7 @@ export interface operations {
                      *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
-                     *                 "code": "auth_failed",
+                     *                 "code": "credentials_refused",
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error"
@@ -8690,10 +8504,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -8747,7 +8558,7 @@ export interface operations {
                      *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
-                     *                 "code": "auth_failed",
+                     *                 "code": "credentials_refused",
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error",
@@ -8808,10 +8619,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -8859,7 +8667,7 @@ export interface operations {
                      *                 "connection_name": "Invoices to the archive"
                      *               },
                      *               "last_error": {
-                     *                 "code": "auth_failed",
+                     *                 "code": "credentials_refused",
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "ended_by": "permanent_error"
@@ -8888,10 +8696,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9069,10 +8874,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9182,10 +8984,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9300,125 +9099,53 @@ export interface operations {
     searchDocuments: {
         parameters: {
             query?: {
-                /**
-                 * @description Only documents that an operator has acknowledged (`true`) or has not (`false`).
-                 * @example true
-                 */
+                /** @description Only documents that an operator has acknowledged (`true`) or has not (`false`). */
                 acknowledged?: boolean;
-                /**
-                 * @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 after?: string;
-                /**
-                 * @description Only documents of this document type of the source system.
-                 * @example ZFIINVOICE
-                 */
+                /** @description Only documents of this document type of the source system. Example: `ZFIINVOICE`. */
                 ar_object?: string;
-                /**
-                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only rows before this id. Pass `next_cursor` of the previous page. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 before?: string;
-                /**
-                 * @description Only documents with a delivery that this connection has planned.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CB
-                 */
+                /** @description Only documents with a delivery that this connection has planned. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CB`. */
                 connection_id?: string;
-                /**
-                 * @description Only documents with a delivery through this connector.
-                 * @example objstore
-                 */
+                /** @description Only documents with a delivery through this connector. */
                 connector_type?: components["schemas"]["ConnectorTypeInput"];
-                /**
-                 * @description Only documents with this content type, as the source system sent it.
-                 * @example application/pdf
-                 */
+                /** @description Only documents with this content type, as the source system sent it. Example: `application/pdf`. */
                 content_type?: string;
-                /**
-                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
-                 * @example 2026-11-01T00:00:00.000Z
-                 */
+                /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. Example: `2026-11-01T00:00:00.000Z`. */
                 date_from?: string;
-                /**
-                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
-                 * @example 2026-11-30T23:59:59.999Z
-                 */
+                /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. Example: `2026-11-30T23:59:59.999Z`. */
                 date_to?: string;
-                /**
-                 * @description Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given.
-                 * @example pending
-                 */
+                /** @description Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given. */
                 delivery_status?: components["schemas"]["DeliveryStatusInput"];
-                /**
-                 * @description Only documents with a delivery to this destination.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
-                 */
+                /** @description Only documents with a delivery to this destination. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CG`. */
                 destination_id?: string;
-                /**
-                 * @description Only documents with this `doc_id`.
-                 * @example 005056B5A3F21EEFA9C1D04F7B6E8C11
-                 */
+                /** @description Only documents with this `doc_id`. Example: `005056B5A3F21EEFA9C1D04F7B6E8C11`. */
                 doc_id?: string;
-                /**
-                 * @description Only documents whose `doc_id` begins with this text.
-                 * @example 005056B5
-                 */
+                /** @description Only documents whose `doc_id` begins with this text. Example: `005056B5`. */
                 doc_id_prefix?: string;
-                /**
-                 * @description Only documents of the business object with this key.
-                 * @example 510560012320261000
-                 */
+                /** @description Only documents of the business object with this key. Example: `510560012320261000`. */
                 erp_object_id?: string;
-                /**
-                 * @description Only documents of business objects of this type, for example `BKPF`.
-                 * @example BUS2081
-                 */
+                /** @description Only documents of business objects of this type, for example `BKPF`. Example: `BUS2081`. */
                 erp_object_type?: string;
-                /**
-                 * @description Only documents with a delivery, of the other conditions on deliveries, whose last error has this code; `none` if the error is not one of an attempt.
-                 * @example credentials_refused
-                 */
+                /** @description Only documents with a delivery, of the other conditions on deliveries, whose last error has this code; `none` if the error is not one of an attempt. Example: `credentials_refused`. */
                 error_code?: string;
-                /**
-                 * @description Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.
-                 * @example vendor_name:Acme Ltd
-                 */
+                /** @description Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`. Example: `vendor_name:Acme Ltd`. */
                 field?: string;
-                /**
-                 * @description `metadata`: each document with its business object, as in the single document.
-                 * @example metadata
-                 */
+                /** @description `metadata`: each document with its business object, as in the single document. */
                 include?: "metadata";
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
-                /**
-                 * @description Only documents whose `doc_id`, business key or value of a field begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.
-                 * @example 5105600123
-                 */
+                /** @description Only documents whose `doc_id`, business key or value of a field begins with this text, in upper or lower case. A business key is also found without its company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three. Example: `5105600123`. */
                 q?: string;
-                /**
-                 * @description Only documents of this repository (`repo_id`).
-                 * @example Z1
-                 */
+                /** @description Only documents of this repository (`repo_id`). Example: `Z1`. */
                 repo_id?: string;
-                /**
-                 * @description Only documents of at most this number of bytes.
-                 * @example 0
-                 */
+                /** @description Only documents of at most this number of bytes. */
                 size_max?: number;
-                /**
-                 * @description Only documents of at least this number of bytes.
-                 * @example 0
-                 */
+                /** @description Only documents of at least this number of bytes. */
                 size_min?: number;
-                /**
-                 * @description Only documents with this status.
-                 * @example pending
-                 */
+                /** @description Only documents with this status. */
                 status?: components["schemas"]["DocumentStatusInput"];
             };
             header?: never;
@@ -9466,7 +9193,7 @@ export interface operations {
                      *                   "connection_name": "Invoices to the archive"
                      *                 },
                      *                 "last_error": {
-                     *                   "code": "auth_failed",
+                     *                   "code": "credentials_refused",
                      *                   "message": "The target answered 401 Unauthorized"
                      *                 },
                      *                 "ended_by": "permanent_error"
@@ -9499,15 +9226,9 @@ export interface operations {
     listEnrichments: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -9599,10 +9320,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -9822,10 +9540,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -9861,10 +9576,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -10006,10 +9718,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -10095,15 +9804,9 @@ export interface operations {
     listEventSubscriptions: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -10166,10 +9869,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -10308,10 +10008,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -10347,10 +10044,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -10433,10 +10127,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -10516,25 +10207,13 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /**
-                 * @description Only events after this one: `next_cursor` of the answer before, or `latest` to begin now. By default from the oldest that is kept.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only events after this one: `next_cursor` of the answer before, or `latest` to begin now. By default from the oldest that is kept. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 after?: string;
-                /**
-                 * @description The number of events, at most.
-                 * @example 100
-                 */
+                /** @description The number of events, at most. */
                 limit?: number;
-                /**
-                 * @description Only events of these types, separated by commas.
-                 * @example document.delivered,document.failed
-                 */
+                /** @description Only events of these types, separated by commas. Example: `document.delivered,document.failed`. */
                 types?: string;
-                /**
-                 * @description Answers as soon as there is an event, and after this time without one. At most 30.
-                 * @example 0
-                 */
+                /** @description Answers as soon as there is an event, and after this time without one. At most 30. */
                 wait_seconds?: number;
             };
             header?: never;
@@ -10584,30 +10263,15 @@ export interface operations {
     listFailures: {
         parameters: {
             query?: {
-                /**
-                 * @description Only deliveries to this destination.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
-                 */
+                /** @description Only deliveries to this destination. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CG`. */
                 destination_id?: string;
-                /**
-                 * @description Only deliveries that have had their status for at least this number of seconds.
-                 * @example 0
-                 */
+                /** @description Only deliveries that have had their status for at least this number of seconds. */
                 min_age_seconds?: number;
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
-                /**
-                 * @description Only deliveries with this status. Cancelled deliveries are those of failed documents: their destinations were deleted.
-                 * @example failed
-                 */
+                /** @description Only deliveries with this status. Cancelled deliveries are those of failed documents: their destinations were deleted. */
                 status?: components["schemas"]["FailureStatusInput"];
             };
             header?: never;
@@ -10663,15 +10327,9 @@ export interface operations {
     listNotifications: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -10728,10 +10386,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -10858,10 +10513,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -10897,10 +10549,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -10978,15 +10627,9 @@ export interface operations {
     listNotificationNotices: {
         parameters: {
             query?: {
-                /**
-                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only rows before this id. Pass `next_cursor` of the previous page. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 before?: string;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -11052,7 +10695,7 @@ export interface operations {
                      *               },
                      *               "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *               "error": {
-                     *                 "code": "auth_failed",
+                     *                 "code": "credentials_refused",
                      *                 "message": "The target answered 401 Unauthorized"
                      *               },
                      *               "document": {
@@ -11095,10 +10738,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11147,20 +10787,11 @@ export interface operations {
     listRepositories: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
-                /**
-                 * @description Only repositories with this status.
-                 * @example active
-                 */
+                /** @description Only repositories with this status. */
                 status?: components["schemas"]["ActivityStatusInput"];
             };
             header?: never;
@@ -11224,10 +10855,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -11381,22 +11009,13 @@ export interface operations {
     deleteRepository: {
         parameters: {
             query?: {
-                /**
-                 * @description With `true`, nothing is deleted: the response lists what the deletion would remove.
-                 * @example true
-                 */
+                /** @description With `true`, nothing is deleted: the response lists what the deletion would remove. */
                 dry_run?: boolean;
-                /**
-                 * @description With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted.
-                 * @example true
-                 */
+                /** @description With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted. */
                 keep_connections?: boolean;
             };
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -11487,10 +11106,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path: {
@@ -11572,15 +11188,9 @@ export interface operations {
     listRepositoryCertificates: {
         parameters: {
             query?: {
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -11618,8 +11228,8 @@ export interface operations {
                      *             "valid_to": "2036-11-21T09:00:00.000Z",
                      *             "key_algorithm": "RSA",
                      *             "key_bits": 2048,
-                     *             "fingerprint_sha1": "9C:B9:2E:54:81:5E:08:F1:0F:21:77:F4:0A:B7:63:3D:CB:9C:3E:10",
-                     *             "fingerprint_sha256": "A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D",
+                     *             "fingerprint_sha1": "9cb92e54815e08f10f2177f40ab7633dcb9c3e10",
+                     *             "fingerprint_sha256": "a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d",
                      *             "warnings": [
                      *               {
                      *                 "code": "short_key",
@@ -11653,10 +11263,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11673,7 +11280,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *       "certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n"
+                 *       "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n"
                  *     }
                  */
                 "application/json": components["schemas"]["CertificateInput"];
@@ -11704,8 +11311,8 @@ export interface operations {
                      *           "valid_to": "2036-11-21T09:00:00.000Z",
                      *           "key_algorithm": "RSA",
                      *           "key_bits": 2048,
-                     *           "fingerprint_sha1": "9C:B9:2E:54:81:5E:08:F1:0F:21:77:F4:0A:B7:63:3D:CB:9C:3E:10",
-                     *           "fingerprint_sha256": "A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D",
+                     *           "fingerprint_sha1": "9cb92e54815e08f10f2177f40ab7633dcb9c3e10",
+                     *           "fingerprint_sha256": "a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d",
                      *           "warnings": [
                      *             {
                      *               "code": "short_key",
@@ -11863,8 +11470,8 @@ export interface operations {
                      *           "valid_to": "2036-11-21T09:00:00.000Z",
                      *           "key_algorithm": "RSA",
                      *           "key_bits": 2048,
-                     *           "fingerprint_sha1": "9C:B9:2E:54:81:5E:08:F1:0F:21:77:F4:0A:B7:63:3D:CB:9C:3E:10",
-                     *           "fingerprint_sha256": "A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D",
+                     *           "fingerprint_sha1": "9cb92e54815e08f10f2177f40ab7633dcb9c3e10",
+                     *           "fingerprint_sha256": "a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d",
                      *           "warnings": [
                      *             {
                      *               "code": "short_key",
@@ -11897,10 +11504,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -11949,70 +11553,31 @@ export interface operations {
     listRequests: {
         parameters: {
             query?: {
-                /**
-                 * @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only rows after this id, oldest first. Pass the id of the last row that was read, or 00000000000000000000000000 to begin with the oldest. A row is found a minute after the time of its id. Not with `before`. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 after?: string;
-                /**
-                 * @description Only rows before this id. Pass `next_cursor` of the previous page.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
-                 */
+                /** @description Only rows before this id. Pass `next_cursor` of the previous page. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CE`. */
                 before?: string;
-                /**
-                 * @description Only requests to the receiver or only requests to the bridge.
-                 * @example receiver
-                 */
+                /** @description Only requests to the receiver or only requests to the bridge. */
                 channel?: components["schemas"]["ChannelInput"];
-                /**
-                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
-                 * @example 2026-11-01T00:00:00.000Z
-                 */
+                /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. Example: `2026-11-01T00:00:00.000Z`. */
                 date_from?: string;
-                /**
-                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
-                 * @example 2026-11-30T23:59:59.999Z
-                 */
+                /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. Example: `2026-11-30T23:59:59.999Z`. */
                 date_to?: string;
-                /**
-                 * @description Only requests with this `docId` in the query string.
-                 * @example 005056B5A3F21EEFA9C1D04F7B6E8C11
-                 */
+                /** @description Only requests with this `docId` in the query string. Example: `005056B5A3F21EEFA9C1D04F7B6E8C11`. */
                 doc_id?: string;
-                /**
-                 * @description Only the request that created this document (`id`).
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
-                 */
+                /** @description Only the request that created this document (`id`). Example: `01K9R4B6ZD8M2V7X0QF3N5T1CF`. */
                 document_id?: string;
-                /**
-                 * @description Only requests answered with this error, for example `signature_invalid`.
-                 * @example credentials_refused
-                 */
+                /** @description Only requests answered with this error, for example `signature_invalid`. Example: `credentials_refused`. */
                 error_code?: string;
-                /**
-                 * @description Only requests with this HTTP method.
-                 * @example PUT
-                 */
+                /** @description Only requests with this HTTP method. Example: `PUT`. */
                 method?: string;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
-                /**
-                 * @description Only requests with this `contRep` in the query string.
-                 * @example Z1
-                 */
+                /** @description Only requests with this `contRep` in the query string. Example: `Z1`. */
                 repo_id?: string;
-                /**
-                 * @description Only requests answered with a status of this class.
-                 * @example 2xx
-                 */
+                /** @description Only requests answered with a status of this class. */
                 status_class?: "2xx" | "3xx" | "4xx" | "5xx";
-                /**
-                 * @description Only requests answered with this status.
-                 * @example 201
-                 */
+                /** @description Only requests answered with this status. */
                 status_code?: number;
             };
             header?: never;
@@ -12048,8 +11613,8 @@ export interface operations {
                      *             "request_at": "2026-11-21T09:00:00.000Z",
                      *             "status_code": 201,
                      *             "error_code": "credentials_refused",
-                     *             "response_content_type": "text/plain",
-                     *             "response_content_length": 0,
+                     *             "response_content_type": "application/json",
+                     *             "response_content_length": 19,
                      *             "response_body_truncated": true,
                      *             "response_body_truncation_reason": "too_large",
                      *             "duration_ms": 184,
@@ -12118,8 +11683,8 @@ export interface operations {
                      *           "request_at": "2026-11-21T09:00:00.000Z",
                      *           "status_code": 201,
                      *           "error_code": "credentials_refused",
-                     *           "response_content_type": "text/plain",
-                     *           "response_content_length": 0,
+                     *           "response_content_type": "application/json",
+                     *           "response_content_length": 19,
                      *           "response_body_truncated": true,
                      *           "response_body_truncation_reason": "too_large",
                      *           "duration_ms": 184,
@@ -12132,9 +11697,9 @@ export interface operations {
                      *             "content-type": "application/pdf"
                      *           },
                      *           "response_headers": {
-                     *             "content-length": "0"
+                     *             "content-length": "19"
                      *           },
-                     *           "request_body_preview": "{\"status\":\"stored\"}",
+                     *           "request_body_preview": null,
                      *           "response_body_preview": "{\"status\":\"stored\"}",
                      *           "replay_of": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                      *         }
@@ -12196,10 +11761,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer.
-                 * @example 0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55
-                 */
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -12290,7 +11852,7 @@ export interface operations {
                      *             "allowed_functions": [
                      *               "ARCHIV_CONNECTION_INSERT"
                      *             ],
-                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n"
+                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n"
                      *           },
                      *           "tier": "standard"
                      *         }
@@ -12311,10 +11873,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /**
-                 * @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.
-                 * @example "5d41402abc4b2a76b9719d911017c592"
-                 */
+                /** @description The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -12345,7 +11904,7 @@ export interface operations {
                  *         "allowed_functions": [
                  *           "ARCHIV_CONNECTION_INSERT"
                  *         ],
-                 *         "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n",
+                 *         "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                  *         "credentials": {
                  *           "user": "RELAY_RFC",
                  *           "password": "correct-horse-battery-staple"
@@ -12393,7 +11952,7 @@ export interface operations {
                      *             "allowed_functions": [
                      *               "ARCHIV_CONNECTION_INSERT"
                      *             ],
-                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n"
+                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n"
                      *           },
                      *           "tier": "standard"
                      *         }
@@ -12418,30 +11977,15 @@ export interface operations {
     getStats: {
         parameters: {
             query?: {
-                /**
-                 * @description Only deliveries to destinations with this connector.
-                 * @example objstore
-                 */
+                /** @description Only deliveries to destinations with this connector. */
                 connector_type?: components["schemas"]["ConnectorTypeInput"];
-                /**
-                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
-                 * @example 2026-11-01T00:00:00.000Z
-                 */
+                /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. Example: `2026-11-01T00:00:00.000Z`. */
                 date_from?: string;
-                /**
-                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
-                 * @example 2026-11-30T23:59:59.999Z
-                 */
+                /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. Example: `2026-11-30T23:59:59.999Z`. */
                 date_to?: string;
-                /**
-                 * @description Only deliveries to this destination.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
-                 */
+                /** @description Only deliveries to this destination. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CG`. */
                 destination_id?: string;
-                /**
-                 * @description Only documents of this repository (`repo_id`).
-                 * @example Z1
-                 */
+                /** @description Only documents of this repository (`repo_id`). Example: `Z1`. */
                 repo_id?: string;
             };
             header?: never;
@@ -12513,7 +12057,7 @@ export interface operations {
                      *           ],
                      *           "errors": [
                      *             {
-                     *               "code": "auth_failed",
+                     *               "code": "credentials_refused",
                      *               "attempts": 1
                      *             }
                      *           ],
@@ -12546,30 +12090,15 @@ export interface operations {
     listDestinationStats: {
         parameters: {
             query?: {
-                /**
-                 * @description Start of the range, inclusive. A date without a time means the start of that day in UTC.
-                 * @example 2026-11-01T00:00:00.000Z
-                 */
+                /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. Example: `2026-11-01T00:00:00.000Z`. */
                 date_from?: string;
-                /**
-                 * @description End of the range, inclusive. A date without a time means the end of that day in UTC.
-                 * @example 2026-11-30T23:59:59.999Z
-                 */
+                /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. Example: `2026-11-30T23:59:59.999Z`. */
                 date_to?: string;
-                /**
-                 * @description Only this destination.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
-                 */
+                /** @description Only this destination. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CG`. */
                 destination_id?: string;
-                /**
-                 * @description The page number, starting at 1.
-                 * @example 1
-                 */
+                /** @description The page number, starting at 1. */
                 page?: number;
-                /**
-                 * @description The number of rows per page.
-                 * @example 25
-                 */
+                /** @description The number of rows per page. */
                 per_page?: number;
             };
             header?: never;
@@ -12692,7 +12221,7 @@ export interface operations {
                  *         "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *         "auth_id": "CN=SAP,O=ACME,C=DE",
                  *         "subject": "CN=SAP,O=ACME,C=DE",
-                 *         "fingerprint_sha256": "A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D"
+                 *         "fingerprint_sha256": "a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d"
                  *       }
                  *     }
                  */
@@ -13890,7 +13419,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14006,7 +13535,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14122,7 +13651,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14238,7 +13767,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14354,7 +13883,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14470,7 +13999,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14586,7 +14115,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14702,7 +14231,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14818,7 +14347,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -14934,7 +14463,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -15050,7 +14579,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -15166,7 +14695,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -15282,7 +14811,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -15398,7 +14927,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {
@@ -15514,7 +15043,7 @@ export interface operations {
                  *         },
                  *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
-                 *           "code": "auth_failed",
+                 *           "code": "credentials_refused",
                  *           "message": "The target answered 401 Unauthorized"
                  *         },
                  *         "document": {

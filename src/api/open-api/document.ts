@@ -8,7 +8,7 @@ import type { Endpoint } from '../endpoint.ts'
 import { connectorSchemas, withConnectors } from './destination-schemas.ts'
 import { errorResponses, errorSchemas } from './error-responses.ts'
 import { bodyExamples, parameterExample, responseExample } from './examples.ts'
-import { apiInfo } from './info.ts'
+import { apiInfo, tagDescriptions } from './info.ts'
 import { tagOf } from './operation-names.ts'
 import { operationOf, type Operation, type SchemaConverter } from './operations.ts'
 import { describeWebhooks } from './webhooks.ts'
@@ -17,7 +17,7 @@ type ApiInfo = typeof apiInfo
 
 export interface OpenApi extends ApiInfo {
   openapi: '3.1.0'
-  tags: { name: string }[]
+  tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>
   /** Messages that the relay sends. */
   webhooks: Record<string, object>
@@ -84,7 +84,7 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
   return {
     openapi: '3.1.0',
     ...apiInfo,
-    tags: [...new Set(endpoints.map(({ path }) => tagOf(path)))].map((name) => ({ name })),
+    tags: [...new Set(endpoints.map(({ path }) => tagOf(path)))].map((name) => ({ name, description: tagDescriptions[name] ?? '' })),
     paths,
     webhooks,
     components: {

@@ -3,6 +3,22 @@ export const csvExample =
   'created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata\n' +
   '2026-11-21T09:00:00.000Z,apikey.created,ApiKey,01K9R4B6ZD8M2V7X0QF3N5T1CK,API key Dashboard was created.,,system,{}\n'
 
+// Of a key that nobody has.
+const certificate = [
+  '-----BEGIN CERTIFICATE-----',
+  'MIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC',
+  'REUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa',
+  'Fw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww',
+  'CgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo',
+  'KCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC',
+  'jHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j',
+  'BBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq',
+  'hkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf',
+  'R+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==',
+  '-----END CERTIFICATE-----',
+  '',
+].join('\n')
+
 /**
  * Example values by the name of the attribute, for attributes whose schema does not imply one. One story: the invoice
  * 5105600123 of the company acme reaches the relay and is delivered.
@@ -18,13 +34,13 @@ export const exampleValues: Record<string, unknown> = {
   after: '01K9R4B6ZD8M2V7X0QF3N5T1CE',
   wait_seconds: 0,
   bytes_sent: 48_213,
-  ca_certificate: '-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n',
+  ca_certificate: certificate,
   captured_bodies_days: 7,
   captured_requests_days: 30,
-  certificate: '-----BEGIN CERTIFICATE-----\nMIIDazCCAlOgAwIBAgIUB2fictitious\n-----END CERTIFICATE-----\n',
+  certificate,
   certificate_id: '01K9R4B6ZD8M2V7X0QF3N5T1CM',
   client: '100',
-  code: 'auth_failed',
+  code: 'credentials_refused',
   closed_at: '2026-11-21T09:04:30.000Z',
   comp_id: 'data',
   connection_id: '01K9R4B6ZD8M2V7X0QF3N5T1CB',
@@ -51,8 +67,8 @@ export const exampleValues: Record<string, unknown> = {
   expires_at: '2027-11-21T09:00:00.000Z',
   field: 'vendor_name:Acme Ltd',
   fields: { vendor_name: 'Acme Ltd', invoice_number: '5105600123' },
-  fingerprint_sha1: '9C:B9:2E:54:81:5E:08:F1:0F:21:77:F4:0A:B7:63:3D:CB:9C:3E:10',
-  fingerprint_sha256: 'A1:6E:0D:94:5F:3B:C8:72:11:9E:4D:07:6B:F2:58:3C:90:AD:E4:1F:7A:26:B5:C3:08:DF:61:94:2B:7E:F0:5D',
+  fingerprint_sha1: '9cb92e54815e08f10f2177f40ab7633dcb9c3e10',
+  fingerprint_sha256: 'a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d',
   http_method: 'PUT',
   incident_id: '01K9R4B6ZD8M2V7X0QF3N5T1CN',
   id: '01K9R4B6ZD8M2V7X0QF3N5T1CF',
@@ -92,15 +108,16 @@ export const exampleValues: Record<string, unknown> = {
   remedy: 'Save valid credentials for destination Invoice archive, then retry the document.',
   repo_id: 'Z1',
   repository_id: '01K9R4B6ZD8M2V7X0QF3N5T1CH',
-  request_body_preview: '{"status":"stored"}',
+  // The preview of a PDF is null; this is the one of an answer.
+  request_body_preview: null,
   request_content_length: 48_213,
   request_content_type: 'application/pdf',
   request_headers: { 'content-type': 'application/pdf' },
   request_id: '01K9R4B6ZD8M2V7X0QF3N5T1CE',
   response_body_preview: '{"status":"stored"}',
-  response_content_length: 0,
-  response_content_type: 'text/plain',
-  response_headers: { 'content-length': '0' },
+  response_content_length: 19,
+  response_content_type: 'application/json',
+  response_headers: { 'content-length': '19' },
   retry_initial_interval_seconds: 10,
   retry_max_interval_seconds: 3_600,
   retry_ttl_seconds: 86_400,

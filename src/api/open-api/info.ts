@@ -26,6 +26,26 @@ the content server protocol for the source system. The bridge
 (\`POST /bridge/{userSlug}/{workspaceSlug}/rfc/{FUNCTION}\`) calls a function of the source system and requires a key of
 level \`member\`. \`/healthz\` serves load balancers and requires no key.`
 
+/** What the operations of a tag are about. A test refuses a tag without a description. */
+export const tagDescriptions: Record<string, string> = {
+  destinations: 'Targets to which documents are delivered.',
+  repositories: 'Sources of documents, with the certificates that verify their signatures.',
+  connections: 'Which repositories lead to which destinations, with filters and paths.',
+  enrichments: 'Business data that is fetched for documents.',
+  documents: 'Documents, their content, their deliveries and their business objects.',
+  notifications: 'Incidents that are announced to operators.',
+  events: 'What happens to documents, in order and without a gap.',
+  'event-subscriptions': 'Webhooks to which events are sent.',
+  failures: 'Failed deliveries, grouped by destination and error.',
+  discarded: 'Documents that were discarded for lack of a connection.',
+  'bulk-retries': 'Retries of many documents, in the background.',
+  'api-keys': 'Keys for this API.',
+  settings: 'Settings of the workspace.',
+  requests: 'Captured requests of the source system.',
+  'audit-logs': 'Who changed what.',
+  stats: 'Counts and durations.',
+}
+
 /** The parts of the OpenAPI document that do not depend on the endpoints. */
 export const apiInfo = {
   info: {

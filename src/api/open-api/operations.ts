@@ -13,7 +13,8 @@ interface Parameter {
   required: boolean
   description?: string | undefined
   schema: JsonSchema
-  example: unknown
+  /** Only of a required parameter: Swagger UI sends it, and every filter with a value finds nothing, every other version is refused. */
+  example?: unknown
 }
 
 type JsonBody = { schema: JsonSchema } & Examples
@@ -55,7 +56,6 @@ const idempotencyKey: Parameter = {
     'A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets ' +
     'the first answer.',
   schema: { type: 'string', minLength: 1, maxLength: idempotencyKeyMaxCharacters },
-  example: '0b8f6c1e-6f0a-4a57-9d0e-3c2f1a7b9e55',
 }
 const ifMatch: Parameter = {
   name: 'If-Match',
@@ -63,7 +63,6 @@ const ifMatch: Parameter = {
   required: false,
   description: 'The `ETag` of the resource. If the resource has changed since, the request is answered with 412 and changes nothing.',
   schema: { type: 'string' },
-  example: '"5d41402abc4b2a76b9719d911017c592"',
 }
 const etagHeader = {
   required: true,
@@ -107,14 +106,15 @@ const parametersOf = (
   schema: JsonSchema,
   { parameterExampleOf }: Pick<SchemaConverter, 'parameterExampleOf'>,
 ): Parameter[] =>
-  Object.entries(propertiesOf(schema)).map(([name, property]) => ({
-    name,
-    in: location,
-    required: location === 'path' || schema.required?.includes(name) === true,
-    description: property.description,
-    schema: parameterSchema(property),
-    example: parameterExampleOf(name, parameterSchema(property)),
-  }))
+  Object.entries(propertiesOf(schema)).map(([name, property]) => {
+    const required = location === 'path' || schema.required?.includes(name) === true
+    const own = parameterSchema(property)
+    const example = parameterExampleOf(name, own)
+    const parameter = { name, in: location, required, schema: own }
+    if (required) return { ...parameter, description: property.description, example }
+    const isFreeText = own.type === 'string' && own.enum === undefined && own.const === undefined
+    return { ...parameter, description: [property.description, ...(isFreeText ? [`Example: \`${String(example)}\`.`] : [])].join(' ') }
+  })
 
 const isList = (response: Endpoint['response']) => response instanceof z.ZodObject && response.shape['data'] instanceof z.ZodArray
 

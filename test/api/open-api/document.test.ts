@@ -58,6 +58,10 @@ test('every operation has a unique name and a summary, and describes each parame
   expect(undescribed).toEqual([])
 })
 
+test('every tag has a description', () => {
+  expect(describeApi().tags.filter(({ description }) => description === '')).toEqual([])
+})
+
 test('every attribute of a request body has a description', () => {
   const { schemas } = describeApi().components
   const undescribed = operations().flatMap(([at, { requestBody }]) => {
