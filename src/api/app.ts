@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { version } from '../base/version.ts'
 import type { Config } from '../config/config.ts'
 import { allowOrigins, compressText } from '../http/browsers.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
@@ -90,6 +91,7 @@ export const createApi = (deps: ApiDeps): Koa.Middleware => {
   const compress = compressText()
   return (context, next) =>
     errors(context, async () => {
+      context.set('x-relay-version', version)
       await cors(context, () => compress(context, () => routes(context, next)))
     })
 }

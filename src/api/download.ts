@@ -14,14 +14,13 @@ export const createDownloads = ({
   documents,
   contents,
   links,
-  log,
-  requestLog,
+  ...deps
 }: {
   documents: Pick<Documents, 'findLinkedContent'>
   contents: DocumentDeps['contents']
   links: DownloadLinks
 } & ErrorDeps): Middleware => {
-  const errors = answerErrors({ log, requestLog }, 'download')
+  const errors = answerErrors(deps, 'download')
 
   const answer = async (context: Context) => {
     // The URL itself grants access, so it must not be cached or sent as a referrer.
@@ -34,7 +33,7 @@ export const createDownloads = ({
     const found = await documents.findLinkedContent(link)
     if (!found) throw new AppError('gone', 'This document is no longer available through this link.')
     const { expiresAt: _expiresAt, ...download } = link
-    log.info({ ...download, method: context.method }, 'document downloaded through a link')
+    deps.log.info({ ...download, method: context.method }, 'document downloaded through a link')
     context.status = 200
     await answerBytes(context, downloadOf(contents, found, withExtension(found.compId, found)))
   }

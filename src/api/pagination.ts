@@ -2,6 +2,7 @@ import type Koa from 'koa'
 import { z } from 'zod'
 import { idPattern } from '../base/ids.ts'
 import type { PageRequest } from '../db/page.ts'
+import { relayUrlOf } from '../http/input.ts'
 import { named } from './schemas.ts'
 
 const perPageMax = 100
@@ -114,7 +115,7 @@ const relationsOf = (body: unknown, isForwards: boolean): [relation: string, cha
  * @param baseUrl where clients reach the relay, if it differs from the host that they name
  */
 export const setLinks = (context: Koa.Context, baseUrl: string | undefined): void => {
-  const base = (baseUrl ?? `${context.protocol}://${context.host}`).replace(/\/+$/, '')
+  const base = relayUrlOf(context, baseUrl)
   const links = relationsOf(context.body, 'after' in context.query).map(([relation, change]) => {
     const query = new URLSearchParams(context.querystring)
     for (const [name, value] of Object.entries(change)) query.set(name, value)

@@ -98,7 +98,7 @@ export const startApi = async (
       captures,
       runOnThread: threads.run,
     })
-    const downloads = createDownloads({ documents: createDocuments(db), contents: stores, links: downloadLinks, log, requestLog })
+    const downloads = createDownloads({ documents: createDocuments(db), contents: stores, links: downloadLinks, config, log, requestLog })
     const useCases = apiUseCases(db, config)
     const api = createApi({
       ...useCases,

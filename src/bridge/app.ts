@@ -30,7 +30,7 @@ export interface BridgeDeps extends ErrorDeps, RfcTargetDeps {
   captures: Pick<CaptureQueue, 'streamingBody' | 'add'>
   outbound: RfcClientDeps['outbound']
   runOnThread: RunOnThread
-  config: RfcClientDeps['config']
+  config: RfcClientDeps['config'] & ErrorDeps['config']
   limits?: Partial<typeof bridgeLimits>
 }
 

@@ -14,6 +14,7 @@ const exposedHeaders = [
   'Retry-After',
   'WWW-Authenticate',
   'X-Relay-Request-Id',
+  'X-Relay-Version',
 ]
 
 /**

@@ -3,7 +3,9 @@ import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { nothingHere } from '../base/refusals.ts'
+import type { Config } from '../config/config.ts'
 import { isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
+import { relayUrlOf } from './input.ts'
 import type { RequestLog, RequestState, Surface } from './request-log.ts'
 
 const outageRetryAfterSeconds = 5
@@ -41,11 +43,16 @@ const hasChangedNothing = (context: Context, surface: Surface, thrown: unknown):
 export interface ErrorDeps {
   log: Log
   requestLog: Pick<RequestLog, 'begin'>
+  config: Pick<Config, 'RELAY_BASE_URL'>
 }
+
+/** Returns the address of the section about an error code, which the relay itself serves. */
+const docUrlOf = (context: Context, { RELAY_BASE_URL }: ErrorDeps['config'], code: string): string =>
+  `${relayUrlOf(context, RELAY_BASE_URL)}/docs/errors#${code}`
 
 /** Assigns an id to every request, logs the request, and converts thrown errors to the error response of docs/errors.md. */
 export const answerErrors =
-  ({ log, requestLog }: ErrorDeps, surface: Surface): Middleware =>
+  ({ log, requestLog, config }: ErrorDeps, surface: Surface): Middleware =>
   async (context, next) => {
     const requestId = newId()
     context.set('x-relay-request-id', requestId)
@@ -62,7 +69,15 @@ export const answerErrors =
         log.error({ ...request, err: thrown }, 'request failed with an unexpected error')
         state.errorCode = 'internal_error'
         context.status = 500
-        context.body = { error: { code: 'internal_error', message: 'Unexpected server error.', request_id: requestId, ...effect } }
+        context.body = {
+          error: {
+            code: 'internal_error',
+            message: 'Unexpected server error.',
+            request_id: requestId,
+            doc_url: docUrlOf(context, config, 'internal_error'),
+            ...effect,
+          },
+        }
         return
       }
       state.errorCode = refusal.code
@@ -77,6 +92,7 @@ export const answerErrors =
           code: refusal.code,
           message: refusal.message,
           request_id: requestId,
+          doc_url: docUrlOf(context, config, refusal.code),
           ...(refusal.code === 'unavailable' && effect),
           ...(refusal.details && { details: refusal.details }),
         },
@@ -85,7 +101,7 @@ export const answerErrors =
   }
 
 /** Answers 404. Must be the last middleware. */
-export const refuseUnknown = (deps: ErrorDeps): Middleware => {
-  const errors = answerErrors(deps, 'other')
+export const refuseUnknown = (deps: Omit<ErrorDeps, 'config'>): Middleware => {
+  const errors = answerErrors({ ...deps, config: {} }, 'other')
   return (context) => errors(context, () => Promise.reject(nothingHere()))
 }

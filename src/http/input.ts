@@ -96,3 +96,10 @@ export const parseJson = (bytes: Uint8Array): unknown => {
 /** Parses the query string. The time that Koa's own `context.query` takes grows with the square of the number of parameters. */
 export const queryOf = ({ querystring }: Pick<Context, 'querystring'>): ParsedUrlQuery =>
   parse(querystring, undefined, undefined, { maxKeys: 0 })
+
+/**
+ * Returns the address at which the client reaches the relay, without a slash at its end.
+ * @param baseUrl RELAY_BASE_URL, if it differs from the host that the client names
+ */
+export const relayUrlOf = ({ protocol, host }: Pick<Context, 'protocol' | 'host'>, baseUrl: string | undefined): string =>
+  (baseUrl ?? `${protocol}://${host}`).replace(/\/+$/, '')

@@ -43,7 +43,7 @@ describe('a web page of another origin', () => {
 
     const { headers } = await open.call('GET', `${acme.path}/destinations`, { key: acme.keys.viewer, headers: { origin: from } })
     expect(headers.get('access-control-allow-origin')).toBe(from)
-    expect(headers.get('access-control-expose-headers')).toMatch(/Link.*X-Relay-Request-Id/)
+    expect(headers.get('access-control-expose-headers')).toMatch(/Link.*X-Relay-Request-Id.*X-Relay-Version/)
     expect(headers.get('vary')).toMatch(/Origin/)
   })
 

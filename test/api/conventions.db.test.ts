@@ -243,7 +243,9 @@ test('an unexpected error is 500 without details and is logged with its cause', 
     const { status, json } = await acme.call('GET', '/repositories')
     expect({ status, json }).toEqual({
       status: 500,
-      json: { error: { code: 'internal_error', message: 'Unexpected server error.', request_id: expect.any(String) } },
+      json: {
+        error: { code: 'internal_error', message: 'Unexpected server error.', request_id: expect.any(String), doc_url: expect.any(String) },
+      },
     })
     expect(api.log.join('')).toContain('repository_counts')
     expect(api.log.join('')).not.toContain(acme.keys.admin)

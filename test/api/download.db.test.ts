@@ -47,7 +47,7 @@ const read: ContentStore['read'] = (...what) => {
 }
 const contents = { postgres: { ...postgres, read } }
 const app = new Koa()
-app.use(createDownloads({ documents: createDocuments(database.db), contents, links, ...logsTo(logged) }))
+app.use(createDownloads({ documents: createDocuments(database.db), contents, links, config: {}, ...logsTo(logged) }))
 app.use((context) => {
   context.body = 'another middleware'
 })

@@ -20,7 +20,13 @@ const refusal = (status: number, code: string, when: string, requestFor: (world:
     const answer = await world.acme.call(method, path, body, headers && { headers })
     expect({ status: answer.status, error: answer.json.error }).toEqual({
       status,
-      error: { code, message: expect.stringMatching(/\S/), request_id: answer.headers.get('x-relay-request-id'), ...detailed(answer.json) },
+      error: {
+        code,
+        message: expect.stringMatching(/\S/),
+        request_id: answer.headers.get('x-relay-request-id'),
+        doc_url: `${world.baseUrl}/docs/errors#${code}`,
+        ...detailed(answer.json),
+      },
     })
   },
 ]

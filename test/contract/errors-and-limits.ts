@@ -50,7 +50,9 @@ const errors: Row[] = [
     '7 an error has the shape { error: { code, message } }',
     async ({ acme }) => {
       const { json } = await acme.call('GET', `/documents/${newId()}`)
-      expect(json).toEqual({ error: { code: 'not_found', message: expect.stringMatching(/\S/), request_id: ulid } })
+      expect(json).toEqual({
+        error: { code: 'not_found', message: expect.stringMatching(/\S/), request_id: ulid, doc_url: expect.any(String) },
+      })
     },
   ],
   [

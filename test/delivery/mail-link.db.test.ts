@@ -23,7 +23,7 @@ test('a document that is too large for an attachment can be downloaded by the li
   const links = createDownloadLinks(config.RELAY_SECRET_KEYS)
   const contents = { postgres: createPostgresStore(db) }
   const mails = await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] })
-  const app = new Koa().use(createDownloads({ documents: createDocuments(db), contents, links, ...logsTo() }))
+  const app = new Koa().use(createDownloads({ documents: createDocuments(db), contents, links, config: {}, ...logsTo() }))
   const answer = app.callback()
   const api = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1')
   await once(api, 'listening')

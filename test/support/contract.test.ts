@@ -27,7 +27,12 @@ const exchange = (body: unknown, overrides: Partial<Exchange> = {}): Exchange =>
   path: '/api/acme/prod/repositories',
   body: '{"repo_id":"Z1","name":"Invoices"}',
   status: 201,
-  headers: new Headers({ 'content-type': 'application/json; charset=utf-8', 'x-relay-request-id': requestId, etag: '"v1"' }),
+  headers: new Headers({
+    'content-type': 'application/json; charset=utf-8',
+    'x-relay-request-id': requestId,
+    'x-relay-version': '0.1.0',
+    etag: '"v1"',
+  }),
   text: JSON.stringify(body),
   ...overrides,
 })
@@ -57,7 +62,7 @@ test.each<[string, Exchange, string]>([
   ],
   [
     'a different media type',
-    exchange({ data: repository }, { headers: new Headers({ 'x-relay-request-id': requestId, etag: '"v1"' }) }),
+    exchange({ data: repository }, { headers: new Headers({ 'x-relay-request-id': requestId, 'x-relay-version': '0.1.0', etag: '"v1"' }) }),
     'has the media type undefined',
   ],
   ['an unexpected body', exchange('x', { method: 'DELETE', path: '/api/a/b/repositories/1', status: 204 }), 'has a body'],

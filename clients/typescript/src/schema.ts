@@ -4118,6 +4118,8 @@ export interface components {
             code: components["schemas"]["ErrorCode"];
             /** @description The invalid values, if the error concerns single values. */
             details?: components["schemas"]["ErrorDetail"][];
+            /** @description Where this relay explains the code: a section of its page `/docs/errors`. */
+            doc_url?: string;
             /** @description A message for people. Its wording may change. */
             message: string;
             /** @description Present in the answer 500 or 503 to a request that would change something. True: nothing was changed. False: the relay does not know; the change either took effect completely or not at all. */
@@ -5478,6 +5480,7 @@ export interface components {
         Conflict: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5486,7 +5489,8 @@ export interface components {
                  *       "error": {
                  *         "code": "conflict",
                  *         "message": "The current state of the resource does not allow the request.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#conflict"
                  *       }
                  *     }
                  */
@@ -5497,6 +5501,7 @@ export interface components {
         Forbidden: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5505,7 +5510,8 @@ export interface components {
                  *       "error": {
                  *         "code": "forbidden",
                  *         "message": "The level of the API key is too low.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#forbidden"
                  *       }
                  *     }
                  */
@@ -5516,6 +5522,7 @@ export interface components {
         Gone: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5524,7 +5531,8 @@ export interface components {
                  *       "error": {
                  *         "code": "gone",
                  *         "message": "What the request asks for has been removed.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#gone"
                  *       }
                  *     }
                  */
@@ -5535,6 +5543,7 @@ export interface components {
         InternalError: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5543,7 +5552,8 @@ export interface components {
                  *       "error": {
                  *         "code": "internal_error",
                  *         "message": "Unexpected server error. Report it together with its request_id.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#internal_error"
                  *       }
                  *     }
                  */
@@ -5554,6 +5564,7 @@ export interface components {
         InvalidRequest: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5562,7 +5573,8 @@ export interface components {
                  *       "error": {
                  *         "code": "invalid_request",
                  *         "message": "The request is malformed: invalid JSON, a missing field, a wrong type, an unknown key or an invalid query value.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#invalid_request"
                  *       }
                  *     }
                  */
@@ -5573,6 +5585,7 @@ export interface components {
         NotFound: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5581,7 +5594,8 @@ export interface components {
                  *       "error": {
                  *         "code": "not_found",
                  *         "message": "The resource does not exist or belongs to another workspace. Both cases return the same response.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#not_found"
                  *       }
                  *     }
                  */
@@ -5592,6 +5606,7 @@ export interface components {
         PayloadTooLarge: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5600,7 +5615,8 @@ export interface components {
                  *       "error": {
                  *         "code": "payload_too_large",
                  *         "message": "The body exceeds the size limit.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#payload_too_large"
                  *       }
                  *     }
                  */
@@ -5611,6 +5627,7 @@ export interface components {
         PreconditionFailed: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5619,7 +5636,8 @@ export interface components {
                  *       "error": {
                  *         "code": "precondition_failed",
                  *         "message": "The resource has changed since the `ETag` in `If-Match` was returned.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#precondition_failed"
                  *       }
                  *     }
                  */
@@ -5630,6 +5648,7 @@ export interface components {
         RangeNotSatisfiable: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5638,7 +5657,8 @@ export interface components {
                  *       "error": {
                  *         "code": "range_not_satisfiable",
                  *         "message": "The range of bytes begins behind the last byte. The header `content-range` contains the size.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#range_not_satisfiable"
                  *       }
                  *     }
                  */
@@ -5650,6 +5670,7 @@ export interface components {
             headers: {
                 "retry-after": components["headers"]["RetryAfter"];
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5658,7 +5679,8 @@ export interface components {
                  *       "error": {
                  *         "code": "rate_limited",
                  *         "message": "Too many requests with an invalid API key came from this IP address.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#rate_limited"
                  *       }
                  *     }
                  */
@@ -5670,6 +5692,7 @@ export interface components {
             headers: {
                 "www-authenticate": "Bearer";
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5678,7 +5701,8 @@ export interface components {
                  *       "error": {
                  *         "code": "unauthorized",
                  *         "message": "The API key is missing or is not valid for this workspace.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#unauthorized"
                  *       }
                  *     }
                  */
@@ -5691,6 +5715,7 @@ export interface components {
                 /** @description Seconds to wait before the next request, if known. */
                 "retry-after"?: number;
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5699,7 +5724,8 @@ export interface components {
                  *       "error": {
                  *         "code": "unavailable",
                  *         "message": "A dependency, such as the database or the content store, is unreachable or busy. A change either took effect completely or not at all.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#unavailable"
                  *       }
                  *     }
                  */
@@ -5710,6 +5736,7 @@ export interface components {
         UnsupportedMediaType: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5718,7 +5745,8 @@ export interface components {
                  *       "error": {
                  *         "code": "unsupported_media_type",
                  *         "message": "The body is not application/json, or has a content encoding.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#unsupported_media_type"
                  *       }
                  *     }
                  */
@@ -5729,6 +5757,7 @@ export interface components {
         ValidationFailed: {
             headers: {
                 "x-relay-request-id": components["headers"]["RequestId"];
+                "x-relay-version": components["headers"]["RelayVersion"];
                 [name: string]: unknown;
             };
             content: {
@@ -5737,7 +5766,8 @@ export interface components {
                  *       "error": {
                  *         "code": "validation_failed",
                  *         "message": "The body is well-formed but contains invalid values. `details` lists each of them.",
-                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                 *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                 *         "doc_url": "https://relay.example/docs/errors#validation_failed"
                  *       }
                  *     }
                  */
@@ -5748,6 +5778,8 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
+        /** @description The version of the relay that answers. */
+        RelayVersion: string;
         /** @description The id of this request. Quote it when you contact the operator. */
         RequestId: string;
         /** @description Seconds to wait before the next request. */
@@ -6109,6 +6141,7 @@ export type ResponseUnauthorized = components['responses']['Unauthorized'];
 export type ResponseUnavailable = components['responses']['Unavailable'];
 export type ResponseUnsupportedMediaType = components['responses']['UnsupportedMediaType'];
 export type ResponseValidationFailed = components['responses']['ValidationFailed'];
+export type HeaderRelayVersion = components['headers']['RelayVersion'];
 export type HeaderRequestId = components['headers']['RequestId'];
 export type HeaderRetryAfter = components['headers']['RetryAfter'];
 export type $defs = Record<string, never>;
@@ -6131,6 +6164,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6196,6 +6230,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6251,6 +6286,7 @@ export interface operations {
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6299,6 +6335,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6371,6 +6408,7 @@ export interface operations {
                 headers: {
                     "content-disposition": string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6406,6 +6444,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6471,6 +6510,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6538,6 +6578,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6605,6 +6646,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6705,6 +6747,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6790,6 +6833,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6871,6 +6915,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6951,6 +6996,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7047,6 +7093,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7104,6 +7151,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7182,6 +7230,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7256,6 +7305,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7340,6 +7390,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7395,6 +7446,7 @@ export interface operations {
                     /** @description The ids of the connections that were deleted too, separated by commas; empty if there were none. At most 200: the audit entry names all. */
                     "X-Relay-Removed-Connections"?: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -7449,6 +7501,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7526,6 +7579,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7579,6 +7633,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -7619,6 +7674,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7684,6 +7740,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7734,6 +7791,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7779,6 +7837,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7844,6 +7903,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7932,6 +7992,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8043,6 +8104,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8131,6 +8193,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8208,6 +8271,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8274,6 +8338,7 @@ export interface operations {
                 headers: {
                     "content-disposition": string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8287,6 +8352,7 @@ export interface operations {
                     "content-disposition": string;
                     "content-range": string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8322,6 +8388,7 @@ export interface operations {
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8365,6 +8432,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8447,6 +8515,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8524,6 +8593,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8639,6 +8709,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8719,6 +8790,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8757,6 +8829,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8837,6 +8910,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8897,6 +8971,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8935,6 +9010,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9013,6 +9089,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9051,6 +9128,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9158,6 +9236,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9241,6 +9320,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9372,6 +9452,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9467,6 +9548,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9558,6 +9640,7 @@ export interface operations {
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -9640,6 +9723,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9747,6 +9831,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9819,6 +9904,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9898,6 +9984,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9964,6 +10051,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10026,6 +10114,7 @@ export interface operations {
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -10078,6 +10167,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10156,6 +10246,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10226,6 +10317,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10284,6 +10376,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10342,6 +10435,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10415,6 +10509,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10475,6 +10570,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10531,6 +10627,7 @@ export interface operations {
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -10585,6 +10682,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10648,6 +10746,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10758,6 +10857,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10804,6 +10904,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10881,6 +10982,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10948,6 +11050,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11033,6 +11136,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11088,6 +11192,7 @@ export interface operations {
                     /** @description The ids of the connections that were deleted too, separated by commas; empty if there were none. At most 200: the audit entry names all. */
                     "X-Relay-Removed-Connections"?: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -11139,6 +11244,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11209,6 +11315,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11293,6 +11400,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11367,6 +11475,7 @@ export interface operations {
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -11405,6 +11514,7 @@ export interface operations {
             204: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -11452,6 +11562,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11524,6 +11635,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11590,6 +11702,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11661,6 +11774,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11742,6 +11856,7 @@ export interface operations {
                 headers: {
                     "content-disposition": string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11781,6 +11896,7 @@ export interface operations {
                     /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
                     "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11822,6 +11938,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11922,6 +12039,7 @@ export interface operations {
                     /** @description The version of the resource, for `If-Match`. It changes with the values that a client can read and change. */
                     etag: string;
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11998,6 +12116,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12111,6 +12230,7 @@ export interface operations {
             200: {
                 headers: {
                     "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -55,8 +55,8 @@ const workflowsUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConsoleConfig): string
   url === undefined ? null : `${url.replace(/\/+$/, '')}/namespaces/${encodeURIComponent(temporal.namespace ?? 'default')}/workflows/`
 
 /** Leads from the address of the relay alone, which people open first, to the console. */
-export const leadToConsole = ({ config, ...deps }: ErrorDeps & { config: Pick<ConsoleConfig, 'RELAY_BASE_URL'> }): Middleware => {
-  const address = `${basePathOf(config)}/console`
+export const leadToConsole = (deps: ErrorDeps): Middleware => {
+  const address = `${basePathOf(deps.config)}/console`
   const errors = answerErrors(deps, 'other')
   return (context, next) => {
     if (context.path !== '/' || !['GET', 'HEAD'].includes(context.method)) return next()

@@ -97,6 +97,7 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
           schema: { type: 'string', pattern: '^[0-9A-Z]{26}$' },
           description: 'The id of this request. Quote it when you contact the operator.',
         },
+        RelayVersion: { required: true, schema: { type: 'string' }, description: 'The version of the relay that answers.' },
         RetryAfter: { required: true, schema: { type: 'integer' }, description: 'Seconds to wait before the next request.' },
       },
       responses: errorResponses(),

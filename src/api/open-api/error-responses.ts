@@ -27,10 +27,14 @@ type Documented = keyof typeof descriptions
 
 const statusOf = (code: Documented) => (code === 'internal_error' ? 500 : errorStatus[code])
 
-export const requestIdHeader = { 'x-relay-request-id': { $ref: '#/components/headers/RequestId' } }
+/** Headers of every answer. */
+export const commonHeaders = {
+  'x-relay-request-id': { $ref: '#/components/headers/RequestId' },
+  'x-relay-version': { $ref: '#/components/headers/RelayVersion' },
+}
 
 const headersOf = (code: Documented) => ({
-  ...requestIdHeader,
+  ...commonHeaders,
   ...(code === 'unauthorized' && { 'www-authenticate': { required: true, schema: { type: 'string', const: 'Bearer' } } }),
   ...(code === 'rate_limited' && { 'retry-after': { $ref: '#/components/headers/RetryAfter' } }),
   ...(code === 'unavailable' && {
@@ -49,7 +53,14 @@ export const errorResponses = (): Record<string, object> =>
         content: {
           'application/json': {
             schema: { $ref: '#/components/schemas/Error' },
-            example: { error: { code, message: description, request_id: '01K9R4B6ZD8M2V7X0QF3N5T1CE' } },
+            example: {
+              error: {
+                code,
+                message: description,
+                request_id: '01K9R4B6ZD8M2V7X0QF3N5T1CE',
+                doc_url: `https://relay.example/docs/errors#${code}`,
+              },
+            },
           },
         },
       },
@@ -66,6 +77,7 @@ export const errorSchemas: Record<string, JsonSchema> = {
       code: { $ref: '#/components/schemas/ErrorCode' },
       message: { type: 'string', description: 'A message for people. Its wording may change.' },
       request_id: { type: 'string', description: 'The id of the request, as in the header x-relay-request-id.' },
+      doc_url: { type: 'string', description: 'Where this relay explains the code: a section of its page `/docs/errors`.' },
       nothing_changed: {
         type: 'boolean',
         description:

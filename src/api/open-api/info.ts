@@ -17,9 +17,10 @@ default and at most 100. Unknown query parameters and unknown body attributes ar
 attributes and values at any time; ignore attributes that you do not know, and expect texts other than those in
 \`x-extensible-enum\`.
 
-**Errors.** Every error has the form \`{ "error": { "code", "message", "request_id", "details" } }\`. Programs should
-decide by \`code\`. Every response carries its request id in the header \`x-relay-request-id\`. The answer to an unknown
-path is 404, and to a method that a path does not support 405.
+**Errors.** Every error has the form \`{ "error": { "code", "message", "request_id", "doc_url", "details" } }\`. Programs
+should decide by \`code\`; \`doc_url\` says what to do about it. Every response carries its request id in the header
+\`x-relay-request-id\`, and the version of the relay in \`x-relay-version\`. The answer to an unknown path is 404, and to a
+method that a path does not support 405.
 
 **Other interfaces** are not part of this reference. The receiver (\`/receiver/{userSlug}/{workspaceSlug}\`) implements
 the content server protocol for the source system. The bridge

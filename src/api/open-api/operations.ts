@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { propertiesOf, type Direction, type JsonSchema } from '../../base/json-schema.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { idempotencyKeyMaxCharacters } from '../idempotency.ts'
-import { errorResponsesOf, requestIdHeader } from './error-responses.ts'
+import { commonHeaders, errorResponsesOf } from './error-responses.ts'
 import { csvExample } from './example-values.ts'
 import type { Examples } from './examples.ts'
 import { operationId, tagOf } from './operation-names.ts'
@@ -83,7 +83,7 @@ const successOf = (
   { responseExampleOf }: Pick<SchemaConverter, 'responseExampleOf'>,
   description = successDescriptions[status],
 ) => {
-  const common = { ...requestIdHeader, ...own }
+  const common = { ...commonHeaders, ...own }
   if (response === 'none') return { description, headers: common }
   if (typeof response !== 'string') {
     const json = { schema: response, example: responseExampleOf(response) }

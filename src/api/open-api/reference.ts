@@ -4,8 +4,10 @@ import type { Context, Middleware } from 'koa'
 import { newId } from '../../base/ids.ts'
 import type { Config } from '../../config/config.ts'
 import { compressText } from '../../http/browsers.ts'
+import { relayUrlOf } from '../../http/input.ts'
 import { assetNames, assetPath } from './assets.ts'
 import { describeApi } from './document.ts'
+import { errorPageHtml, errorPageStyle } from './error-page.ts'
 
 const assetMaxAgeSeconds = 86_400
 
@@ -37,15 +39,16 @@ const sendText = (context: Context, type: string, text: string) => {
   context.body = text
 }
 
-/** Serves `/openapi.json` and `/docs` without authentication: neither contains data of a workspace. */
+/** Serves `/openapi.json`, `/docs` and `/docs/errors` without authentication: none of them contains data of a workspace. */
 export const createReference = (config: Pick<Config, 'RELAY_BASE_URL' | 'RELAY_DIRECTORY_ROOTS'>): Middleware => {
   const document = describeApi()
   const unavailable = config.RELAY_DIRECTORY_ROOTS.length === 0 ? ['directory'] : []
   const policy = policyOf(config.RELAY_BASE_URL)
   const compress = compressText()
+  const errorPage = errorPageHtml()
 
   const describe = (context: Context) => {
-    const base = (config.RELAY_BASE_URL ?? `${context.protocol}://${context.host}`).replace(/\/+$/, '')
+    const base = relayUrlOf(context, config.RELAY_BASE_URL)
     context.set('cache-control', 'no-cache')
     // Connector types of which this installation allows no destination: the console does not offer them.
     context.body = {
@@ -63,8 +66,10 @@ export const createReference = (config: Pick<Config, 'RELAY_BASE_URL' | 'RELAY_D
     context.set('x-relay-request-id', newId())
     context.set({ 'content-security-policy': policy, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
     if (context.path === '/openapi.json') return compress(context, async () => describe(context))
-    context.set('cache-control', name === undefined ? 'no-cache' : `public, max-age=${assetMaxAgeSeconds}`)
-    if (name === undefined) return sendText(context, 'html', pageHtml)
+    const page = name === undefined ? pageHtml : name === 'errors' ? errorPage : undefined
+    context.set('cache-control', page === undefined ? `public, max-age=${assetMaxAgeSeconds}` : 'no-cache')
+    if (page !== undefined) return compress(context, async () => sendText(context, 'html', page))
+    if (name === 'errors.css') return sendText(context, 'css', errorPageStyle)
     if (name === 'page.js') return sendText(context, 'js', pageScript)
     if (name === 'page.css') return sendText(context, 'css', pageStyle)
     const asset = assetNames.find((each) => each === name)

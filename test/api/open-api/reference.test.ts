@@ -5,6 +5,9 @@ import Koa from 'koa'
 import { request } from 'undici'
 import { describeApi } from '../../../src/api/open-api/document.ts'
 import { createReference } from '../../../src/api/open-api/reference.ts'
+import { errorStatus } from '../../../src/base/errors.ts'
+import { errorCodes } from '../../../src/connectors/error-codes.ts'
+import { refusals } from '../../../src/domain/refusal-codes.ts'
 
 const servers: Server[] = []
 
@@ -67,6 +70,22 @@ test('the page loads everything from the relay and has no inline script or style
     })
     expect(bytes.byteLength).toBe(Number(asset.headers.get('content-length')))
   }
+})
+
+test('the page of errors has a row for each code, at the address that doc_url of an error names', async () => {
+  const url = await start()
+  const response = await fetch(`${url}/docs/errors`)
+  const html = await response.text()
+  expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(html).not.toMatch(/<style|<script|style=|https?:\/\//)
+  const ids = [...html.matchAll(/<tr id="([^"]+)">/g)].map((match) => match[1]!)
+  expect(ids.filter((id) => !/^(?:delivery|source)-/.test(id)).toSorted()).toEqual(
+    [...Object.keys(errorStatus), 'internal_error'].toSorted(),
+  )
+  expect(ids).toEqual(expect.arrayContaining(Object.keys(errorCodes).map((code) => `delivery-${code}`)))
+  expect(ids).toEqual(expect.arrayContaining(Object.keys(refusals).map((code) => `source-${code}`)))
+  expect(new Set(ids).size).toBe(ids.length)
+  expect((await fetch(`${url}/docs/errors.css`)).headers.get('content-type')).toBe('text/css; charset=utf-8')
 })
 
 test('an unchanged asset is answered with 304', async () => {
