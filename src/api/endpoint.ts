@@ -59,6 +59,8 @@ interface Definition<
   summary: string
   /** Details for the API reference. */
   description?: string
+  /** Present if the endpoint will be removed. */
+  deprecated?: Deprecation
   /** The audit events that a successful call can record. */
   audit?: AuditEvent | readonly AuditEvent[]
   /** Mismatches are answered with 404. */
@@ -88,6 +90,21 @@ interface Definition<
     input: { params: CamelCasedOutput<Params>; query: CamelCasedOutput<Query>; body: CamelCasedOutput<Body> },
     context: RequestContext,
   ): Promise<Answer<Response> | Answer<Other>>
+}
+
+/** That an endpoint will be removed. docs/api-stability.md says how long before. */
+interface Deprecation {
+  /** The days on which it was deprecated and from which it may be removed, as `2027-01-31`. */
+  since: string
+  sunset: string
+  /** The page that says what to use instead. */
+  link: string
+}
+
+/** Sets the headers that tell a client of a deprecated endpoint (RFC 9745, RFC 8594). */
+const announce = (context: Koa.Context, { since, sunset, link }: Deprecation): void => {
+  context.set({ deprecation: `@${Date.parse(since) / 1_000}`, sunset: new Date(sunset).toUTCString() })
+  context.append('link', `<${link}>; rel="deprecation"; type="text/html"`)
 }
 
 /** An endpoint of any input and output. Routes, API reference and typed client are generated from a table of these. */
@@ -135,6 +152,7 @@ export interface MountDeps {
 const serve =
   (definition: Endpoint, { sessions, idempotency, config }: MountDeps) =>
   async (context: Koa.Context): Promise<void> => {
+    if (definition.deprecated) announce(context, definition.deprecated)
     const { userSlug, workspaceSlug, ...named } = context.params as Record<string, string>
     const actor = await sessions.authenticate(context, { userSlug: userSlug!, workspaceSlug: workspaceSlug! })
     nameActor(context, actor)

@@ -121,5 +121,5 @@ export const setLinks = (context: Koa.Context, baseUrl: string | undefined): voi
     for (const [name, value] of Object.entries(change)) query.set(name, value)
     return `<${base}${context.path}?${query.toString()}>; rel="${relation}"`
   })
-  if (links.length > 0) context.set('link', links.join(', '))
+  if (links.length > 0) context.append('link', links.join(', '))
 }

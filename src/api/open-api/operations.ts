@@ -24,6 +24,7 @@ export interface Operation {
   summary: string
   description: string
   tags: string[]
+  deprecated?: true
   'x-required-level': string
   'x-audit-event'?: string | readonly string[] | undefined
   parameters: Parameter[]
@@ -118,10 +119,11 @@ const parametersOf = (
 
 const isList = (response: Endpoint['response']) => response instanceof z.ZodObject && response.shape['data'] instanceof z.ZodArray
 
-const descriptionOf = ({ description, level, audit }: Endpoint) => {
+const descriptionOf = ({ description, level, audit, deprecated }: Endpoint) => {
   const events = [audit ?? []].flat().map((event) => `\`${event}\``)
   return [
     ...(description === undefined ? [] : [description]),
+    ...(deprecated ? [`Deprecated since ${deprecated.since}; may be removed from ${deprecated.sunset} on. See ${deprecated.link}.`] : []),
     `Required level: \`${level}\`.`,
     ...(events.length > 0 ? [`Audit ${events.length > 1 ? 'events' : 'event'}: ${events.join(', ')}.`] : []),
   ].join(' ')
@@ -151,6 +153,7 @@ export const operationOf = (endpoint: Endpoint, converter: SchemaConverter): Ope
     summary,
     description: descriptionOf(endpoint),
     tags: [tagOf(path)],
+    ...(endpoint.deprecated && { deprecated: true }),
     'x-required-level': level,
     'x-audit-event': audit,
     parameters: [
