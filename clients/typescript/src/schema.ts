@@ -2327,6 +2327,20 @@ export interface components {
         DeletedConnection: {
             message: string;
         };
+        /**
+         * @example {
+         *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+         *       "destination_name": "Invoice archive",
+         *       "status": "delivered",
+         *       "delivered_at": "2026-11-21T09:00:03.000Z",
+         *       "attempts": 1,
+         *       "status_since": "2026-11-21T09:00:03.000Z",
+         *       "next_attempt_at": null,
+         *       "waiting_for": null,
+         *       "last_error": null,
+         *       "ended_by": null
+         *     }
+         */
         Delivery: {
             /** Format: int64 */
             attempts: number;
@@ -3390,6 +3404,7 @@ export interface components {
             /**
              * Format: date-time
              * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
+             * @example null
              */
             acknowledged_at: string | null;
             comp_id: string;
@@ -3407,6 +3422,7 @@ export interface components {
             request_id: string;
             /** Format: int64 */
             size_bytes: number;
+            /** @example delivered */
             status: components["schemas"]["DocumentStatus"];
         };
         DocumentCounts: {
@@ -4885,6 +4901,7 @@ export interface components {
             /** Format: date-time */
             received_at: string;
             repo_id: string;
+            /** @example delivered */
             status: components["schemas"]["DocumentStatus"];
         };
         RetriedDocumentResponse: {
@@ -5113,6 +5130,22 @@ export interface components {
         SingleCapturedRequestResponse: {
             data: components["schemas"]["SingleCapturedRequest"];
         };
+        /**
+         * @example {
+         *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+         *       "destination_name": "Invoice archive",
+         *       "status": "delivered",
+         *       "delivered_at": "2026-11-21T09:00:03.000Z",
+         *       "attempts": 1,
+         *       "status_since": "2026-11-21T09:00:03.000Z",
+         *       "next_attempt_at": null,
+         *       "waiting_for": null,
+         *       "last_error": null,
+         *       "ended_by": null,
+         *       "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
+         *       "late_data": null
+         *     }
+         */
         SingleDelivery: {
             /** Format: int64 */
             attempts: number;
@@ -5222,6 +5255,7 @@ export interface components {
             /**
              * Format: date-time
              * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
+             * @example null
              */
             acknowledged_at: string | null;
             comp_id: string;
@@ -5244,6 +5278,7 @@ export interface components {
             request_id: string;
             /** Format: int64 */
             size_bytes: number;
+            /** @example delivered */
             status: components["schemas"]["DocumentStatus"];
         };
         SingleDocumentResponse: {
@@ -7919,30 +7954,23 @@ export interface operations {
                      *             "comp_id": "data",
                      *             "content_type": "application/pdf",
                      *             "size_bytes": 48213,
-                     *             "status": "pending",
+                     *             "status": "delivered",
                      *             "content_retained": true,
-                     *             "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *             "acknowledged_at": null,
                      *             "received_at": "2026-11-21T09:00:00.000Z",
                      *             "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *             "deliveries": [
                      *               {
                      *                 "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *                 "destination_name": "Invoice archive",
-                     *                 "status": "pending",
-                     *                 "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *                 "status": "delivered",
+                     *                 "delivered_at": "2026-11-21T09:00:03.000Z",
                      *                 "attempts": 1,
-                     *                 "status_since": "2026-11-21T09:00:00.000Z",
-                     *                 "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *                 "waiting_for": {
-                     *                   "reason": "attempt",
-                     *                   "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                   "connection_name": "Invoices to the archive"
-                     *                 },
-                     *                 "last_error": {
-                     *                   "code": "credentials_refused",
-                     *                   "message": "The target answered 401 Unauthorized"
-                     *                 },
-                     *                 "ended_by": "permanent_error"
+                     *                 "status_since": "2026-11-21T09:00:03.000Z",
+                     *                 "next_attempt_at": null,
+                     *                 "waiting_for": null,
+                     *                 "last_error": null,
+                     *                 "ended_by": null
                      *               }
                      *             ],
                      *             "metadata": {
@@ -8007,37 +8035,25 @@ export interface operations {
                      *           "comp_id": "data",
                      *           "content_type": "application/pdf",
                      *           "size_bytes": 48213,
-                     *           "status": "pending",
+                     *           "status": "delivered",
                      *           "content_retained": true,
-                     *           "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "pending",
-                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "status": "delivered",
+                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:00.000Z",
-                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *               "waiting_for": {
-                     *                 "reason": "attempt",
-                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "Invoices to the archive"
-                     *               },
-                     *               "last_error": {
-                     *                 "code": "credentials_refused",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               },
-                     *               "ended_by": "permanent_error",
+                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "next_attempt_at": null,
+                     *               "waiting_for": null,
+                     *               "last_error": null,
+                     *               "ended_by": null,
                      *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
-                     *               "late_data": {
-                     *                 "status": "pending",
-                     *                 "found_at": "2026-11-21T09:00:00.000Z",
-                     *                 "updated_at": "2026-11-21T09:00:00.000Z",
-                     *                 "error": "The answer has no value at $.exports.VENDOR"
-                     *               }
+                     *               "late_data": null
                      *             }
                      *           ],
                      *           "metadata": {
@@ -8119,30 +8135,23 @@ export interface operations {
                      *           "comp_id": "data",
                      *           "content_type": "application/pdf",
                      *           "size_bytes": 48213,
-                     *           "status": "pending",
+                     *           "status": "delivered",
                      *           "content_retained": true,
-                     *           "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "pending",
-                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "status": "delivered",
+                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:00.000Z",
-                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *               "waiting_for": {
-                     *                 "reason": "attempt",
-                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "Invoices to the archive"
-                     *               },
-                     *               "last_error": {
-                     *                 "code": "credentials_refused",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               },
-                     *               "ended_by": "permanent_error"
+                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "next_attempt_at": null,
+                     *               "waiting_for": null,
+                     *               "last_error": null,
+                     *               "ended_by": null
                      *             }
                      *           ],
                      *           "metadata": {
@@ -8205,27 +8214,20 @@ export interface operations {
                      *         "attributes": {
                      *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *           "repo_id": "Z1",
-                     *           "status": "pending",
+                     *           "status": "delivered",
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "pending",
-                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "status": "delivered",
+                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:00.000Z",
-                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *               "waiting_for": {
-                     *                 "reason": "attempt",
-                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "Invoices to the archive"
-                     *               },
-                     *               "last_error": {
-                     *                 "code": "credentials_refused",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               },
-                     *               "ended_by": "permanent_error"
+                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "next_attempt_at": null,
+                     *               "waiting_for": null,
+                     *               "last_error": null,
+                     *               "ended_by": null
                      *             }
                      *           ]
                      *         }
@@ -8444,27 +8446,20 @@ export interface operations {
                      *         "attributes": {
                      *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *           "repo_id": "Z1",
-                     *           "status": "pending",
+                     *           "status": "delivered",
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "pending",
-                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "status": "delivered",
+                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:00.000Z",
-                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *               "waiting_for": {
-                     *                 "reason": "attempt",
-                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "Invoices to the archive"
-                     *               },
-                     *               "last_error": {
-                     *                 "code": "credentials_refused",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               },
-                     *               "ended_by": "permanent_error"
+                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "next_attempt_at": null,
+                     *               "waiting_for": null,
+                     *               "last_error": null,
+                     *               "ended_by": null
                      *             }
                      *           ]
                      *         }
@@ -8527,27 +8522,20 @@ export interface operations {
                      *         "attributes": {
                      *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *           "repo_id": "Z1",
-                     *           "status": "pending",
+                     *           "status": "delivered",
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "pending",
-                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "status": "delivered",
+                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:00.000Z",
-                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *               "waiting_for": {
-                     *                 "reason": "attempt",
-                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "Invoices to the archive"
-                     *               },
-                     *               "last_error": {
-                     *                 "code": "credentials_refused",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               },
-                     *               "ended_by": "permanent_error"
+                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "next_attempt_at": null,
+                     *               "waiting_for": null,
+                     *               "last_error": null,
+                     *               "ended_by": null
                      *             }
                      *           ]
                      *         }
@@ -8608,37 +8596,25 @@ export interface operations {
                      *           "comp_id": "data",
                      *           "content_type": "application/pdf",
                      *           "size_bytes": 48213,
-                     *           "status": "pending",
+                     *           "status": "delivered",
                      *           "content_retained": true,
-                     *           "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "pending",
-                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "status": "delivered",
+                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:00.000Z",
-                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *               "waiting_for": {
-                     *                 "reason": "attempt",
-                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "Invoices to the archive"
-                     *               },
-                     *               "last_error": {
-                     *                 "code": "credentials_refused",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               },
-                     *               "ended_by": "permanent_error",
+                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "next_attempt_at": null,
+                     *               "waiting_for": null,
+                     *               "last_error": null,
+                     *               "ended_by": null,
                      *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
-                     *               "late_data": {
-                     *                 "status": "pending",
-                     *                 "found_at": "2026-11-21T09:00:00.000Z",
-                     *                 "updated_at": "2026-11-21T09:00:00.000Z",
-                     *                 "error": "The answer has no value at $.exports.VENDOR"
-                     *               }
+                     *               "late_data": null
                      *             }
                      *           ],
                      *           "metadata": {
@@ -8721,27 +8697,20 @@ export interface operations {
                      *         "attributes": {
                      *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *           "repo_id": "Z1",
-                     *           "status": "pending",
+                     *           "status": "delivered",
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "pending",
-                     *               "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *               "status": "delivered",
+                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:00.000Z",
-                     *               "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *               "waiting_for": {
-                     *                 "reason": "attempt",
-                     *                 "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                 "connection_name": "Invoices to the archive"
-                     *               },
-                     *               "last_error": {
-                     *                 "code": "credentials_refused",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               },
-                     *               "ended_by": "permanent_error"
+                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "next_attempt_at": null,
+                     *               "waiting_for": null,
+                     *               "last_error": null,
+                     *               "ended_by": null
                      *             }
                      *           ]
                      *         }
@@ -9252,30 +9221,23 @@ export interface operations {
                      *             "comp_id": "data",
                      *             "content_type": "application/pdf",
                      *             "size_bytes": 48213,
-                     *             "status": "pending",
+                     *             "status": "delivered",
                      *             "content_retained": true,
-                     *             "acknowledged_at": "2026-11-21T09:00:00.000Z",
+                     *             "acknowledged_at": null,
                      *             "received_at": "2026-11-21T09:00:00.000Z",
                      *             "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *             "deliveries": [
                      *               {
                      *                 "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *                 "destination_name": "Invoice archive",
-                     *                 "status": "pending",
-                     *                 "delivered_at": "2026-11-21T09:00:00.000Z",
+                     *                 "status": "delivered",
+                     *                 "delivered_at": "2026-11-21T09:00:03.000Z",
                      *                 "attempts": 1,
-                     *                 "status_since": "2026-11-21T09:00:00.000Z",
-                     *                 "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *                 "waiting_for": {
-                     *                   "reason": "attempt",
-                     *                   "connection_id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
-                     *                   "connection_name": "Invoices to the archive"
-                     *                 },
-                     *                 "last_error": {
-                     *                   "code": "credentials_refused",
-                     *                   "message": "The target answered 401 Unauthorized"
-                     *                 },
-                     *                 "ended_by": "permanent_error"
+                     *                 "status_since": "2026-11-21T09:00:03.000Z",
+                     *                 "next_attempt_at": null,
+                     *                 "waiting_for": null,
+                     *                 "last_error": null,
+                     *                 "ended_by": null
                      *               }
                      *             ],
                      *             "metadata": {
