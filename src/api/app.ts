@@ -9,6 +9,7 @@ import { auditLogEndpoints, type AuditLogDeps } from './audit-logs.ts'
 import { bulkRetryEndpoints, type BulkRetryDeps } from './bulk-retries.ts'
 import { certificateEndpoints, type CertificateDeps } from './certificates.ts'
 import { connectionEndpoints, type ConnectionDeps } from './connections.ts'
+import { connectorTypeEndpoints } from './connector-types.ts'
 import { createSessions, type SessionDeps } from './console/session.ts'
 import { destinationTestEndpoints } from './destination-tests.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
@@ -65,6 +66,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...repositoryEndpoints(deps),
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
+  ...connectorTypeEndpoints(),
   ...enrichmentEndpoints(deps),
   ...notificationEndpoints(deps),
   ...documentEndpoints(deps),

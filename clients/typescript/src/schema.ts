@@ -217,6 +217,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/connector-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List connector types
+         * @description Describes the types of destinations: the schemas of their values, which of them are secret, and what each type can do. Required level: `viewer`.
+         */
+        get: operations["listConnectorTypes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/destinations": {
         parameters: {
             query?: never;
@@ -2302,6 +2322,49 @@ export interface components {
             };
         };
         ConnectorType: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory";
+        ConnectorTypeDescription: {
+            attributes: components["schemas"]["ConnectorTypeDescriptionAttributes"];
+            id: string;
+            /** @constant */
+            type: "connector_type";
+        };
+        ConnectorTypeDescriptionAttributes: {
+            /**
+             * @description Keys of `config` whose change needs the credentials again.
+             * @example [
+             *       "endpoint",
+             *       "ca_certificate"
+             *     ]
+             */
+            bound_keys: string[];
+            /** @description True if business data that is found after the delivery is brought to the copy. */
+            brings_late_data: boolean;
+            /** @description The JSON Schema of `config`, with descriptions and defaults. */
+            config_schema: {
+                [key: string]: unknown;
+            };
+            /** @description The JSON Schema of `credentials`. A secret has `writeOnly: true`. */
+            credentials_schema: {
+                [key: string]: unknown;
+            };
+            /** @description A plausible `config`. Its values are fictitious. */
+            example_config: {
+                [key: string]: unknown;
+            };
+            /** @description Plausible `credentials`. Their values are fictitious. */
+            example_credentials: {
+                [key: string]: unknown;
+            };
+            /** @description True if the connection can have properties written beside the document. */
+            has_properties: boolean;
+            /** @description True if each delivery is a message of its own. Otherwise, a later document at the same path replaces an earlier one. */
+            is_message: boolean;
+            /** @description True if notifications can use a destination of this type. */
+            sends_notices: boolean;
+        };
+        ConnectorTypeDescriptionList: {
+            data: components["schemas"]["ConnectorTypeDescription"][];
+        };
         /** @enum {string} */
         ConnectorTypeInput: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory";
         /** @description All deliveries to the destination, by their present status, whenever they got it. */
@@ -5884,6 +5947,9 @@ export type ConnectionResponse = components['schemas']['ConnectionResponse'];
 export type ConnectionSettings = components['schemas']['ConnectionSettings'];
 export type ConnectionSettingsInput = components['schemas']['ConnectionSettingsInput'];
 export type ConnectorType = components['schemas']['ConnectorType'];
+export type ConnectorTypeDescription = components['schemas']['ConnectorTypeDescription'];
+export type ConnectorTypeDescriptionAttributes = components['schemas']['ConnectorTypeDescriptionAttributes'];
+export type ConnectorTypeDescriptionList = components['schemas']['ConnectorTypeDescriptionList'];
 export type ConnectorTypeInput = components['schemas']['ConnectorTypeInput'];
 export type CurrentDeliveryCounts = components['schemas']['CurrentDeliveryCounts'];
 export type CursorMeta = components['schemas']['CursorMeta'];
@@ -7161,6 +7227,57 @@ export interface operations {
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listConnectorTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "type": "connector_type",
+                     *           "attributes": {
+                     *             "config_schema": {},
+                     *             "credentials_schema": {},
+                     *             "bound_keys": [
+                     *               "endpoint",
+                     *               "ca_certificate"
+                     *             ],
+                     *             "is_message": true,
+                     *             "has_properties": true,
+                     *             "brings_late_data": true,
+                     *             "sends_notices": true,
+                     *             "example_config": {},
+                     *             "example_credentials": {}
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ConnectorTypeDescriptionList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

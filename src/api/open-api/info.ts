@@ -32,6 +32,7 @@ export const tagDescriptions: Record<string, string> = {
   destinations: 'Targets to which documents are delivered.',
   repositories: 'Sources of documents, with the certificates that verify their signatures.',
   connections: 'Which repositories lead to which destinations, with filters and paths.',
+  'connector-types': 'What each type of destination needs, and what it can do.',
   enrichments: 'Business data that is fetched for documents.',
   documents: 'Documents, their content, their deliveries and their business objects.',
   notifications: 'Incidents that are announced to operators.',

@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { toJsonSchema } from '../base/json-schema.ts'
+import type { Connector } from '../connectors/connector.ts'
+import { createConnectors } from '../connectors/index.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { named, resource } from './schemas.ts'
+
+const jsonObject = z.record(z.string(), z.unknown())
+
+const attributes = z.object({
+  config_schema: jsonObject.describe('The JSON Schema of `config`, with descriptions and defaults.'),
+  credentials_schema: jsonObject.describe('The JSON Schema of `credentials`. A secret has `writeOnly: true`.'),
+  bound_keys: z
+    .array(z.string())
+    .meta({ examples: [['endpoint', 'ca_certificate']] })
+    .describe('Keys of `config` whose change needs the credentials again.'),
+  is_message: z
+    .boolean()
+    .describe('True if each delivery is a message of its own. Otherwise, a later document at the same path replaces an earlier one.'),
+  has_properties: z.boolean().describe('True if the connection can have properties written beside the document.'),
+  brings_late_data: z.boolean().describe('True if business data that is found after the delivery is brought to the copy.'),
+  sends_notices: z.boolean().describe('True if notifications can use a destination of this type.'),
+  example_config: jsonObject.describe('A plausible `config`. Its values are fictitious.'),
+  example_credentials: jsonObject.describe('Plausible `credentials`. Their values are fictitious.'),
+})
+const connectorType = resource('ConnectorTypeDescription', 'connector_type', attributes)
+
+const present = ({ kind, config, credentials, boundKeys, isMessage, properties, updateMetadata, sendNotice, example }: Connector) => ({
+  id: kind,
+  type: 'connector_type' as const,
+  attributes: {
+    configSchema: toJsonSchema(config, 'request').schema,
+    credentialsSchema: toJsonSchema(credentials, 'request').schema,
+    boundKeys: [...boundKeys],
+    isMessage: isMessage === true,
+    hasProperties: properties !== undefined,
+    bringsLateData: updateMetadata !== undefined,
+    sendsNotices: sendNotice !== undefined,
+    exampleConfig: example.config,
+    exampleCredentials: example.credentials,
+  },
+})
+
+/** Describes the kinds of destinations, from which a program can build the form of a destination. */
+export const connectorTypeEndpoints = (): Endpoint[] => [
+  endpoint({
+    method: 'GET',
+    path: '/connector-types',
+    level: 'viewer',
+    summary: 'List connector types',
+    description: 'Describes the types of destinations: the schemas of their values, which of them are secret, and what each type can do.',
+    response: named(connectorType, 'List', z.object({ data: z.array(connectorType) })),
+    status: 200,
+    handle: async () => ({ data: createConnectors().all.map(present) }),
+  }),
+]
