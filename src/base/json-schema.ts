@@ -104,6 +104,8 @@ const toComponents = (value: unknown, conversion: Conversion): unknown => {
     return [key, toComponents(inner, conversion)]
   })
   const schema = Object.fromEntries(entries) as JsonSchema
+  // The generator of Go clients writes no valid value for it, and it says no more than that the value is optional.
+  if (typeof schema.default === 'object' && schema.default !== null && !Array.isArray(schema.default)) delete schema.default
   return simplifyNullable(schema.type === 'string' && conversion.direction === 'response' ? openEnum(schema) : schema)
 }
 

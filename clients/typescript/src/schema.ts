@@ -2256,10 +2256,7 @@ export interface components {
             name: string;
             /** @description The ids of all repositories from which the connection forwards documents. */
             repository_ids: string[];
-            /**
-             * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`.
-             * @default {}
-             */
+            /** @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`. */
             settings?: components["schemas"]["ConnectionSettingsInput"];
         };
         ConnectionList: {
@@ -2272,10 +2269,7 @@ export interface components {
         ConnectionPreviewInput: {
             /** @description The ids of the repositories from which the connection would forward documents. */
             repository_ids: string[];
-            /**
-             * @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`.
-             * @default {}
-             */
+            /** @description The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`. */
             settings?: components["schemas"]["ConnectionSettingsInput"];
         };
         ConnectionPreviewResponse: {
@@ -2298,10 +2292,7 @@ export interface components {
             };
         };
         ConnectionSettingsInput: {
-            /**
-             * @description Forward only documents that meet these conditions
-             * @default {}
-             */
+            /** @description Forward only documents that meet these conditions */
             filter?: components["schemas"]["ConnectionFilterInput"];
             /**
              * @description Deliveries held while the connection was inactive: `forward` releases them when it is activated, `skip` keeps them held
@@ -2313,10 +2304,7 @@ export interface components {
              * @default {repo_id}/{doc_id}/{comp_id}
              */
             path_template?: string;
-            /**
-             * @description What is written beside each document at its destination, by name: object tags, columns, properties or a file. A value has the placeholders of a path template. A property is left out until all of them are known
-             * @default {}
-             */
+            /** @description What is written beside each document at its destination, by name: object tags, columns, properties or a file. A value has the placeholders of a path template. A property is left out until all of them are known */
             properties?: {
                 [key: string]: string;
             };
@@ -2873,10 +2861,7 @@ export interface components {
              * @enum {string}
              */
             format?: "raw" | "multipart" | "json";
-            /**
-             * @description Up to 50 further headers, sent unchanged. Headers that the relay or the HTTP client sets are refused, and so are names that sound like a secret: put a secret into the credentials, which are never shown
-             * @default {}
-             */
+            /** @description Up to 50 further headers, sent unchanged. Headers that the relay or the HTTP client sets are refused, and so are names that sound like a secret: put a secret into the credentials, which are never shown */
             headers?: {
                 [key: string]: string;
             };
@@ -3924,10 +3909,7 @@ export interface components {
         EnrichmentHttp: {
             /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
             ca_certificate?: string;
-            /**
-             * @description Further headers of every request. A secret belongs into the credentials.
-             * @default {}
-             */
+            /** @description Further headers of every request. A secret belongs into the credentials. */
             headers: {
                 [key: string]: string;
             };
@@ -3940,10 +3922,7 @@ export interface components {
         EnrichmentHttpInput: {
             /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
             ca_certificate?: string;
-            /**
-             * @description Further headers of every request. A secret belongs into the credentials.
-             * @default {}
-             */
+            /** @description Further headers of every request. A secret belongs into the credentials. */
             headers?: {
                 [key: string]: string;
             };
@@ -4116,10 +4095,7 @@ export interface components {
             fields: components["schemas"]["EnrichmentField"][];
             /** @description The function module. */
             function: string;
-            /**
-             * @description Importing parameters. Texts may contain placeholders.
-             * @default {}
-             */
+            /** @description Importing parameters. Texts may contain placeholders. */
             imports: {
                 [key: string]: unknown;
             };
@@ -4130,10 +4106,7 @@ export interface components {
             kind: "rfc";
             /** @description The name of the step, for operators. */
             name: string;
-            /**
-             * @description Tables. Name each table that the answer has to contain.
-             * @default {}
-             */
+            /** @description Tables. Name each table that the answer has to contain. */
             tables: {
                 [key: string]: unknown[];
             };
@@ -4143,10 +4116,7 @@ export interface components {
             fields: components["schemas"]["EnrichmentFieldInput"][];
             /** @description The function module. */
             function: string;
-            /**
-             * @description Importing parameters. Texts may contain placeholders.
-             * @default {}
-             */
+            /** @description Importing parameters. Texts may contain placeholders. */
             imports?: {
                 [key: string]: unknown;
             };
@@ -4157,10 +4127,7 @@ export interface components {
             kind: "rfc";
             /** @description The name of the step, for operators. */
             name: string;
-            /**
-             * @description Tables. Name each table that the answer has to contain.
-             * @default {}
-             */
+            /** @description Tables. Name each table that the answer has to contain. */
             tables?: {
                 [key: string]: unknown[];
             };

@@ -160,6 +160,14 @@ describe('the values of the description', () => {
     expect(schemas['DocumentAttributes']!.properties!['size_bytes']).toEqual({ type: 'integer', format: 'int64' })
   })
 
+  test('no default is an object, of which the generator of Go clients makes invalid code', () => {
+    const objects: string[] = []
+    walk(schemas, ({ default: value }, path) => {
+      if (typeof value === 'object' && value !== null && !Array.isArray(value) && !path.endsWith('/properties')) objects.push(path)
+    })
+    expect(objects).toEqual([])
+  })
+
   test('an export is text, because a client for Python cannot make a file of it', () => {
     const { responses } = document.paths['/audit-logs.csv']!['get']!
     expect(responses['200']).toMatchObject({ content: { 'text/csv': { schema: { type: 'string' } } } })
