@@ -136,7 +136,14 @@ export const createResources = ({ db, store, certificate }: World) => {
     user_id: member,
   }
 
-  return { byPath, byAttribute }
+  /** Creates what a path names, up to its last id. @returns the ids by the names of the parameters */
+  const idsOf = async (path: string, tenant: WorkspaceClient): Promise<Ids> => {
+    const segments = path.split('/')
+    const named = segments.slice(0, segments.findLastIndex((segment) => /^\{(?!kind)/.test(segment)) + 1).join('/')
+    return (await byPath[named]?.(tenant)) ?? {}
+  }
+
+  return { byPath, byAttribute, idsOf }
 }
 
 /** Attributes that look like resource ids but are assigned by the source system. */

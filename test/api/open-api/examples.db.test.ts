@@ -35,11 +35,6 @@ const operations = Object.entries(paths).flatMap(([template, methods]) =>
 // The example of a Drive destination has no private key, and a directory has to be allowed by the operator.
 const isTried = ({ kind }: { kind: string }) => !['drive', 'directory'].includes(kind)
 
-const segmentsToLastId = (template: string) => {
-  const segments = template.split('/')
-  return segments.slice(0, segments.findLastIndex((segment) => /^\{(?!kind)/.test(segment)) + 1).join('/')
-}
-
 const queryOf = ({ parameters }: Operation) =>
   new URLSearchParams(
     parameters.flatMap(({ in: location, required, example, name }) =>
@@ -62,7 +57,7 @@ const withOwnIds = async (value: unknown, tenant: Parameters<(typeof resources.b
 test.each(operations.filter(isTried))('the examples of $name are accepted, twice', async ({ name, method, template, operation, value }) => {
   const tenant = await api.tenant(`acme/${name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')}`)
   for (const _ of [1, 2]) {
-    const ids = (await resources.byPath[segmentsToLastId(template)]?.(tenant)) ?? {}
+    const ids = await resources.idsOf(template, tenant)
     const path = template.replaceAll(/\{(\w+)\}/g, (_match, key: string) => {
       const { example } = operation.parameters.find((parameter) => parameter.name === key)!
       return encodeURIComponent(ids[key] ?? String(example))
