@@ -145,8 +145,18 @@ const kubeconform = {
   duration: 'less than a minute',
 }
 
+const oapiCodegen = {
+  program: 'oapi-codegen',
+  variable: 'TEST_OAPI_CODEGEN_BIN',
+  use: 'generates a client in Go from openapi.json',
+  module: 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen',
+  version: 'v2.8.2',
+  duration: 'about a minute on 2 cores',
+}
+
 export const findHelm = (options: ToolOptions): Promise<string> => findGoProgram(helm, options)
 export const findKubeconform = (options: ToolOptions): Promise<string> => findGoProgram(kubeconform, options)
+export const findOapiCodegen = (options: ToolOptions): Promise<string> => findGoProgram(oapiCodegen, options)
 
 /** The version in docker-compose.yml. */
 export const temporalServerVersion = '1.31.2'
