@@ -58,6 +58,8 @@ const options = (direction: Direction): z.core.ToJSONSchemaParams => ({
     if (json.type === 'string') simplifyString(schema, json)
     if (json.type === 'integer' || json.type === 'number') simplifyNumber(json)
     if (json.type === 'object') simplifyObject(json, direction)
+    // An answer has the value. The generator of Java clients makes invalid code of the default of an open text.
+    if (direction === 'response') delete json.default
     delete json['masked']
     if (json['secret'] === true) {
       delete json['secret']

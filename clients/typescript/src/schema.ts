@@ -3877,17 +3877,11 @@ export interface components {
         EnrichmentField: {
             /** @description The name of the field: `vendor_name`. The names `erp_object_type`, `erp_object_id` and `ar_object` set the business object of the document. */
             name: string;
-            /**
-             * @description If true, the enrichment is complete without this field.
-             * @default false
-             */
+            /** @description If true, the enrichment is complete without this field. */
             optional: boolean;
             /** @description Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts. */
             path: string;
-            /**
-             * @description A number or a date is stored in one form.
-             * @default string
-             */
+            /** @description A number or a date is stored in one form. */
             type: components["schemas"]["FieldType"];
         };
         EnrichmentFieldInput: {
@@ -3944,7 +3938,6 @@ export interface components {
              * @constant
              */
             kind: "http";
-            /** @default GET */
             method: components["schemas"]["EnrichmentMethod"];
             /** @description The name of the step, for operators. */
             name: string;
@@ -4038,10 +4031,7 @@ export interface components {
              * @constant
              */
             kind: "e_invoice";
-            /**
-             * @description The name of the step, for operators.
-             * @default e_invoice
-             */
+            /** @description The name of the step, for operators. */
             name: string;
         };
         EnrichmentInvoiceStepInput: {
@@ -4062,10 +4052,7 @@ export interface components {
              * @constant
              */
             kind: "link";
-            /**
-             * @description The name of the step, for operators.
-             * @default link
-             */
+            /** @description The name of the step, for operators. */
             name: string;
         };
         EnrichmentLinkStepInput: {
@@ -4944,10 +4931,7 @@ export interface components {
             user: string;
         };
         RfcSettings: {
-            /**
-             * @description Functions that may be called; empty: none
-             * @default []
-             */
+            /** @description Functions that may be called; empty: none */
             allowed_functions: string[];
             /** @description CA certificate in PEM, trusted instead of the public certificate authorities */
             ca_certificate?: string;

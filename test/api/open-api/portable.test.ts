@@ -168,6 +168,14 @@ describe('the values of the description', () => {
     expect(objects).toEqual([])
   })
 
+  test('no open text has a default, of which the generator of Java clients makes invalid code', () => {
+    const open: string[] = []
+    walk(schemas, ({ default: value, $ref }, path) => {
+      if (value !== undefined && typeof $ref === 'string' && !schemas[$ref.split('/').at(-1)!]!.enum) open.push(path)
+    })
+    expect(open).toEqual([])
+  })
+
   test('an export is text, because a client for Python cannot make a file of it', () => {
     const { responses } = document.paths['/audit-logs.csv']!['get']!
     expect(responses['200']).toMatchObject({ content: { 'text/csv': { schema: { type: 'string' } } } })
