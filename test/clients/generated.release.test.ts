@@ -1,4 +1,5 @@
-import { cp, mkdir, readFile } from 'node:fs/promises'
+import { globSync } from 'node:fs'
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { verifyWebhook } from '../../clients/typescript/src/index.ts'
@@ -11,7 +12,7 @@ import { startHttpTarget } from '../support/http-target.ts'
 import { startRelay } from '../support/relay.ts'
 import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
-import { findOapiCodegen } from '../support/tools.ts'
+import { findOapiCodegen, findOpenApiGenerator } from '../support/tools.ts'
 
 // The story of story.system.test.ts in languages without a client of ours, with one that is generated from openapi.json.
 
@@ -80,6 +81,28 @@ test(
     await run('go', ['vet', './...'], folder)
     await run('go', ['build', '-o', 'story', '.'], folder)
     expect(await tell('go', (variables) => run(join(folder, 'story'), [], folder, variables))).toHaveLength(3)
+  },
+  buildTimeoutMs,
+)
+
+test(
+  'the story in Java, with the client of openapi-generator',
+  async () => {
+    const generator = await orLeaveOut('Java', async () => {
+      await run('javac', ['-version'], workDir)
+      return findOpenApiGenerator(description, { config, say })
+    })
+    if (!generator) return
+    const folder = join(workDir, 'java')
+    await cp(join(root, 'test/clients/java'), folder, { recursive: true })
+    await cp(description, join(folder, 'openapi.json'))
+    const command =
+      'openapi-generator-cli generate -i openapi.json -g java -o client --additional-properties=useSingleRequestParameter=true'
+    await run('java', ['-jar', join(generator, 'openapi-generator-cli.jar'), ...argumentsOf(command)], folder)
+    await writeFile(join(folder, 'sources'), globSync('{Story.java,client/src/main/java/**/*.java}', { cwd: folder }).join('\n'))
+    const classPath = ['-cp', `classes:${join(generator, 'lib')}/*`]
+    await run('javac', ['-nowarn', '-proc:none', '-d', 'classes', ...classPath, '@sources'], folder)
+    expect(await tell('java', (variables) => run('java', [...classPath, 'Story'], folder, variables))).toHaveLength(3)
   },
   buildTimeoutMs,
 )

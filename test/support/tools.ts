@@ -158,6 +158,39 @@ export const findHelm = (options: ToolOptions): Promise<string> => findGoProgram
 export const findKubeconform = (options: ToolOptions): Promise<string> => findGoProgram(kubeconform, options)
 export const findOapiCodegen = (options: ToolOptions): Promise<string> => findGoProgram(oapiCodegen, options)
 
+const openApiGenerator = 'org.openapitools:openapi-generator-cli:7.25.0'
+const dependencyPlugin = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1'
+
+/**
+ * Returns a folder with openapi-generator-cli.jar and, in `lib`, the packages that its clients in Java need: the cache, or Maven.
+ * @param description openapi.json: the generator names the packages beside a client
+ */
+export const findOpenApiGenerator = async (description: string, { config, say }: ToolOptions): Promise<string> => {
+  const env = config.childEnvironment
+  const target = join(cacheDirOf(config), 'openapi-generator', '7.25.0')
+  if (existsSync(target)) return target
+  const remedy = 'Install a JDK of 17 or newer and Maven.'
+  const [java, maven] = await Promise.all([findProgram('java', env.PATH), findProgram('mvn', env.PATH)])
+  if (!java || !maven)
+    throw new UserError(`openapi-generator was not found, and ${java ? 'Maven' : 'Java'} is not installed to download it. ${remedy}`)
+  say('Downloading openapi-generator with Maven (32 MB): less than a minute, once.')
+  try {
+    return await installInto(target, async (workDir) => {
+      const folder = join(workDir, 'generator')
+      const options = { env, timeoutMs: buildTimeoutMs, cwd: workDir }
+      const copy = [`${dependencyPlugin}:copy`, `-Dartifact=${openApiGenerator}`, '-Dmdep.stripVersion=true']
+      await runProgram(maven, ['-q', '-B', ...copy, `-DoutputDirectory=${folder}`], options)
+      const jar = join(folder, 'openapi-generator-cli.jar')
+      await runProgram(java, ['-jar', jar, 'generate', '-i', description, '-g', 'java', '-o', join(workDir, 'client')], options)
+      const copyAll = ['-f', join(workDir, 'client/pom.xml'), `${dependencyPlugin}:copy-dependencies`, '-DincludeScope=compile']
+      await runProgram(maven, ['-q', '-B', ...copyAll, `-DoutputDirectory=${join(folder, 'lib')}`], options)
+      return folder
+    })
+  } catch (thrown) {
+    throw new UserError(`openapi-generator could not be downloaded. ${remedy} Output: ${messageOf(thrown)}`, { cause: thrown })
+  }
+}
+
 /** The version in docker-compose.yml. */
 export const temporalServerVersion = '1.31.2'
 
