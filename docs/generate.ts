@@ -11,6 +11,7 @@ import { errorsPage } from './errors.ts'
 import { withHardeningChecklist } from './hardening.ts'
 import { copiesInChart, valuesSchema } from './helm-chart.ts'
 import { securityPage } from './levels.ts'
+import { mcpPage } from './mcp.ts'
 import { withMigratedDatabase } from './migrated-database.ts'
 import { openApiFile } from './openapi.ts'
 import { architecturePage, readmePage } from './rooms.ts'
@@ -22,6 +23,7 @@ const made: Record<string, string> = {
   'docs/configuration.md': configurationPage(),
   'docs/deliveries.md': deliveriesPage(),
   'docs/errors.md': errorsPage(),
+  'docs/mcp.md': mcpPage(),
   'docs/security.md': withHardeningChecklist(securityPage()),
   ...connectorPages(createConnectors().all),
   'docs/relay.schema.json': `${JSON.stringify(workspacesSchema(), null, 2)}\n`,

@@ -5,7 +5,6 @@ import { UserError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { remedyFor, remedyForEnded, remedyWhileRetried } from '../connectors/error-codes.ts'
 import { createStores } from '../content/configured-stores.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
@@ -28,6 +27,7 @@ import { createLauncher } from '../temporal/launcher.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../workspace/workspaces.ts'
 import { cellOf, tableOf } from './output.ts'
+import { remedyOf } from './remedy.ts'
 
 /** Documents of each workspace that `relay find` lists. */
 export const foundMax = 50
@@ -264,12 +264,6 @@ const verdictOf = ({ deliveries }: FoundDocument): string => {
     ...named('Waiting', ['pending', 'held', 'retrying']),
     ...named('Cancelled', ['cancelled']),
   ].join(' ')
-}
-
-const remedyOf = ({ status, last_error: error, destination_name: name }: FoundDocument['deliveries'][number]): string | undefined => {
-  if (!error || status === 'delivered' || status === 'cancelled') return undefined
-  if (status === 'failed') return error.code === null ? remedyForEnded : remedyFor(error.code, name)
-  return remedyWhileRetried(error.code ?? undefined, name)
 }
 
 /** Returns the last error, what ended the delivery, and what to do about it. */

@@ -37,6 +37,16 @@ export const addServiceVerbs = (program: Command, context: CommandContext) => {
         return worker
       })
     })
+  program
+    .command('mcp')
+    .description('serve tools for AI agents on standard input and output; RELAY_API_KEY is an API key of the workspace')
+    .option('--url <url>', 'address of the relay (default: RELAY_URL)')
+    .option('--workspace <user/workspace>', 'the workspace (default: RELAY_WORKSPACE)')
+    .option('--allow-changes', 'also serve the tools that change something')
+    .action(async ({ allowChanges = false, ...options }: { url?: string; workspace?: string; allowChanges?: boolean }) => {
+      const [{ relayOf }, { serveMcp }] = await Promise.all([import('./mcp/relay.ts'), import('./mcp/serve.ts')])
+      serveMcp(relayOf(options, context.variables), { allowChanges })
+    })
 }
 
 /** Adds the verbs that start everything on one machine. */
