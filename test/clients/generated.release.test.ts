@@ -1,5 +1,5 @@
 import { globSync } from 'node:fs'
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { verifyWebhook } from '../../clients/typescript/src/index.ts'
@@ -26,14 +26,20 @@ const { path: workDir } = share(await createFolder())
 const run = (program: string, args: string[], cwd: string, variables: Record<string, string> = {}) =>
   runProgram(program, args, { env: { ...config.childEnvironment, ...variables }, cwd, timeoutMs: buildTimeoutMs })
 
-/** Returns a program or a folder with what a language needs, or undefined where that cannot be had. */
-const orLeaveOut = async (language: string, find: () => Promise<string>): Promise<string | undefined> => {
+/** Returns a program or a folder, or undefined where it cannot be had. `what` is the beginning of the line that says so. */
+const orLeaveOut = async (what: string, find: () => Promise<string>): Promise<string | undefined> => {
   try {
     return await find()
   } catch (thrown) {
-    say(`The story in ${language} is left out: ${messageOf(thrown)}`)
+    say(`${what} left out: ${messageOf(thrown)}`)
     return undefined
   }
+}
+
+/** Executes a command of docs/api.md with openapi-generator-cli. */
+const generate = async (generator: string, command: string, folder: string) => {
+  await cp(description, join(folder, 'openapi.json'))
+  await run('java', ['-jar', join(generator, 'openapi-generator-cli.jar'), ...argumentsOf(command)], folder)
 }
 
 /** Tells the story. @returns the signed messages with which the relay has delivered its documents */
@@ -69,7 +75,7 @@ test(
     const folder = join(workDir, 'go')
     await cp(join(root, 'test/clients/go'), folder, { recursive: true })
     await cp(description, join(folder, 'openapi.json'))
-    const generator = await orLeaveOut('Go', async () => {
+    const generator = await orLeaveOut('The story in Go is', async () => {
       const program = await findOapiCodegen({ config, say })
       await run('go', ['mod', 'download'], folder)
       return program
@@ -88,17 +94,16 @@ test(
 test(
   'the story in Java, with the client of openapi-generator',
   async () => {
-    const generator = await orLeaveOut('Java', async () => {
+    const generator = await orLeaveOut('The story in Java is', async () => {
       await run('javac', ['-version'], workDir)
       return findOpenApiGenerator(description, { config, say })
     })
     if (!generator) return
     const folder = join(workDir, 'java')
     await cp(join(root, 'test/clients/java'), folder, { recursive: true })
-    await cp(description, join(folder, 'openapi.json'))
     const command =
       'openapi-generator-cli generate -i openapi.json -g java -o client --additional-properties=useSingleRequestParameter=true'
-    await run('java', ['-jar', join(generator, 'openapi-generator-cli.jar'), ...argumentsOf(command)], folder)
+    await generate(generator, command, folder)
     await writeFile(join(folder, 'sources'), globSync('{Story.java,client/src/main/java/**/*.java}', { cwd: folder }).join('\n'))
     const classPath = ['-cp', `classes:${join(generator, 'lib')}/*`]
     await run('javac', ['-nowarn', '-proc:none', '-d', 'classes', ...classPath, '@sources'], folder)
@@ -106,3 +111,34 @@ test(
   },
   buildTimeoutMs,
 )
+
+test(
+  'the clients of openapi-generator for Go and Python compile',
+  async () => {
+    const generator = await orLeaveOut('The other clients of openapi-generator are', async () => {
+      await run('go', ['version'], workDir)
+      return findOpenApiGenerator(description, { config, say })
+    })
+    const tools = process.env['TEST_API_TOOLS_DIR']
+    if (!generator || !tools) return
+    const folder = join(workDir, 'others')
+    await mkdir(folder)
+    const command = (language: string, option = '') => `openapi-generator-cli generate -i openapi.json -g ${language} -o client${option}`
+    await generate(generator, command('go', ' --additional-properties=enumClassPrefix=true'), folder)
+    // The module file of the generator lacks the digests.
+    await run('go', ['build', '-mod=mod', './...'], join(folder, 'client'))
+    await rm(join(folder, 'client'), { recursive: true })
+
+    await generate(generator, command('python'), folder)
+    await rm(join(folder, 'client/openapi_client/api/default_api.py'))
+    expect(await run('python3', ['-c', importAll], join(folder, 'client'), { PYTHONPATH: tools })).toContain('DocumentsApi')
+  },
+  buildTimeoutMs,
+)
+
+const importAll = `
+import importlib, pkgutil, openapi_client
+for module in pkgutil.walk_packages(openapi_client.__path__, "openapi_client."):
+    importlib.import_module(module.name)
+print(openapi_client.DocumentsApi)
+`
