@@ -161,12 +161,10 @@ export const singleDocument = resource(
     fields: z.record(z.string(), z.string()).describe('The business data that was found, by the names of the fields.'),
     enrichment: enrichment.nullable().describe('How far the enrichment is. Null if the document has none.'),
     deliveries: z.array(
-      deliveryFields
-        .extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData })
-        .meta({
-          id: 'SingleDelivery',
-          examples: [{ ...deliveredExample, path: 'Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data', late_data: null }],
-        }),
+      deliveryFields.extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData }).meta({
+        id: 'SingleDelivery',
+        examples: [{ ...deliveredExample, path: 'Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data', late_data: null }],
+      }),
     ),
   }),
 )
