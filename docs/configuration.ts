@@ -24,7 +24,7 @@ environment, the file of \`--env-file\`, for the connection to Temporal its prof
 
 A variable that has the form of one of these names, and is not in the table, is named in a warning of the log and of \`relay doctor\`:
 ${[...ownPrefixes].map((prefix) => `\`${prefix}*\``).join(', ')}.
-Exceptions are \`RELAY_CREDENTIAL_*\` ([configuration-as-code.md](configuration-as-code.md#export)), what tests and tools of this repository read, and
+Exceptions are \`RELAY_CREDENTIAL_*\` ([configuration-as-code.md](configuration-as-code.md#export)), what [\`relay mcp\`](mcp.md), tests and tools of this repository read, and
 what Kubernetes sets for a Service. Other names of the form \`DATABASE_*\`, and names of the forms \`TEMPORAL_*\` and \`OTEL_*\`, are not
 checked, because platforms and other programs use them too.
 

@@ -70,7 +70,7 @@ export const relayOf = (options: { url?: string; workspace?: string }, variables
           ...(body && { body: JSON.stringify(body) }),
           signal: ended,
         })
-        return readAnswer(response.status, await readText(response))
+        return readAnswer(response, await readText(response))
       } catch (thrown) {
         throw thrown instanceof RelayProblem ? thrown : noAnswer(base.origin, thrown)
       }
@@ -99,11 +99,14 @@ const parse = (text: string): Json => {
   }
 }
 
-const readAnswer = (status: number, text: string): Json => {
+const readAnswer = ({ status, headers }: Response, text: string): Json => {
   const json = parse(text)
   if (status >= 200 && status < 300 && typeof json === 'object' && json !== null) return json
   const error = json?.error
-  if (typeof error?.code === 'string' && typeof error.message === 'string') throw new RelayProblem({ ...error, status })
+  if (typeof error?.code === 'string' && typeof error.message === 'string') {
+    const seconds = /^\d+$/.exec(headers.get('retry-after') ?? '')?.[0]
+    throw new RelayProblem({ ...error, status, ...(seconds !== undefined && { retry_after_seconds: Number(seconds) }) })
+  }
   const message = `The answer, with status ${status}, is not one of a relay. Check the address of the relay.`
   throw new RelayProblem({ code: 'unexpected_answer', message, status })
 }

@@ -45,11 +45,11 @@ const { mcpServers } = JSON.parse(/```json\n([^]*?)```/.exec(page)![1]!)
 const documented: { command: string; args: string[]; env: object } = mcpServers['document-relay']
 
 /** Starts `relay mcp` as a client does that is configured as docs/mcp.md says. */
-const connect = async (key: string, args: string[] = [], url = api.baseUrl) => {
+const connect = async (key: string, args: string[] = [], url = api.baseUrl, mode: 'legacy' | { pin: string } = 'legacy') => {
   expect(documented).toMatchObject({ command: 'relay', env: { RELAY_API_KEY: 'relay_...' } })
   const values: Record<string, string> = { 'https://relay.example': url, 'acme/invoices': 'acme/prod' }
   const command = [main, ...documented.args.map((each) => values[each] ?? each), ...args]
-  const client = new Client({ name: 'test', version: '1' })
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
   await client.connect(new StdioClientTransport({ command: process.execPath, args: command, env: environment(key) }))
   return {
     list: async () => (await client.listTools()).tools,
@@ -60,6 +60,25 @@ const connect = async (key: string, args: string[] = [], url = api.baseUrl) => {
       return { isError, answer: answer ?? (content as Json)[0].text }
     },
     [Symbol.asyncDispose]: () => client.close(),
+  }
+}
+
+/** Starts a server that answers everything the same. */
+const answering = async (status: number, headers: Record<string, string>, body: string) => {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    asked.push(request.url!)
+    response.writeHead(status, headers).end(body)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
   }
 }
 
@@ -103,6 +122,12 @@ test('a viewer finds a failed document and reads why it failed, with tools that 
     expect({ name, ...(await mcp.call(name)) }).toMatchObject({ name, isError: false, answer: { data: expect.anything() } })
   }
   expect(await mcp.call('list_attempts', { id })).toMatchObject({ isError: false, answer: { data: [] } })
+})
+
+test('a client of the protocol of 2026 is served, too', async () => {
+  await using mcp = await connect(acme.keys.viewer, [], api.baseUrl, { pin: '2026-07-28' })
+  expect((await mcp.list()).map(({ name }) => name)).toContain('statistics')
+  expect(await mcp.call('statistics')).toMatchObject({ isError: false, answer: { data: { type: 'stats' } } })
 })
 
 test('an agent follows events', async () => {
@@ -170,22 +195,19 @@ describe('an error of a tool says', () => {
     expect(await mcp.call('list_failures')).toEqual({ isError: true, answer: { error: { code: 'unreachable', message } } })
   })
 
+  test('when to ask again', async () => {
+    const error = { code: 'rate_limited', message: 'Too many requests.' }
+    await using server = await answering(429, { 'retry-after': '7' }, JSON.stringify({ error }))
+    await using mcp = await connect(acme.keys.viewer, [], server.url)
+    const answer = { error: { ...error, status: 429, retry_after_seconds: 7 } }
+    expect(await mcp.call('list_failures')).toEqual({ isError: true, answer })
+  })
+
   test('that something else has answered, which gets no key for another address', async () => {
-    const asked: string[] = []
-    const server = createServer((request, response) => {
-      asked.push(request.url!)
-      response.writeHead(302, { location: '/elsewhere' }).end('<p>Moved</p>')
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    try {
-      await using mcp = await connect(acme.keys.viewer, [], `http://127.0.0.1:${(server.address() as AddressInfo).port}/relay/`)
-      const { isError, answer } = await mcp.call('list_failures')
-      expect({ isError, code: answer.error.code }).toEqual({ isError: true, code: 'unexpected_answer' })
-      expect(asked).toEqual(['/relay/api/acme/prod/failures?status=failed&page=1&per_page=20'])
-    } finally {
-      server.closeAllConnections()
-      server.close()
-    }
+    await using server = await answering(302, { location: '/elsewhere' }, '<p>Moved</p>')
+    await using mcp = await connect(acme.keys.viewer, [], `${server.url}/relay/`)
+    expect(await mcp.call('list_failures')).toMatchObject({ isError: true, answer: { error: { code: 'unexpected_answer' } } })
+    expect(server.asked).toEqual(['/relay/api/acme/prod/failures?status=failed&page=1&per_page=20'])
   })
 })
 
