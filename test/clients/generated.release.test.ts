@@ -3,10 +3,10 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { verifyWebhook } from '../../clients/typescript/src/index.ts'
-import { messageOf } from '../../src/base/errors.ts'
+import { messageOf, UserError } from '../../src/base/errors.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { buildTimeoutMs } from '../../src/dev/install-program.ts'
-import { runProgram } from '../../src/dev/programs.ts'
+import { findProgram, runProgram } from '../../src/dev/programs.ts'
 import { createFolder } from '../support/folder.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { startRelay } from '../support/relay.ts'
@@ -34,6 +34,11 @@ const orLeaveOut = async (what: string, find: () => Promise<string>): Promise<st
     say(`${what} left out: ${messageOf(thrown)}`)
     return undefined
   }
+}
+
+/** @throws `UserError` if the program is not installed */
+const need = async (program: string, remedy: string) => {
+  if (!(await findProgram(program, config.childEnvironment.PATH))) throw new UserError(`${program} was not found. Install ${remedy}.`)
 }
 
 /** Executes a command of docs/api.md with openapi-generator-cli. */
@@ -76,6 +81,7 @@ test(
     await cp(join(root, 'test/clients/go'), folder, { recursive: true })
     await cp(description, join(folder, 'openapi.json'))
     const generator = await orLeaveOut('The story in Go is', async () => {
+      await need('go', 'Go 1.26 or newer')
       const program = await findOapiCodegen({ config, say })
       await run('go', ['mod', 'download'], folder)
       return program
@@ -95,7 +101,7 @@ test(
   'the story in Java, with the client of openapi-generator',
   async () => {
     const generator = await orLeaveOut('The story in Java is', async () => {
-      await run('javac', ['-version'], workDir)
+      await need('javac', 'a JDK of 17 or newer')
       return findOpenApiGenerator(description, { config, say })
     })
     if (!generator) return
@@ -115,11 +121,12 @@ test(
 test(
   'the clients of openapi-generator for Go and Python compile',
   async () => {
+    const tools = process.env['TEST_API_TOOLS_DIR']
     const generator = await orLeaveOut('The other clients of openapi-generator are', async () => {
-      await run('go', ['version'], workDir)
+      await need('go', 'Go 1.23 or newer')
+      if (!tools) throw new UserError('The tools of the client for Python were not found. Install Python 3.11 or newer with pip.')
       return findOpenApiGenerator(description, { config, say })
     })
-    const tools = process.env['TEST_API_TOOLS_DIR']
     if (!generator || !tools) return
     const folder = join(workDir, 'others')
     await mkdir(folder)

@@ -121,7 +121,7 @@ const findGoProgram = async (goProgram: GoProgram, { config, say }: ToolOptions)
     flags: ['-ldflags=-s -w'],
     duration,
     target,
-    remedy: `Set ${variable} to a ${program} ${version}, or install Go 1.26 or newer.`,
+    remedy: `Set ${variable} to ${program} ${version}, or install Go 1.26 or newer.`,
     config,
     say,
   })
