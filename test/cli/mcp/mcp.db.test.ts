@@ -13,6 +13,7 @@ import type { Json } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { startScene } from '../../support/scene.ts'
 import { share } from '../../support/share.ts'
+import { until } from '../../support/until.ts'
 
 const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const { database, api, acme } = share(await startScene())
@@ -223,6 +224,34 @@ describe('the process', () => {
     const { child, ended } = start([], { RELAY_URL: api.baseUrl, RELAY_WORKSPACE: 'acme/prod' })
     child.stdin.end('this is not JSON-RPC\n')
     expect(await ended).toMatchObject({ status: 0, stdout: '' })
+  })
+
+  test('ends when its input ends, although a call waits for events', async () => {
+    const { child, ended } = start([], { RELAY_URL: api.baseUrl, RELAY_WORKSPACE: 'acme/prod' })
+    const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    const clientInfo = { name: 'test', version: '1' }
+    send({ id: 1, method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo } })
+    send({ method: 'notifications/initialized' })
+    send({ id: 2, method: 'tools/call', params: { name: 'follow_events', arguments: { after: 'latest', wait_seconds: 30 } } })
+    await until(
+      'the call waits',
+      async () => api.countWaiting(),
+      (count) => count === 1,
+    )
+    child.stdin.end()
+    const { status, stdout } = await ended
+    expect({
+      status,
+      answered: stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).id),
+    }).toEqual({ status: 0, answered: [1] })
+    await until(
+      'nothing waits',
+      async () => api.countWaiting(),
+      (count) => count === 0,
+    )
   })
 
   test.each<[string, string[], Record<string, string>]>([
