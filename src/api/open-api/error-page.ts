@@ -84,7 +84,7 @@ ${rows
   .map(([code, cells]) => {
     const id = `${anchor}${code}`
     const own = `<th scope="row"><a href="#${id}"><code>${code}</code></a></th>`
-    return `          <tr id="${id}">${own}${cells.map((cell) => `<td>${toHtml(cell)}</td>`).join('')}</tr>`
+    return `          <tr id="${id}">${own}${cells.map((cell, index) => `<td data-label="${header[index + 1]}">${toHtml(cell)}</td>`).join('')}</tr>`
   })
   .join('\n')}
         </tbody>
@@ -120,4 +120,11 @@ table { border-collapse: collapse; width: 100%; }
 th, td { padding: 6px 12px 6px 0; text-align: start; vertical-align: top; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
 th[scope=row] { font-weight: normal; }
 tr:target { background: color-mix(in srgb, gold 30%, transparent); }
+@media (max-width: 640px) {
+  thead { display: none; }
+  tr, th, td { display: block; }
+  th, td { padding: 2px 0; border: 0; }
+  td::before { content: attr(data-label) ': '; opacity: 0.7; }
+  tr { padding: 8px 0; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+}
 `
