@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toJsonSchema } from '../base/json-schema.ts'
+import { propertiesOf, toJsonSchema, type JsonSchema } from '../base/json-schema.ts'
 import type { Connector } from '../connectors/connector.ts'
 import { createConnectors } from '../connectors/index.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -8,7 +8,7 @@ import { named, resource } from './schemas.ts'
 const jsonObject = z.record(z.string(), z.unknown())
 
 const attributes = z.object({
-  config_schema: jsonObject.describe('The JSON Schema of `config`, with descriptions and defaults.'),
+  config_schema: jsonObject.describe('The JSON Schema of `config`, with labels (`title`), descriptions and defaults.'),
   credentials_schema: jsonObject.describe('The JSON Schema of `credentials`. A secret has `writeOnly: true`.'),
   bound_keys: z
     .array(z.string())
@@ -25,12 +25,30 @@ const attributes = z.object({
 })
 const connectorType = resource('ConnectorTypeDescription', 'connector_type', attributes)
 
+const spelledInCapitals = new Set(['ca', 'cc', 'id', 'kms', 'sas', 'sha256', 'tls', 'url'])
+
+/** Returns `ca_certificate` as `CA certificate`. */
+const labelOf = (key: string): string => {
+  const label = key
+    .split('_')
+    .map((word) => (spelledInCapitals.has(word) ? word.toUpperCase() : word))
+    .join(' ')
+  return label.charAt(0).toUpperCase() + label.slice(1)
+}
+
+const labelled = (schema: JsonSchema): JsonSchema => ({
+  ...schema,
+  properties: Object.fromEntries(
+    Object.entries(propertiesOf(schema)).map(([key, property]) => [key, { title: labelOf(key), ...property }]),
+  ),
+})
+
 const present = ({ kind, config, credentials, boundKeys, isMessage, properties, updateMetadata, sendNotice, example }: Connector) => ({
   id: kind,
   type: 'connector_type' as const,
   attributes: {
-    configSchema: toJsonSchema(config, 'request').schema,
-    credentialsSchema: toJsonSchema(credentials, 'request').schema,
+    configSchema: labelled(toJsonSchema(config, 'request').schema),
+    credentialsSchema: labelled(toJsonSchema(credentials, 'request').schema),
     boundKeys: [...boundKeys],
     isMessage: isMessage === true,
     hasProperties: properties !== undefined,

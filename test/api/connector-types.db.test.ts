@@ -7,7 +7,7 @@ const database = share(await createTestDatabase())
 const api = share(await startApi(database.db))
 const acme = await api.tenant('acme/prod')
 
-test('the connector types are listed with the schemas of their values, which name the secrets, and with what they can do', async () => {
+test('the connector types are listed with the schemas of their values, which have labels and name the secrets, and with what they can do', async () => {
   const { status, json } = await acme.call('GET', '/connector-types')
   expect(status).toBe(200)
   expect(json.data.map(({ id }: { id: string }) => id)).toEqual(connectorTypes)
@@ -15,7 +15,7 @@ test('the connector types are listed with the schemas of their values, which nam
   expect(objstore).toMatchObject({
     type: 'connector_type',
     attributes: {
-      config_schema: { type: 'object', properties: { bucket: { type: 'string' } } },
+      config_schema: { type: 'object', properties: { bucket: { type: 'string', title: 'Bucket' }, kms_key_id: { title: 'KMS key ID' } } },
       credentials_schema: { properties: { secret_access_key: { writeOnly: true } } },
       has_properties: true,
       sends_notices: false,

@@ -2327,7 +2327,7 @@ export interface components {
             bound_keys: string[];
             /** @description True if business data that is found after the delivery is brought to the copy. */
             brings_late_data: boolean;
-            /** @description The JSON Schema of `config`, with descriptions and defaults. */
+            /** @description The JSON Schema of `config`, with labels (`title`), descriptions and defaults. */
             config_schema: {
                 [key: string]: unknown;
             };
