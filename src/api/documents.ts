@@ -1,198 +1,38 @@
 import { z } from 'zod'
-import type { Document, DocumentContent, Documents } from '../archive/document-list.ts'
+import type { DocumentContent, Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import { invalidRequest } from '../base/refusals.ts'
 import type { Stores } from '../content/store.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
 import { metadataMaxCharacters } from '../domain/business-object.ts'
-import { deliveryEnds, deliveryStatuses, documentStatuses, isFinal, waitReasons, type DocumentStatus } from '../domain/delivery-states.ts'
-import { enrichmentStatuses } from '../domain/enrichment-states.ts'
+import { isFinal, type DocumentStatus } from '../domain/delivery-states.ts'
 import type { Download } from '../http/attachments.ts'
 import { isStorable } from '../http/input.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
+import {
+  deliveryStatus,
+  document,
+  documentStatus,
+  metadata,
+  presentDocument,
+  presentListed,
+  presentSingle,
+  singleDocument,
+} from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { cursorPageOf, followQuery, isOneWay, pageOfMany, pageQuery, toCursorPage, toPage } from './pagination.ts'
-import { dateFrom, dateTo, idParams, one, resource, timestamp } from './schemas.ts'
+import { dateFrom, dateTo, idParams, one } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
-
-const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
-export const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
-
-const deliveryFields = z.object({
-  destination_id: z.string(),
-  destination_name: z.string(),
-  status: deliveryStatus,
-  delivered_at: timestamp.nullable(),
-  attempts: z.int(),
-  status_since: timestamp.describe('When the delivery got its status.'),
-  next_attempt_at: timestamp
-    .nullable()
-    .describe(
-      'When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It ' +
-        'is past while the attempt is under way.',
-    ),
-  waiting_for: z
-    .object({
-      reason: z.enum(waitReasons).meta({ id: 'WaitReason' }),
-      connection_id: z.string().nullable(),
-      connection_name: z.string().nullable(),
-    })
-    .meta({ id: 'Wait' })
-    .nullable()
-    .describe(
-      'Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at ' +
-        'its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is ' +
-        'inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end.',
-    ),
-  last_error: z
-    .object({ code: z.string().nullable(), message: z.string() })
-    .meta({ id: 'DeliveryProblem' })
-    .nullable()
-    .describe('The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal.'),
-  ended_by: z
-    .enum(deliveryEnds)
-    .meta({ id: 'DeliveryEnd' })
-    .nullable()
-    .describe(
-      'What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry ' +
-        'setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. ' +
-        '`destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead ' +
-        'to the destination any more.',
-    ),
-})
-
-/** A delivery that has arrived: its values belong together. */
-const deliveredExample = {
-  destination_id: '01K9R4B6ZD8M2V7X0QF3N5T1CG',
-  destination_name: 'Invoice archive',
-  status: 'delivered',
-  delivered_at: '2026-11-21T09:00:03.000Z',
-  attempts: 1,
-  status_since: '2026-11-21T09:00:03.000Z',
-  next_attempt_at: null,
-  waiting_for: null,
-  last_error: null,
-  ended_by: null,
-}
-
-export const documentAttributes = z.object({
-  doc_id: z.string(),
-  repo_id: z.string(),
-  comp_id: z.string(),
-  content_type: z.string(),
-  size_bytes: z.int(),
-  status: documentStatus.meta({ examples: ['delivered'] }),
-  content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
-  acknowledged_at: timestamp
-    .nullable()
-    .meta({ examples: [null] })
-    .describe('When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.'),
-  received_at: timestamp,
-  request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
-  deliveries: z.array(deliveryFields.meta({ id: 'Delivery', examples: [deliveredExample] })),
-})
-
-const metadata = z
-  .object({
-    erp_object_type: z.string().nullable(),
-    erp_object_id: z.string().nullable(),
-    ar_object: z.string().nullable(),
-  })
-  .meta({ id: 'DocumentMetadata' })
-const document = resource(
-  'Document',
-  'document',
-  documentAttributes.extend({ metadata: metadata.optional().describe('The business object, if `include` asks for it.') }),
-)
-export const stepOutcome = z.object({
-  name: z.string(),
-  status: z
-    .enum(['done', 'waiting', 'incomplete', 'failed'])
-    .meta({ id: 'EnrichmentStepStatus' })
-    .describe(
-      'Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there ' +
-        'was no answer.',
-    ),
-  error: z.string().nullable(),
-  at: z.iso.datetime().describe('When the step ended.'),
-})
-const enrichment = z
-  .object({
-    status: z
-      .enum(enrichmentStatuses)
-      .meta({ id: 'EnrichmentStatus' })
-      .describe(
-        '`pending`: the calls are repeated until `ends_at`. `complete`: every field was found. `partial`: some were. `failed`: none was. ' +
-          'Deliveries do not depend on it.',
-      ),
-    enrichment_id: z.string().describe('The enrichment. It may have been deleted since.'),
-    steps: z.array(stepOutcome.meta({ id: 'EnrichmentStepOutcome' })),
-    attempts: z.int().describe('The number of tries.'),
-    waits_until: timestamp.describe('When the deliveries start, if the enrichment is not complete earlier.'),
-    ends_at: timestamp.describe('When the calls are not repeated any more.'),
-    updated_at: timestamp,
-  })
-  .meta({ id: 'DocumentEnrichment' })
-const lateData = z
-  .object({
-    status: z
-      .enum(['pending', 'updated', 'failed', 'not_possible'])
-      .meta({ id: 'LateDataStatus' })
-      .describe(
-        '`pending`: it is being brought to the copy. `updated`: the copy has it. `failed`: it could not be brought, for the reason in `error`. ' +
-          '`not_possible`: a destination of this kind cannot take it.',
-      ),
-    found_at: timestamp.describe('When it was found.'),
-    updated_at: timestamp.nullable().describe('When the copy was last updated.'),
-    error: z.string().nullable().describe('Why the last try has failed.'),
-  })
-  .meta({ id: 'LateData' })
-  .nullable()
-  .describe('Business data that was found after the delivery. Null if the copy was delivered with everything that is known.')
-export const singleDocument = resource(
-  'SingleDocument',
-  'document',
-  documentAttributes.extend({
-    metadata,
-    fields: z.record(z.string(), z.string()).describe('The business data that was found, by the names of the fields.'),
-    enrichment: enrichment.nullable().describe('How far the enrichment is. Null if the document has none.'),
-    deliveries: z.array(
-      deliveryFields.extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData }).meta({
-        id: 'SingleDelivery',
-        examples: [{ ...deliveredExample, path: 'Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data', late_data: null }],
-      }),
-    ),
-  }),
-)
 
 // A path parameter that can be passed to PostgreSQL.
 const storable = z.string().refine(isStorable)
 
 const metadataValue = z.string().min(1).max(metadataMaxCharacters).nullable().optional()
 const metadataFields = ['erp_object_type', 'erp_object_id', 'ar_object'] as const
-
-/** Presents a document as lists do: with its business object only if the request asks for it. */
-const presentListed = (include: 'metadata' | undefined) => (row: Document) => {
-  const { attributes, ...rest } = presentDocument(row)
-  const { metadata: object, ...listed } = attributes
-  return { ...rest, attributes: include === 'metadata' ? { ...listed, metadata: object } : listed }
-}
-
-export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...rest }: Document) => ({
-  id,
-  type: 'document' as const,
-  attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
-})
-
-export const presentSingle = ({ enriched, ...row }: Awaited<ReturnType<Documents['find']>>) => {
-  const { attributes, ...rest } = presentDocument(row)
-  const { deliveries } = row
-  return { ...rest, attributes: { ...attributes, deliveries, fields: enriched?.fields ?? {}, enrichment: enriched ?? null } }
-}
 
 const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()
 const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional()

@@ -5,7 +5,7 @@ import { deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts
 import type { DestinationStatistics, DestinationStatisticsReader } from '../observe/destination-statistics.ts'
 import type { Statistics, StatisticsReader } from '../observe/statistics.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
-import { deliveryStatus } from './documents.ts'
+import { deliveryStatus } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { dateFrom, dateTo, one, resource, timestamp } from './schemas.ts'
