@@ -59,6 +59,9 @@ const present = ({ kind, config, credentials, boundKeys, isMessage, properties, 
   },
 })
 
+// Described once, when it is first asked for: a conversion of all schemas takes longer than any other answer of the API.
+let described: ReturnType<typeof present>[] | undefined
+
 /** Describes the kinds of destinations, from which a program can build the form of a destination. */
 export const connectorTypeEndpoints = (): Endpoint[] => [
   endpoint({
@@ -69,6 +72,6 @@ export const connectorTypeEndpoints = (): Endpoint[] => [
     description: 'Describes the types of destinations: the schemas of their values, which of them are secret, and what each type can do.',
     response: named(connectorType, 'List', z.object({ data: z.array(connectorType) })),
     status: 200,
-    handle: async () => ({ data: createConnectors().all.map(present) }),
+    handle: async () => ({ data: (described ??= createConnectors().all.map(present)) }),
   }),
 ]
