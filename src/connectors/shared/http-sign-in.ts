@@ -105,10 +105,9 @@ export const signsIn = (credentials: HttpSignIn): boolean =>
 
 /** Returns every string of the credentials that must not appear in a message. */
 export const signInSecretsOf = (credentials: HttpSignIn): string[] => {
-  const { bearer_token: token, username, password, header_value: own, client_key: key, client_secret: clientSecret } = credentials
+  const { bearer_token: token, username, password, header_value: own, client_key: key } = credentials
   const sent = [token, password, own, key, username === undefined ? undefined : basic(username, password)]
-  const secrets = sent.filter((text) => text !== undefined)
-  return clientSecret === undefined ? secrets : [...secrets, ...clientSecretsOf(credentials)]
+  return [...sent.filter((text) => text !== undefined), ...clientSecretsOf(credentials)]
 }
 
 const basic = (username: string, password = '') => Buffer.from(`${username}:${password}`).toString('base64')
@@ -124,7 +123,7 @@ export const withSignIn = async <Result>(
   { context, secrets }: { context: Omit<RequestContext, 'caCertificate'>; secrets: string[] },
   send: (authorized: Record<string, string>) => Promise<Result>,
 ): Promise<Result> => {
-  const principal = credentials.token_url === undefined ? undefined : clientPrincipalOf(credentials)
+  const principal = clientPrincipalOf(credentials)
   if (!principal) return send(authorization(credentials))
   const getToken = async () => {
     const { token } = await tokens.get(principal, { ...context, caCertificate: credentials.token_ca_certificate })
