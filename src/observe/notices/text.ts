@@ -56,7 +56,10 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
 export const summaryOf = (event: IncidentEvent, transition: Transition, subject: Subject): string => summaries[event][transition](subject)
 
 /** Returns the page of the console on which an operator looks further. */
-export const consolePathOf = (event: IncidentEvent, { destination, repository, enrichment, document }: IncidentDetails): string => {
+export const consolePathOf = (
+  event: IncidentEvent,
+  { destination, repository, enrichment, subscription, document }: IncidentDetails,
+): string => {
   const repoId = encodeURIComponent(repository?.repoId ?? '')
   const paths: Record<IncidentEvent, string> = {
     'destination.failing': `destinations/${destination?.id}`,
@@ -65,7 +68,7 @@ export const consolePathOf = (event: IncidentEvent, { destination, repository, e
     'certificate.expiring': destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`,
     'repository.not_connected': `documents?status=discarded&repo_id=${repoId}`,
     'enrichment.failing': `enrichments/${enrichment?.id}?document=${document?.id}`,
-    'event_subscription.failing': `destinations/${destination?.id}`,
+    'event_subscription.failing': `subscriptions/${subscription?.id}`,
   }
   return paths[event]
 }

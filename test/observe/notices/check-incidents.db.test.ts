@@ -439,6 +439,7 @@ test('an event subscription whose receiver fails is announced after 15 minutes, 
     destination: { id: destinationId },
     error: { code: 'http_500', message: 'HTTP 500' },
     count: 3,
+    console_url: `https://relay.example.com/console/subscriptions/${id}`,
   })
   await db('event_subscriptions').update({ attempts: 0, failing_since: null, last_error: null, last_error_code: null })
   await check(new Date())
