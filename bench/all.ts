@@ -3,12 +3,13 @@
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
+import { readArguments } from './support/options.ts'
 import { say } from './support/report.ts'
 import { resultText, type BenchResult } from './support/tables.ts'
 
 const names = ['relay', 'accept', 'content-server', 'footprint', 'lists', 'large', 'latency', 'isolation', 'backlog']
-const { values: options, positionals } = parseArgs({
+const { values: options, positionals } = readArguments('all', {
   allowPositionals: true,
   options: { only: { type: 'string', default: names.join() }, quick: { type: 'boolean', default: false } },
 })

@@ -21,14 +21,17 @@ const usageOf = (name: string, options: Options): string => {
 }
 
 /** Reads the options of a benchmark from the command line. `--help` and an option that does not exist end the process. */
-export const readOptions = <const Given extends Options>(name: string, options: Given) => {
-  const usage = `${usageOf(name, options)}\n\nThe head of bench/${name}.ts says what is measured, docs/performance.md what the results mean.`
+export const readOptions = <const Given extends Options>(name: string, options: Given) => readArguments(name, { options }).values
+
+/** Reads options, and what follows them if that is allowed. */
+export const readArguments = <const Given extends { options: Options; allowPositionals?: boolean }>(name: string, given: Given) => {
+  const usage = `${usageOf(name, given.options)}\n\nThe head of bench/${name}.ts says what is measured, docs/performance.md what the results mean.`
   if (process.argv.includes('--help')) {
     console.log(usage)
     return process.exit(0)
   }
   try {
-    return parseArgs({ options }).values
+    return parseArgs(given)
   } catch (thrown) {
     console.error(`${messageOf(thrown)}\n\n${usage}`)
     return process.exit(2)
