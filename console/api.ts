@@ -184,6 +184,12 @@ export const callRaw = async (method: string, path: string, call: Call = {}): Pr
 export const call = async <Answer>(method: string, path: string, options?: Call): Promise<Answer> =>
   (await (await callRaw(method, path, options)).json()) as Answer
 
+/** Reads a resource, and its ETag for the request that changes it. @throws ApiError */
+export const callVersioned = async <Answer>(path: string, abort: AbortSignal): Promise<Answer & { etag: string }> => {
+  const response = await callRaw('GET', path, { signal: abort })
+  return { ...((await response.json()) as Answer), etag: response.headers.get('etag') ?? '' }
+}
+
 /** Reads JSON that does not belong to a workspace. @param path relative to the console @throws ApiError */
 export const fetchJson = async <Answer>(path: string): Promise<Answer> =>
   (await (await send('GET', new URL(path, document.baseURI), {})).json()) as Answer

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { call, callRaw, may, type Schemas } from '../api.ts'
+import { call, callRaw, callVersioned, may, type Schemas } from '../api.ts'
 import { formatDuration } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
@@ -30,9 +30,11 @@ interface Loading {
 }
 
 const load = async (id: string, signal: AbortSignal): Promise<Loading> => {
-  const [response, repositories] = await Promise.all([callRaw('GET', `/enrichments/${id}`, { signal }), loadRepositories(signal)])
-  const { data } = (await response.json()) as Schemas['EnrichmentResponse']
-  return { enrichment: data, etag: response.headers.get('etag') ?? '', repositories }
+  const [{ data, etag }, repositories] = await Promise.all([
+    callVersioned<Schemas['EnrichmentResponse']>(`/enrichments/${id}`, signal),
+    loadRepositories(signal),
+  ])
+  return { enrichment: data, etag, repositories }
 }
 
 const EnrichmentFacts = ({ enrichment: { attributes }, repositories }: { enrichment: Enrichment; repositories: Repository[] }) => {

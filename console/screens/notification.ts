@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { call, callRaw, may, type Schemas } from '../api.ts'
+import { call, callRaw, callVersioned, may, type Schemas } from '../api.ts'
 import { formatDuration } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
@@ -7,6 +7,7 @@ import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as formCatalogue from '../texts/form.ts'
 import * as notificationsCatalogue from '../texts/notifications.ts'
+import { loadDestinations, NewWithDestination, ofTypes, type Destination } from '../ui/choose-destination.ts'
 import { announce, Badge, Confirm, CursorPager, ExactTime, Facts, Heading, Loaded, Notice, Table, Time } from '../ui/parts.ts'
 import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { NotificationForm } from './notification-form.ts'
@@ -15,14 +16,9 @@ const formWords = inLanguage(formCatalogue)
 const notificationsWords = inLanguage(notificationsCatalogue)
 
 type Notification = Schemas['Notification']
-type Destination = Schemas['Destination']
 type SentNotice = Schemas['Notice']
 
-const destinationsMax = 100
 const noticesPerPage = 25
-
-const loadDestinations = async (signal: AbortSignal): Promise<Destination[]> =>
-  (await call<Schemas['DestinationList']>('GET', '/destinations', { query: { per_page: destinationsMax }, signal })).data
 
 interface Loading {
   notification: Notification
@@ -31,14 +27,15 @@ interface Loading {
 }
 
 const load = async (id: string, signal: AbortSignal): Promise<Loading> => {
-  const [response, destinations] = await Promise.all([callRaw('GET', `/notifications/${id}`, { signal }), loadDestinations(signal)])
-  const { data } = (await response.json()) as Schemas['NotificationResponse']
-  return { notification: data, etag: response.headers.get('etag') ?? '', destinations }
+  const [{ data, etag }, destinations] = await Promise.all([
+    callVersioned<Schemas['NotificationResponse']>(`/notifications/${id}`, signal),
+    loadDestinations(signal),
+  ])
+  return { notification: data, etag, destinations }
 }
 
-/** Destinations that notices can be sent to. @param chosen stays, whatever it is */
-const sendable = (destinations: readonly Destination[], chosen?: string): Destination[] =>
-  destinations.filter(({ id, attributes }) => id === chosen || ['email', 'webhook'].includes(attributes.connector_type))
+/** Types of the destinations that notices can be sent to. */
+const types = ['email', 'webhook']
 
 const NoticeRow = ({ notice: { attributes } }: { notice: SentNotice }) => {
   const words = notificationsWords()
@@ -156,7 +153,7 @@ const Existing = ({ id }: { id: string }) => {
               ? html`<${NotificationForm}
                   key=${version.number}
                   stored=${{ id, attributes: notification.attributes, etag }}
-                  destinations=${sendable(destinations, notification.attributes.destination_id)}
+                  destinations=${ofTypes(types, destinations, notification.attributes.destination_id)}
                   reload=${() => loadAgain(false)}
                   onSaved=${saved}
                 />`
@@ -181,19 +178,17 @@ const Existing = ({ id }: { id: string }) => {
 
 const New = () => {
   const words = notificationsWords()
-  const live = useLive('destinations', loadDestinations, 0)
-  return html`<${Heading} title=${words.createTitle} />
-    <${Loaded} live=${live}>
-      ${() => {
-        const destinations = sendable(live.data!)
-        if (destinations.length === 0) return html`<${Notice} tone="info">${words.noDestinations}</${Notice}>`
-        return html`<${NotificationForm}
-          destinations=${destinations}
-          reload=${live.reload}
-          onSaved=${(id: string) => navigate(`notifications/${id}`)}
-        />`
-      }}
-    </${Loaded}>`
+  return html`<${NewWithDestination}
+    title=${words.createTitle}
+    types=${types}
+    none=${words.noDestinations}
+    form=${(destinations: Destination[], reload: () => void) =>
+      html`<${NotificationForm}
+        destinations=${destinations}
+        reload=${reload}
+        onSaved=${(id: string) => navigate(`notifications/${id}`)}
+      />`}
+  />`
 }
 
 export const NotificationScreen = ({ id }: { id: string }) =>

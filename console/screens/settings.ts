@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { settingsBounds } from '../../src/domain/bounds.ts'
 import { attemptTimes } from '../../src/domain/retry.ts'
-import { callRaw, may, type Schemas } from '../api.ts'
+import { callRaw, callVersioned, may, type Schemas } from '../api.ts'
 import type { Values } from '../form.ts'
 import { formatBytes, formatDuration } from '../format.ts'
 import { html, type Children } from '../html.ts'
@@ -32,9 +32,8 @@ interface Loading {
 }
 
 const load = async (signal: AbortSignal): Promise<Loading> => {
-  const response = await callRaw('GET', '/settings', { signal })
-  const { data } = (await response.json()) as Schemas['SettingsResponse']
-  return { settings: data.attributes, etag: response.headers.get('etag') ?? '' }
+  const { data, etag } = await callVersioned<Schemas['SettingsResponse']>('/settings', signal)
+  return { settings: data.attributes, etag }
 }
 
 const unitOf = (name: NumberName): string => {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { call, callRaw, may, type Schemas } from '../api.ts'
+import { callRaw, callVersioned, may, type Schemas } from '../api.ts'
 import { fieldAt, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
@@ -7,6 +7,7 @@ import { inLanguage, texts } from '../preferences.ts'
 import { navigate } from '../router.ts'
 import * as formCatalogue from '../texts/form.ts'
 import * as subscriptionsCatalogue from '../texts/subscriptions.ts'
+import { loadDestinations, NewWithDestination, ofTypes, type Destination } from '../ui/choose-destination.ts'
 import { FormField } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
 import { announce, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
@@ -18,12 +19,6 @@ const formWords = inLanguage(formCatalogue)
 const subscriptionsWords = inLanguage(subscriptionsCatalogue)
 
 type Subscription = Schemas['EventSubscription']
-type Destination = Schemas['Destination']
-
-const destinationsMax = 100
-
-const loadDestinations = async (signal: AbortSignal): Promise<Destination[]> =>
-  (await call<Schemas['DestinationList']>('GET', '/destinations', { query: { per_page: destinationsMax }, signal })).data
 
 interface Loading {
   subscription: Subscription
@@ -32,14 +27,15 @@ interface Loading {
 }
 
 const load = async (id: string, signal: AbortSignal): Promise<Loading> => {
-  const [response, destinations] = await Promise.all([callRaw('GET', `/event-subscriptions/${id}`, { signal }), loadDestinations(signal)])
-  const { data } = (await response.json()) as Schemas['EventSubscriptionResponse']
-  return { subscription: data, etag: response.headers.get('etag') ?? '', destinations }
+  const [{ data, etag }, destinations] = await Promise.all([
+    callVersioned<Schemas['EventSubscriptionResponse']>(`/event-subscriptions/${id}`, signal),
+    loadDestinations(signal),
+  ])
+  return { subscription: data, etag, destinations }
 }
 
-/** Destinations that events can be sent to. @param chosen stays, whatever it is */
-const webhooks = (destinations: readonly Destination[], chosen?: string): Destination[] =>
-  destinations.filter(({ id, attributes }) => id === chosen || attributes.connector_type === 'webhook')
+/** Types of the destinations that events can be sent to. */
+const types = ['webhook']
 
 const SubscriptionFacts = ({ subscription: { attributes }, destinations }: { subscription: Subscription; destinations: Destination[] }) => {
   const words = subscriptionsWords()
@@ -131,7 +127,7 @@ const Existing = ({ id }: { id: string }) => {
               ? html`<${SubscriptionForm}
                   key=${version.number}
                   stored=${{ id, attributes: subscription.attributes, etag }}
-                  destinations=${webhooks(destinations, subscription.attributes.destination_id)}
+                  destinations=${ofTypes(types, destinations, subscription.attributes.destination_id)}
                   reload=${() => setVersion(({ number }) => ({ number: number + 1, message: '' }))}
                   onSaved=${() => done(form.saved)}
                 />`
@@ -155,19 +151,17 @@ const Existing = ({ id }: { id: string }) => {
 
 const New = () => {
   const words = subscriptionsWords()
-  const live = useLive('destinations', loadDestinations, 0)
-  return html`<${Heading} title=${words.createTitle} />
-    <${Loaded} live=${live}>
-      ${() => {
-        const destinations = webhooks(live.data!)
-        if (destinations.length === 0) return html`<${Notice} tone="info">${words.noDestinations}</${Notice}>`
-        return html`<${SubscriptionForm}
-          destinations=${destinations}
-          reload=${live.reload}
-          onSaved=${(id: string) => navigate(`subscriptions/${id}`)}
-        />`
-      }}
-    </${Loaded}>`
+  return html`<${NewWithDestination}
+    title=${words.createTitle}
+    types=${types}
+    none=${words.noDestinations}
+    form=${(destinations: Destination[], reload: () => void) =>
+      html`<${SubscriptionForm}
+        destinations=${destinations}
+        reload=${reload}
+        onSaved=${(id: string) => navigate(`subscriptions/${id}`)}
+      />`}
+  />`
 }
 
 export const SubscriptionScreen = ({ id }: { id: string }) =>
