@@ -33,10 +33,10 @@ export interface Operation {
 }
 
 // Bytes have the content type with which they were received, which can be any. Generators of clients omit a response
-// whose only media type is a wildcard; application/octet-stream tells them that the response is binary.
+// whose only media type is a wildcard; application/octet-stream tells them that the response is binary. The schema of the wildcard is the
+// empty one, which every value meets: bytes that are JSON are an object for those who read them as JSON, and no text.
 const binary = { schema: { type: 'string', format: 'binary' } }
 const contents = {
-  // Kept bytes that are JSON are read as any value, and not as text.
   bytes: { 'application/octet-stream': binary, '*/*': {} },
   // Text: a client for Python makes a file of what is binary, and fails at text.
   csv: { 'text/csv': { schema: { type: 'string' }, example: csvExample } },
