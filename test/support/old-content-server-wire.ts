@@ -1,0 +1,232 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** A refusal by the content server: its text is the header X-ErrorDescription. */
+export class Refusal extends Error {
+  readonly status: number
+
+  constructor(status: number, description: string) {
+    super(description)
+    this.name = 'Refusal'
+    this.status = status
+  }
+}
+
+/** A request line of the interface: the first token of the query is the command, and the values are percent-encoded. */
+export interface Call {
+  command: string
+  /** The parameters as they are written, in the order of the URL. */
+  parameters: [name: string, raw: string][]
+  /** Returns a decoded value, or undefined. A plus sign is a plus sign. */
+  get(name: string): string | undefined
+  /** Returns a decoded value. Its absence is a malformed request. */
+  need(name: string): string
+  /** Returns a whole number. */
+  number(name: string, fallback: number): number
+  /** Returns the bytes of a value, which may be in any charset. */
+  bytes(name: string): Buffer
+}
+
+const bytesOf = (raw: string): Buffer =>
+  Buffer.from(
+    raw.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  )
+
+export const parseCall = (url: string): Call => {
+  const start = url.indexOf('?')
+  const [command = '', ...tokens] = start === -1 ? [] : url.slice(start + 1).split('&')
+  const parameters = tokens.map((token): [string, string] => {
+    const equals = token.indexOf('=')
+    return equals === -1 ? [token, ''] : [token.slice(0, equals), token.slice(equals + 1)]
+  })
+  const rawOf = (name: string) => parameters.find(([other]) => other === name)?.[1]
+  const get = (name: string) => {
+    const raw = rawOf(name)
+    return raw === undefined ? undefined : bytesOf(raw).toString('utf8')
+  }
+  const need = (name: string): string => {
+    const value = get(name)
+    if (!value) throw new Refusal(400, `parameter ${name} is missing`)
+    return value
+  }
+  const number = (name: string, fallback: number): number => {
+    const value = Number(get(name) ?? fallback)
+    if (!Number.isInteger(value)) throw new Refusal(400, `parameter ${name} is not a number`)
+    return value
+  }
+  return { command, parameters, get, need, number, bytes: (name) => bytesOf(rawOf(name) ?? '') }
+}
+
+export interface Part {
+  headers: Record<string, string>
+  body: Buffer
+}
+
+/** Reads the parts of a multipart body. */
+export const readParts = (contentType: string, body: Buffer): Part[] => {
+  const boundary = /boundary="?([^";]+)"?/i.exec(contentType)?.[1]
+  if (!boundary) throw new Refusal(400, 'the boundary is missing')
+  // Latin 1 has one character per byte.
+  const [, ...sections] = `\r\n${body.toString('latin1')}`.split(`\r\n--${boundary}`)
+  if (!sections.at(-1)?.startsWith('--')) throw new Refusal(400, 'the closing boundary is missing')
+  return sections.slice(0, -1).flatMap((section) => {
+    if (section.trim() === '') return []
+    const end = section.indexOf('\r\n\r\n')
+    const lines = section.slice(0, Math.max(end, 0)).split('\r\n').filter(Boolean)
+    const headers = Object.fromEntries(
+      lines.map((line) => {
+        const colon = line.indexOf(':')
+        return [line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim()]
+      }),
+    )
+    const content = Buffer.from(section.slice(end + 4), 'latin1')
+    const told = headers['content-length']
+    if (!headers['x-compid']) throw new Refusal(400, 'a part has no X-compId')
+    if (told !== undefined && Number(told) !== content.length) throw new Refusal(400, `a part has not the ${told} bytes that it tells`)
+    return { headers, body: content }
+  })
+}
+
+/** Writes a multipart body. A body without parts is the boundary twice. */
+export const writeParts = (boundary: string, parts: { headers: [name: string, value: string | number][]; body: Buffer }[]): Buffer =>
+  Buffer.concat([
+    ...parts.flatMap(({ headers, body }) => [
+      Buffer.from(`--${boundary}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`, 'latin1'),
+      body,
+      Buffer.from('\r\n'),
+    ]),
+    Buffer.from(`${parts.length === 0 ? `--${boundary}\r\n` : ''}--${boundary}--\r\n`),
+  ])
+
+/** The letter of the accessMode that a command needs, and the parameters that its signature covers. */
+const signatures: Record<string, { letter: string; signed: string[] }> = {
+  info: { letter: 'r', signed: ['contRep', 'docId'] },
+  get: { letter: 'r', signed: ['contRep', 'docId'] },
+  docGet: { letter: 'r', signed: ['contRep', 'docId'] },
+  search: { letter: 'r', signed: ['contRep', 'docId'] },
+  attrSearch: { letter: 'r', signed: ['contRep', 'docId'] },
+  create: { letter: 'c', signed: ['contRep', 'docId', 'compId', 'docProt'] },
+  mCreate: { letter: 'c', signed: ['contRep', 'docId', 'docProt'] },
+  update: { letter: 'u', signed: ['contRep', 'docId', 'compId'] },
+  append: { letter: 'u', signed: ['contRep', 'docId', 'compId'] },
+  delete: { letter: 'd', signed: ['contRep', 'docId', 'compId'] },
+}
+
+/** What a server with a fault does not look at. */
+export interface Leniency {
+  signature: boolean
+  expiration: boolean
+  accessMode: boolean
+}
+
+/**
+ * Creates the check of signed URLs. OpenSSL verifies the signatures: the detached PKCS#7 message covers the values of the signed parameters
+ * as they are written, one after the other in the order of the URL.
+ */
+export const createSignatureCheck = async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'old-content-server-'))
+  let count = 0
+
+  const isSigned = async (message: string, secKey: Buffer, certificates: string[]): Promise<boolean> => {
+    count += 1
+    const [content, signature, file] = ['message', 'p7s', 'pem'].map((type) => join(folder, `${count}.${type}`)) as [string, string, string]
+    await Promise.all([writeFile(content, message, 'latin1'), writeFile(signature, secKey), writeFile(file, certificates.join('\n'))])
+    const options = ['-noverify', '-nointern', '-certfile', file, '-content', content, '-in', signature]
+    try {
+      await run('openssl', ['cms', '-verify', '-binary', '-inform', 'DER', ...options])
+      return true
+    } catch {
+      return false
+    } finally {
+      await Promise.all([content, signature, file].map((path) => rm(path)))
+    }
+  }
+
+  return {
+    /** @param certificates the active ones of the repository and the authId of the call, as PEM */
+    check: async (call: Call, certificates: string[], lenient: Leniency): Promise<void> => {
+      const rule = signatures[call.command]
+      if (!rule) return
+      const secKey = call.get('secKey')
+      if (!secKey) throw new Refusal(401, 'signature missing for repository')
+      const expiration = call.need('expiration')
+      if (!/^\d{14}$/.test(expiration)) throw new Refusal(401, 'expiration is malformed')
+      const now = new Date().toISOString().replaceAll(/\D/g, '').slice(0, 14)
+      if (expiration < now && !lenient.expiration) throw new Refusal(401, 'expired')
+      if (!call.need('accessMode').includes(rule.letter) && !lenient.accessMode) throw new Refusal(401, 'access mode not sufficient')
+      call.need('authId')
+      if (lenient.signature) return
+      if (certificates.length === 0) throw new Refusal(401, 'no active certificate for this authId')
+      const signed = new Set([...rule.signed, 'accessMode', 'authId', 'expiration'])
+      const message = call.parameters.flatMap(([name, raw]) => (signed.has(name) ? [raw] : [])).join('')
+      if (!(await isSigned(message, Buffer.from(secKey, 'base64'), certificates))) throw new Refusal(401, 'signature invalid')
+    },
+    close: () => rm(folder, { recursive: true }),
+  }
+}
+
+/** Returns a certificate as PEM, from the body of putCert: an X.509 certificate or a PKCS#7 message with one, as DER or PEM. */
+export const readCertificate = async (body: Buffer): Promise<string> => {
+  const openssl = async (...command: string[]): Promise<string> => {
+    const child = run('openssl', command)
+    child.child.stdin?.on('error', () => {}).end(body)
+    return (await child).stdout
+  }
+  const form = body.includes('-----BEGIN') ? 'PEM' : 'DER'
+  const attempts = [() => openssl('pkcs7', '-inform', form, '-print_certs'), () => openssl('x509', '-inform', form)]
+  for (const attempt of attempts) {
+    const pem = await attempt().catch(() => '')
+    const [certificate] = /-----BEGIN CERTIFICATE-----[^]+?-----END CERTIFICATE-----/.exec(pem) ?? []
+    if (certificate) return certificate
+  }
+  throw new Refusal(406, 'the certificate is not recognised')
+}
+
+/** Returns the offsets at which `pattern` is in `content`, as `search` reports them. */
+export const offsetsOf = (content: Buffer, pattern: Buffer, call: Call): number[] => {
+  const text = (bytes: Buffer) => (call.get('caseSensitive') === 'y' ? bytes.toString('latin1') : bytes.toString('latin1').toLowerCase())
+  const [haystack, needle] = [text(content), text(pattern)]
+  const all: number[] = []
+  for (let at = haystack.indexOf(needle); at !== -1; at = haystack.indexOf(needle, at + 1)) all.push(at)
+  return selected(all, call, (offset) => offset)
+}
+
+/** Selects hits by fromOffset, toOffset and numResults. If fromOffset is behind toOffset, the search goes backwards. */
+const selected = <Hit>(hits: Hit[], call: Call, offsetOf: (hit: Hit) => number): Hit[] => {
+  const [from, to] = [call.number('fromOffset', 0), call.number('toOffset', -1)]
+  const isBackwards = to >= 0 && from > to
+  const [low, high] = isBackwards ? [to, from] : [from, to === -1 ? Infinity : to]
+  const inside = hits.filter((hit) => offsetOf(hit) >= low && offsetOf(hit) <= high)
+  return (isBackwards ? inside.toReversed() : inside).slice(0, call.number('numResults', 1))
+}
+
+/** Returns offset and length of the entries of an index (component `descr`) that contain every value of the pattern. */
+export const entriesOf = (index: Buffer, call: Call): [offset: number, length: number][] => {
+  const conditions = call
+    .bytes('pattern')
+    .toString('latin1')
+    .split('#')
+    .map((condition) => /^(\d+)\+(\d+)\+(.*)$/s.exec(condition))
+  const fold = (value: string) => (call.get('caseSensitive') === 'y' ? value : value.toLowerCase())
+  const entries = index
+    .toString('latin1')
+    .split('\n')
+    .map((line) => /^(\d+) (\d+) DAIN(.*)$/.exec(line))
+    .filter((entry) => entry !== null)
+  const isMatch = (values: string) =>
+    conditions.every((condition) => {
+      if (!condition) throw new Refusal(400, 'the pattern is malformed')
+      const [, offset, length, value = ''] = condition
+      return fold(values.slice(Number(offset), Number(offset) + Number(length))).includes(fold(value))
+    })
+  const hits = entries
+    .filter(([, , , values = '']) => isMatch(values))
+    .map(([, offset, length]): [number, number] => [Number(offset), Number(length)])
+  return selected(hits, call, ([offset]) => offset)
+}
