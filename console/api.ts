@@ -190,10 +190,6 @@ export const callVersioned = async <Answer>(path: string, abort: AbortSignal): P
   return { ...((await response.json()) as Answer), etag: response.headers.get('etag') ?? '' }
 }
 
-/** Reads JSON that does not belong to a workspace. @param path relative to the console @throws ApiError */
-export const fetchJson = async <Answer>(path: string): Promise<Answer> =>
-  (await (await send('GET', new URL(path, document.baseURI), {})).json()) as Answer
-
 const levels: Level[] = ['viewer', 'member', 'admin']
 
 /** Returns true if the key of the session has at least this level. */

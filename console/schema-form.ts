@@ -1,7 +1,7 @@
 // Makes the fields of a form of a JSON schema. Pure, so that it can be tested without a browser.
 import { fieldAt, textOf, type Field, type InputKind } from './form.ts'
 
-/** As in the description of the API: JSON Schema 2020-12. */
+/** As `GET /connector-types` has it: JSON Schema 2020-12. */
 export interface JsonSchema {
   type?: string | string[]
   title?: string

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { callRaw, may, type Schemas } from '../api.ts'
+import { loadConnectorTypes } from '../connector-types.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
-import { loadConnectorSchemas } from '../load-schemas.ts'
 import { inLanguage, texts } from '../preferences.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
@@ -30,7 +30,7 @@ const Kinds = ({ kinds }: { kinds: string[] }) => {
 export const NewDestination = ({ kind }: { kind: string | null }) => {
   const words = destinationsWords()
   const { connector } = connectorWords()
-  const live = useLive('schemas', loadConnectorSchemas, 0)
+  const live = useLive('connector-types', loadConnectorTypes, 0)
   const isAllowed = may('member')
   const title = kind === null ? words.create : words.createKind(connector(kind))
   return html`<p class="back">
@@ -42,24 +42,21 @@ export const NewDestination = ({ kind }: { kind: string | null }) => {
       isAllowed &&
       html`<${Loaded} live=${live}>
         ${() => {
-          const schemas = live.data!
+          const types = live.data!
           if (kind === null)
-            return html`<${Kinds} kinds=${[...schemas].filter(([, { isAvailable }]) => isAvailable).map(([each]) => each)} />`
-          const its = schemas.get(kind)
-          if (!its) return html`<${Notice} tone="bad">${words.unknownKind}</${Notice}>`
-          return html`<${DestinationForm} key=${kind} kind=${kind} schemas=${its} />`
+            return html`<${Kinds} kinds=${[...types].filter(([, { isAvailable }]) => isAvailable).map(([each]) => each)} />`
+          const type = types.get(kind)
+          if (!type) return html`<${Notice} tone="bad">${words.unknownKind}</${Notice}>`
+          return html`<${DestinationForm} key=${kind} kind=${kind} type=${type} />`
         }}
       </${Loaded}>`
     }`
 }
 
 const loadEdited = async (id: string, signal: AbortSignal) => {
-  const [schemas, response] = await Promise.all([
-    loadConnectorSchemas(),
-    callRaw('GET', `/destinations/${encodeURIComponent(id)}`, { signal }),
-  ])
+  const [types, response] = await Promise.all([loadConnectorTypes(), callRaw('GET', `/destinations/${encodeURIComponent(id)}`, { signal })])
   const { data } = (await response.json()) as Schemas['SingleDestinationResponse']
-  return { schemas, data, etag: response.headers.get('etag') }
+  return { types, data, etag: response.headers.get('etag') }
 }
 
 /** Shows the form of a stored destination. */
@@ -77,14 +74,14 @@ export const EditDestination = ({ id }: { id: string }) => {
       isAllowed &&
       html`<${Loaded} live=${live}>
         ${() => {
-          const { schemas, data, etag } = live.data!
+          const { types, data, etag } = live.data!
           const { connector_type: kind, config, name: storedName, sign_in: signIn } = data.attributes
-          const its = schemas.get(kind)
-          if (!its) return html`<${Notice} tone="bad">${words.unknownKind}</${Notice}>`
+          const type = types.get(kind)
+          if (!type) return html`<${Notice} tone="bad">${words.unknownKind}</${Notice}>`
           return html`<${DestinationForm}
             key=${version}
             kind=${kind}
-            schemas=${its}
+            type=${type}
             stored=${{ id, name: storedName, config, signIn, etag }}
             reload=${() => setVersion(version + 1)}
           />`

@@ -1,4 +1,4 @@
-// Names and descriptions of the connectors and of their fields. English descriptions of fields come from the description of the API, mostly.
+// Names and descriptions of the connectors and of their fields. English descriptions of fields come from the API, mostly.
 
 type Names = Record<string, string>
 type Connectors = Record<string, { name: string; purpose: string }>
@@ -132,7 +132,7 @@ const labels = {
   },
 } satisfies Record<string, Names>
 
-// What the description says for programs only, or with the names of the API instead of those of the form.
+// What the API says for programs only, or with the names of the API instead of those of the form.
 const englishDescriptions: Names = {
   account_key:
     'Key of the storage account. The account name must be in the host of the account URL; with a custom domain, choose another sign-in',
@@ -327,7 +327,7 @@ const inLanguage = (names: Names, kinds: Connectors, ways: Names, descriptions: 
   connector: (kind: string): string => kinds[kind]?.name ?? kind,
   purpose: (kind: string): string => kinds[kind]?.purpose ?? '',
   label: (key: string, title?: string): string => names[key] ?? title ?? spelledOut(key),
-  /** @param described what the description of the API says */
+  /** @param described what the API says */
   description: (kind: string, key: string, described = ''): string => descriptions[`${kind}.${key}`] ?? descriptions[key] ?? described,
 })
 

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { ApiError, call, callRaw, type Schemas } from '../api.ts'
-import type { ConnectorSchemas } from '../connector-schemas.ts'
+import type { ConnectorType } from '../connector-types.ts'
 import { fieldAt, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
@@ -30,22 +30,22 @@ const nameField = fieldAt('name', 'text', { isRequired: true, maxLength: 200 })
 
 interface FormProps {
   kind: string
-  schemas: ConnectorSchemas
+  type: ConnectorType
   stored?: Stored | undefined
   /** Loads the destination again, after somebody else has changed it. */
   reload?: () => void
 }
 
 /** The form of a new destination, or of a stored one. Its fields are those of the connector. */
-export const DestinationForm = ({ kind, schemas, stored, reload }: FormProps) => {
+export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
   const words = destinationsWords()
   const { label, description, signIn: signInName } = connectorWords()
   // The credentials of a new destination are always sent, those of a stored one only if they are replaced.
   const [hasCredentials, setHasCredentials] = useState(stored === undefined)
   const [result, setResult] = useState<Schemas['TestResult']>()
-  const config = fieldsOf(schemas.config, 'config')
-  const credentials = fieldsOf(schemas.credentials, 'credentials')
-  const signIn = signInField(schemas.credentials)
+  const config = fieldsOf(type.config, 'config')
+  const credentials = fieldsOf(type.credentials, 'credentials')
+  const signIn = signInField(type.credentials)
   const form = useForm({
     fields: [nameField, ...config, ...(hasCredentials ? [...(signIn ? [signIn] : []), ...credentials] : [])],
     groups: ['credentials'],

@@ -66,7 +66,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...repositoryEndpoints(deps),
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
-  ...connectorTypeEndpoints(),
+  ...connectorTypeEndpoints(deps),
   ...enrichmentEndpoints(deps),
   ...notificationEndpoints(deps),
   ...documentEndpoints(deps),

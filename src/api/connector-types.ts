@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { propertiesOf, toJsonSchema, type JsonSchema } from '../base/json-schema.ts'
-import type { Connector } from '../connectors/connector.ts'
-import { createConnectors } from '../connectors/index.ts'
+import type { Connector, FindConnector } from '../connectors/connector.ts'
+import { connectorTypes } from '../connectors/index.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { named, resource } from './schemas.ts'
 
 const jsonObject = z.record(z.string(), z.unknown())
 
 const attributes = z.object({
+  is_available: z.boolean().describe('False if this installation allows no destination of this type.'),
   config_schema: jsonObject.describe('The JSON Schema of `config`, with labels (`title`), descriptions and defaults.'),
   credentials_schema: jsonObject.describe('The JSON Schema of `credentials`. A secret has `writeOnly: true`.'),
   bound_keys: z
@@ -43,35 +44,39 @@ const labelled = (schema: JsonSchema): JsonSchema => ({
   ),
 })
 
-const present = ({ kind, config, credentials, boundKeys, isMessage, properties, updateMetadata, sendNotice, example }: Connector) => ({
+/** Returns the resource that describes a connector. */
+export const presentConnectorType = ({ kind, config, credentials, example, ...connector }: Connector) => ({
   id: kind,
   type: 'connector_type' as const,
   attributes: {
+    isAvailable: connector.isAvailable !== false,
     configSchema: labelled(toJsonSchema(config, 'request').schema),
     credentialsSchema: labelled(toJsonSchema(credentials, 'request').schema),
-    boundKeys: [...boundKeys],
-    isMessage: isMessage === true,
-    hasProperties: properties !== undefined,
-    bringsLateData: updateMetadata !== undefined,
-    sendsNotices: sendNotice !== undefined,
+    boundKeys: [...connector.boundKeys],
+    isMessage: connector.isMessage === true,
+    hasProperties: connector.properties !== undefined,
+    bringsLateData: connector.updateMetadata !== undefined,
+    sendsNotices: connector.sendNotice !== undefined,
     exampleConfig: example.config,
     exampleCredentials: example.credentials,
   },
 })
 
-// Described once, when it is first asked for: a conversion of all schemas takes longer than any other answer of the API.
-let described: ReturnType<typeof present>[] | undefined
-
 /** Describes the kinds of destinations, from which a program can build the form of a destination. */
-export const connectorTypeEndpoints = (): Endpoint[] => [
-  endpoint({
-    method: 'GET',
-    path: '/connector-types',
-    level: 'viewer',
-    summary: 'List connector types',
-    description: 'Describes the types of destinations: the schemas of their values, which of them are secret, and what each type can do.',
-    response: named(connectorType, 'List', z.object({ data: z.array(connectorType) })),
-    status: 200,
-    handle: async () => ({ data: (described ??= createConnectors().all.map(present)) }),
-  }),
-]
+export const connectorTypeEndpoints = ({ findConnector }: { findConnector: FindConnector }): Endpoint[] => {
+  // Described once, when it is first asked for: a conversion of all schemas takes longer than any other answer of the API.
+  let described: ReturnType<typeof presentConnectorType>[] | undefined
+  const describe = () => connectorTypes.flatMap((kind) => findConnector(kind) ?? []).map(presentConnectorType)
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/connector-types',
+      level: 'viewer',
+      summary: 'List connector types',
+      description: 'Describes the types of destinations: the schemas of their values, which of them are secret, and what each type can do.',
+      response: named(connectorType, 'List', z.object({ data: z.array(connectorType) })),
+      status: 200,
+      handle: async () => ({ data: (described ??= describe()) }),
+    }),
+  ]
+}

@@ -165,6 +165,8 @@ export interface NoticeMessage {
 
 export interface Connector<Config = unknown, Credentials = unknown> {
   kind: string
+  /** `false` if this installation allows no destination of this kind. If absent: it allows them. */
+  isAvailable?: boolean
   /**
    * `true` if each delivery is a message of its own (a call, a mail). Otherwise a later document at the same path
    * replaces an earlier one.

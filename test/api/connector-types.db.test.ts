@@ -1,4 +1,4 @@
-import { connectorTypes } from '../../src/connectors/index.ts'
+import { connectorTypes, createConnectors } from '../../src/connectors/index.ts'
 import { startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { share } from '../support/share.ts'
@@ -17,9 +17,18 @@ test('the connector types are listed with the schemas of their values, which hav
     attributes: {
       config_schema: { type: 'object', properties: { bucket: { type: 'string', title: 'Bucket' }, kms_key_id: { title: 'KMS key ID' } } },
       credentials_schema: { properties: { secret_access_key: { writeOnly: true } } },
+      is_available: true,
       has_properties: true,
       sends_notices: false,
     },
   })
   expect(objstore.attributes.bound_keys).toEqual(['endpoint', 'ca_certificate'])
+})
+
+test('a type of which the installation allows no destination is not available', async () => {
+  const isDirectoryAvailable = async ({ call }: Pick<typeof acme, 'call'>) =>
+    (await call('GET', '/connector-types')).json.data.find(({ id }: { id: string }) => id === 'directory').attributes.is_available
+  expect(await isDirectoryAvailable(acme)).toBe(false)
+  const other = share(await startApi(database.db, { findConnector: createConnectors({ directoryRoots: ['/srv/archive'] }).find }))
+  expect(await isDirectoryAvailable(await other.tenant('other/prod'))).toBe(true)
 })

@@ -2345,6 +2345,8 @@ export interface components {
             };
             /** @description True if the connection can have properties written beside the document. */
             has_properties: boolean;
+            /** @description False if this installation allows no destination of this type. */
+            is_available: boolean;
             /** @description True if each delivery is a message of its own. Otherwise, a later document at the same path replaces an earlier one. */
             is_message: boolean;
             /** @description True if notifications can use a destination of this type. */
@@ -7207,6 +7209,7 @@ export interface operations {
                      *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *           "type": "connector_type",
                      *           "attributes": {
+                     *             "is_available": true,
                      *             "config_schema": {},
                      *             "credentials_schema": {},
                      *             "bound_keys": [

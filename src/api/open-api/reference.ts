@@ -40,9 +40,8 @@ const sendText = (context: Context, type: string, text: string) => {
 }
 
 /** Serves `/openapi.json`, `/docs` and `/docs/errors` without authentication: none of them contains data of a workspace. */
-export const createReference = (config: Pick<Config, 'RELAY_BASE_URL' | 'RELAY_DIRECTORY_ROOTS'>): Middleware => {
+export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middleware => {
   const document = describeApi()
-  const unavailable = config.RELAY_DIRECTORY_ROOTS.length === 0 ? ['directory'] : []
   const policy = policyOf(config.RELAY_BASE_URL)
   const compress = compressText()
   const errorPage = errorPageHtml()
@@ -50,12 +49,7 @@ export const createReference = (config: Pick<Config, 'RELAY_BASE_URL' | 'RELAY_D
   const describe = (context: Context) => {
     const base = relayUrlOf(context, config.RELAY_BASE_URL)
     context.set('cache-control', 'no-cache')
-    // Connector types of which this installation allows no destination: the console does not offer them.
-    context.body = {
-      ...document,
-      'x-unavailable-connector-types': unavailable,
-      servers: document.servers.map((server) => ({ ...server, url: base + server.url })),
-    }
+    context.body = { ...document, servers: document.servers.map((server) => ({ ...server, url: base + server.url })) }
   }
 
   return async (context, next) => {

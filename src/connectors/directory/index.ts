@@ -22,6 +22,7 @@ const cleanUpTimeoutMs = 1_500
  */
 export const createDirectory = (roots: readonly string[]): Connector<DirectoryConfig, DirectoryCredentials> => ({
   kind: 'directory',
+  isAvailable: roots.length > 0,
   config: createDirectoryConfig(roots),
   credentials: directoryCredentials,
   boundKeys: [],

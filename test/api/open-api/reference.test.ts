@@ -11,9 +11,9 @@ import { refusals } from '../../../src/domain/refusal-codes.ts'
 
 const servers: Server[] = []
 
-const start = async (baseUrl?: string, directoryRoots: string[] = []) => {
+const start = async (baseUrl?: string) => {
   const app = new Koa()
-  app.use(createReference({ RELAY_BASE_URL: baseUrl, RELAY_DIRECTORY_ROOTS: directoryRoots }))
+  app.use(createReference({ RELAY_BASE_URL: baseUrl }))
   const server = app.listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
@@ -30,16 +30,7 @@ test('openapi.json lists the requested address as the server', async () => {
   const document = (await response.json()) as ReturnType<typeof describeApi>
   expect(response.headers.get('content-type')).toContain('application/json')
   expect(document.servers[0]!.url).toBe(`${url}/api/{userSlug}/{workspaceSlug}`)
-  expect({ ...document, servers: [] }).toEqual({ ...describeApi(), servers: [], 'x-unavailable-connector-types': ['directory'] })
-})
-
-test('openapi.json says of which connector types this installation allows no destination', async () => {
-  const unavailable = async (roots: string[]) =>
-    ((await (await fetch(`${await start(undefined, roots)}/openapi.json`)).json()) as Record<string, unknown>)[
-      'x-unavailable-connector-types'
-    ]
-  expect(await unavailable([])).toEqual(['directory'])
-  expect(await unavailable(['/srv/documents'])).toEqual([])
+  expect({ ...document, servers: [] }).toEqual({ ...describeApi(), servers: [] })
 })
 
 test('openapi.json lists RELAY_BASE_URL as the server if it is set', async () => {
