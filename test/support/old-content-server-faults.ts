@@ -26,6 +26,7 @@ export const serverFaults = {
   plus_is_space: 'a plus sign in a value is read as a space',
   range_excludes_end: 'get excludes the byte at toOffset',
   range_is_206: 'get of a range answers 206',
+  refuses_delete: 'delete answers 409',
   search_offset: 'search counts offsets from 1',
   slow: 'every answer waits for slowMs',
   stops_midway: 'get and docGet stop after half of the content and keep the connection open',

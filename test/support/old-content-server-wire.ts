@@ -82,7 +82,8 @@ export const readParts = (contentType: string, body: Buffer): Part[] => {
     const headers = Object.fromEntries(
       lines.map((line) => {
         const colon = line.indexOf(':')
-        return [line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim()]
+        const value = Buffer.from(line.slice(colon + 1).trim(), 'latin1')
+        return [line.slice(0, colon).trim().toLowerCase(), value.toString('utf8')]
       }),
     )
     const content = Buffer.from(section.slice(end + 4), 'latin1')
@@ -97,12 +98,23 @@ export const readParts = (contentType: string, body: Buffer): Part[] => {
 export const writeParts = (boundary: string, parts: { headers: [name: string, value: string | number][]; body: Buffer }[]): Buffer =>
   Buffer.concat([
     ...parts.flatMap(({ headers, body }) => [
-      Buffer.from(`--${boundary}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`, 'latin1'),
+      Buffer.from(`--${boundary}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`),
       body,
       Buffer.from('\r\n'),
     ]),
     Buffer.from(`${parts.length === 0 ? `--${boundary}\r\n` : ''}--${boundary}--\r\n`),
   ])
+
+/** Returns the headers of two dates. @param names what the interface calls a date and a time there */
+export const stamps = ([date, time]: [date: string, time: string], created: Date, modified: Date): [string, string][] => {
+  const [createdAt, modifiedAt] = [created, modified].map((moment) => moment.toISOString())
+  return [
+    [`${date}C`, createdAt?.slice(0, 10) ?? ''],
+    [`${time}C`, createdAt?.slice(11, 19) ?? ''],
+    [`${date}M`, modifiedAt?.slice(0, 10) ?? ''],
+    [`${time}M`, modifiedAt?.slice(11, 19) ?? ''],
+  ]
+}
 
 /** The letter of the accessMode that a command needs, and the parameters that its signature covers. */
 const signatures: Record<string, { letter: string; signed: string[] }> = {

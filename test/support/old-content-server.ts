@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,6 +12,7 @@ import {
   readCertificate,
   readParts,
   Refusal,
+  stamps,
   writeParts,
   type Call,
 } from './old-content-server-wire.ts'
@@ -20,6 +22,9 @@ export interface OldComponent {
   /** As it was received, parameters included. */
   contentType: string
   body: Buffer
+  /** More than `body` has, if the server keeps the beginning only. */
+  sizeBytes: number
+  sha256: string
   created: Date
   modified: Date
 }
@@ -29,6 +34,15 @@ export interface OldDocument {
   modified: Date
   components: OldComponent[]
 }
+
+/** Bytes that were sent, or their beginning. */
+type Received = Pick<OldComponent, 'body' | 'sizeBytes' | 'sha256'>
+
+const received = (body: Buffer): Received => ({
+  body,
+  sizeBytes: body.length,
+  sha256: createHash('sha256').update(body).digest('hex'),
+})
 
 interface Answer {
   status: number
@@ -48,22 +62,17 @@ const answerOf = (status: number, body: string | Buffer = nothing, headers: Reco
 })
 const text = (body: string, status = 200): Answer => answerOf(status, body, { 'Content-Type': 'text/plain; charset=us-ascii' })
 
-/** Returns the headers of two dates. @param names what the interface calls a date and a time there */
-const stamps = ([date, time]: [date: string, time: string], created: Date, modified: Date): [string, string][] => {
-  const [createdAt, modifiedAt] = [created, modified].map((moment) => moment.toISOString())
-  return [
-    [`${date}C`, createdAt?.slice(0, 10) ?? ''],
-    [`${time}C`, createdAt?.slice(11, 19) ?? ''],
-    [`${date}M`, modifiedAt?.slice(0, 10) ?? ''],
-    [`${time}M`, modifiedAt?.slice(11, 19) ?? ''],
-  ]
-}
-
 /**
  * Starts a content server that is written from the description of the protocol and shares no code with the relay. It keeps documents in
  * memory. With `isSigned`, it serves only requests that are signed with an active certificate.
+ * @param keptMaxBytes of a component sent by PUT. Of the rest, only the length is kept, so that large documents need no memory
  */
-export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = false, faults: first = [] as ServerFault[] } = {}) => {
+export const startOldContentServer = async ({
+  repositories = ['Z1'],
+  isSigned = false,
+  keptMaxBytes = Infinity,
+  faults: first = [] as ServerFault[],
+} = {}) => {
   const faults = new Set<ServerFault>(first)
   const documents = new Map<string, OldDocument>()
   const certificates: { contRep: string; authId: string; pem: string; isActive: boolean }[] = []
@@ -83,19 +92,19 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
     if (!found) throw new Refusal(404, 'component not found')
     return found
   }
-  const kept = (compId: string, contentType: string | undefined, body: Buffer, created = new Date()): OldComponent => ({
+  const kept = (compId: string, contentType: string | undefined, sent: Received, created = new Date()): OldComponent => ({
     compId,
     contentType: faults.has('loses_charset') ? (contentType ?? '').replace(/;.*/s, '') : contentType || 'application/octet-stream',
-    body: faults.has('truncates') ? body.subarray(0, 65_536) : body,
+    ...(faults.has('truncates') ? received(sent.body.subarray(0, 65_536)) : sent),
     created,
     modified: new Date(),
   })
 
   /** Returns the components of a multipart body, of which none may occur twice. */
-  const componentsOf = (request: IncomingMessage, body: Buffer): (OldComponent & { docId: string | undefined })[] => {
+  const componentsOf = (request: IncomingMessage, { body }: Received): (OldComponent & { docId: string | undefined })[] => {
     const parts = readParts(request.headers['content-type'] ?? '', body)
     const components = parts.map(({ headers, body: content }) => ({
-      ...kept(headers['x-compid'] ?? '', headers['content-type'], content),
+      ...kept(headers['x-compid'] ?? '', headers['content-type'], received(content)),
       docId: headers['x-docid'],
     }))
     const names = components.map(({ docId, compId }) => `${docId}/${compId}`)
@@ -131,11 +140,14 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
     ['X-docStatus', 'online'],
     ['X-pVersion', call.need('pVersion')],
   ]
-  const partHeadersOf = ({ compId, contentType, body, created, modified }: OldComponent, length: number): [string, string | number][] => [
+  const partHeadersOf = (
+    { compId, contentType, sizeBytes, created, modified }: OldComponent,
+    length: number,
+  ): [string, string | number][] => [
     ['Content-Type', contentType],
     ['Content-Length', length],
     ['X-compId', compId],
-    ['X-Content-Length', body.length + (faults.has('info_size') ? 1 : 0)],
+    ['X-Content-Length', sizeBytes + (faults.has('info_size') ? 1 : 0)],
     ...datesOf(['X-compDate', 'X-compTime'], created, modified),
     ['X-compStatus', 'online'],
     ['X-pVersion', '0045'],
@@ -157,7 +169,7 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
     return { status: 200, headers, body: writeParts('OLDcs42', parts) }
   }
 
-  const commands: Record<string, (call: Call, body: Buffer, request: IncomingMessage) => Answer | Promise<Answer>> = {
+  const commands: Record<string, (call: Call, sent: Received, request: IncomingMessage) => Answer | Promise<Answer>> = {
     'GET serverInfo': (call) => {
       const [day = '', time = ''] = new Date().toISOString().slice(0, 19).split('T')
       const asked = call.get('contRep')
@@ -171,7 +183,7 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
       const server = `serverStatus="running";serverVendorId="old content server";serverVersion="1.0";serverBuild="1";serverTime="${time}";serverDate="${day}";serverStatusDescription="";pVersion="0045";\r\n`
       return text(server + lines.join(''))
     },
-    'PUT putCert': async (call, body) => {
+    'PUT putCert': async (call, { body }) => {
       const [contRep, authId] = [call.need('contRep'), call.need('authId')]
       const pem = await readCertificate(body).catch((error: unknown) => {
         if (faults.has('accepts_garbage_certificate')) return ''
@@ -182,21 +194,21 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
       }
       return answerOf(200)
     },
-    'PUT create': (call, body, request) => {
-      create(call, [kept(call.need('compId'), request.headers['content-type'], body)])
+    'PUT create': (call, sent, request) => {
+      create(call, [kept(call.need('compId'), request.headers['content-type'], sent)])
       return answerOf(201)
     },
-    'POST create': (call, body, request) => {
+    'POST create': (call, sent, request) => {
       try {
-        create(call, componentsOf(request, body))
+        create(call, componentsOf(request, sent))
       } catch (error) {
-        if (faults.has('half_created')) create(call, [kept('data', undefined, nothing)])
+        if (faults.has('half_created')) create(call, [kept('data', undefined, received(nothing))])
         throw error
       }
       return answerOf(201)
     },
-    'POST mCreate': (call, body, request) => {
-      const ofDocuments = Map.groupBy(componentsOf(request, body), ({ docId }) => docId ?? '')
+    'POST mCreate': (call, sent, request) => {
+      const ofDocuments = Map.groupBy(componentsOf(request, sent), ({ docId }) => docId ?? '')
       if (ofDocuments.has('')) throw new Refusal(400, 'a part has no X-docId')
       let status = 201
       const lines = [...ofDocuments].map(([docId, components]) => {
@@ -211,23 +223,21 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
       })
       return text(lines.join(''), status)
     },
-    'PUT update': (call, body, request) => {
+    'PUT update': (call, sent, request) => {
       const document = find(call)
       const compId = call.need('compId')
       const old = document.components.find((other) => other.compId === compId)
-      const next = kept(compId, request.headers['content-type'] || old?.contentType, body, old?.created)
+      const next = kept(compId, request.headers['content-type'] || old?.contentType, sent, old?.created)
       if (faults.has('update_drops_others')) return change(document, [next])
       const others = document.components.map((other) => (other === old ? next : other))
       return change(document, old ? others : [...others, next])
     },
-    'POST update': (call, body, request) => change(find(call), componentsOf(request, body)),
-    'PUT append': (call, body) => {
+    'POST update': (call, sent, request) => change(find(call), componentsOf(request, sent)),
+    'PUT append': (call, { body }) => {
       const document = find(call)
       const found = component(document, call.need('compId'))
-      Object.assign(found, {
-        body: faults.has('append_replaces') ? body : Buffer.concat([found.body, body]),
-        modified: new Date(),
-      })
+      const whole = received(faults.has('append_replaces') ? body : Buffer.concat([found.body, body]))
+      Object.assign(found, { ...whole, modified: new Date() })
       return change(document, document.components)
     },
     'GET delete': (call) => {
@@ -235,6 +245,7 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
       const compId = call.get('compId')
       const gone = compId === undefined ? undefined : component(document, compId)
       if (faults.has('keeps_deleted')) return answerOf(200)
+      if (faults.has('refuses_delete')) throw new Refusal(409, 'document is locked')
       if (gone)
         return change(
           document,
@@ -278,7 +289,7 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
     },
   }
 
-  const answer = async (request: IncomingMessage, body: Buffer): Promise<Answer> => {
+  const answer = async (request: IncomingMessage, sent: Received): Promise<Answer> => {
     const { url = '' } = request
     const call = parseCall(faults.has('plus_is_space') ? url.replaceAll('+', '%20') : url)
     const method = request.method === 'HEAD' || (request.method === 'DELETE' && call.command === 'delete') ? 'GET' : request.method
@@ -303,7 +314,7 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
       )
     }
     try {
-      return await serve(call, body, request)
+      return await serve(call, sent, request)
     } catch (error) {
       const isUnknown = error instanceof Refusal && error.status === 404 && reads.has(call.command)
       if (isUnknown && faults.has('unknown_is_200')) return answerOf(200)
@@ -313,16 +324,27 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
 
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = []
-    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+    const hash = createHash('sha256')
+    let sizeBytes = 0
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      if (sizeBytes < keptMaxBytes) chunks.push(chunk)
+      sizeBytes += chunk.length
+      hash.update(chunk)
+    }
     if (faults.has('never_answers')) return
     if (faults.has('slow')) await sleep(timing.slowMs, undefined, { ref: false })
-    const { status, headers, body } = await answer(request, Buffer.concat(chunks)).catch((error: unknown) => {
-      const refusal = error instanceof Refusal ? error : new Refusal(500, String(error))
-      const { headers: plain, body: line, status: code } = text(`${refusal.message}\r\n`, refusal.status)
-      const described = faults.has('no_error_description') ? {} : { 'X-ErrorDescription': refusal.message }
-      return { status: code, headers: { ...plain, ...described }, body: line }
-    })
-    response.writeHead(status, reasons[status] ?? '', { ...headers, 'Content-Length': body.length })
+    const { status, headers, body } = await answer(request, { body: Buffer.concat(chunks), sizeBytes, sha256: hash.digest('hex') }).catch(
+      (error: unknown) => {
+        const refusal = error instanceof Refusal ? error : new Refusal(500, String(error))
+        const { headers: plain, body: line, status: code } = text(`${refusal.message}\r\n`, refusal.status)
+        const described = faults.has('no_error_description') ? {} : { 'X-ErrorDescription': refusal.message }
+        return { status: code, headers: { ...plain, ...described }, body: line }
+      },
+    )
+    // A header is a line of bytes, which Node.js takes as ISO 8859-1.
+    const bytesOf = (value: string | number) => Buffer.from(String(value)).toString('latin1')
+    const lines = Object.entries(headers).map(([name, value]) => [name, bytesOf(value)])
+    response.writeHead(status, reasons[status] ?? '', { ...Object.fromEntries(lines), 'Content-Length': body.length })
     const isContent = status === 200 && /\?(?:get|docGet)&/.test(request.url ?? '') && request.method === 'GET'
     const cut = isContent && (faults.has('closes_midway') || faults.has('stops_midway'))
     if (!cut) return void response.end(request.method === 'HEAD' ? undefined : body)
@@ -330,7 +352,7 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
     if (faults.has('closes_midway')) response.socket?.end()
   }
 
-  const server = createServer((request, response) => void respond(request, response).catch(() => request.destroy()))
+  const server = createServer((request, response) => void respond(request, response).catch(() => request.socket.destroy()))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -363,7 +385,7 @@ export const startOldContentServer = async ({ repositories = ['Z1'], isSigned = 
       const components = Object.entries(contents).map(([compId, body]) => ({
         compId,
         contentType,
-        body: Buffer.from(body),
+        ...received(Buffer.from(body)),
         created: date,
         modified: date,
       }))
