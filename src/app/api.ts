@@ -18,6 +18,7 @@ import { createRequestLog } from '../http/request-log.ts'
 import { createConnectionLimit, dispatch, startHttpServer, type HttpServer } from '../http/server.ts'
 import { createAggregateMetrics } from '../observe/aggregates.ts'
 import {
+  createHeldBackMetric,
   createOutboxMetrics,
   createOverdueMetric,
   createPollersMetric,
@@ -82,6 +83,7 @@ export const startApi = async (
       ...waiting.metrics,
       ...createStorageMetrics(db, config),
       ...createRepositoryMetrics(db),
+      createHeldBackMetric(db),
       ...createAggregateMetrics(db),
       createOverdueMetric(db, config),
       createPollersMetric(config.TEMPORAL_TASK_QUEUE, () => listPollers(temporal.connection, temporal.client.options.namespace, config)),

@@ -6,6 +6,7 @@ import type { Outbox } from '../db/outbox.ts'
 import { countOverdue, maxCountedOverdue } from '../delivery/overdue.ts'
 import { measureWaiting } from '../delivery/to-begin.ts'
 import { findRepositoryWarnings } from '../workspace/repository-warnings.ts'
+import { measureHeldBack } from './events.ts'
 
 interface Pool {
   numUsed(): number
@@ -153,6 +154,16 @@ export const createRepositoryMetrics = (db: Database): Metric[] => [
     },
   }),
 ]
+
+export const createHeldBackMetric = (db: Database): Metric =>
+  new Gauge({
+    name: 'relay_events_held_back_seconds',
+    help: 'Age of the oldest event that readers do not see yet, because a transaction that began earlier still runs; 0 if there is none',
+    registers: [],
+    async collect() {
+      this.set(await measureHeldBack(db).catch(() => Number.NaN))
+    },
+  })
 
 export const createOverdueMetric = (db: Database, config: Pick<Config, 'RECONCILE_INTERVAL_MS'>): Metric =>
   new Gauge({

@@ -10,7 +10,8 @@ import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { eventIdOf, eventIdPattern, eventNames, eventPositionOf, eventTypes } from '../../src/domain/events.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
-import { createEvents } from '../../src/observe/events.ts'
+import { createEvents, measureHeldBack } from '../../src/observe/events.ts'
+import { createHeldBackMetric } from '../../src/observe/metrics.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, insertNumberedDocuments, receivedDocument, testConfig } from '../support/factories.ts'
@@ -162,6 +163,23 @@ test('a transaction that commits after a later one is not missed: its events and
   await add(lost, 'lost')
   await lost.rollback()
   expect((await readAll(workspaceId, before.cursor)).found).toHaveLength(3)
+})
+
+test('the age of the oldest event that a long transaction holds back is measured, and is 0 again after it', async () => {
+  const { workspaceId } = await createRoutes(db, [])
+  const add = (trx: Database) => trx.raw('select add_event(?, ?, ?)', [workspaceId, 'document.received', '{}'])
+  const long = await db.transaction()
+  await long.raw('select pg_current_xact_id()')
+  expect(await measureHeldBack(db)).toBe(0)
+  await add(db)
+  await add(db)
+  await db('events')
+    .where({ workspace_id: workspaceId })
+    .update({ created_at: db.raw(`created_at - interval '90 seconds'`) })
+  expect(await measureHeldBack(db)).toBeGreaterThanOrEqual(90)
+  expect((await createHeldBackMetric(db).get()).values[0]!.value).toBeGreaterThanOrEqual(90)
+  await long.rollback()
+  expect(await measureHeldBack(db)).toBe(0)
 })
 
 test('a cursor beyond the horizon is no cursor of another database, and is not moved back', async () => {

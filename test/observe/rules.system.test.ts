@@ -179,6 +179,12 @@ const cases: Record<string, Case> = {
     summary: '4 deliveries are overdue, and nobody has checked them',
     quiet: { [`relay_deliveries_overdue{${api}}`]: '4x5 0 4x8' },
   },
+  RelayEventsHeldBack: {
+    fires: { [`relay_events_held_back_seconds{${api}}`]: '0+60x20' },
+    at: '15m',
+    summary: 'Programs that follow events are 15m 0s behind',
+    quiet: { [`relay_events_held_back_seconds{${api}}`]: '0 60 120 180 240 300 0+60x6 0x10' },
+  },
   RelayStatisticsStale: {
     fires: { [`relay_statistics_computed_timestamp_seconds{${api}}`]: '0x30' },
     at: '20m',
