@@ -17,6 +17,7 @@ export const floors: readonly (readonly string[])[] = [
   ['http', 'content'],
   ['db'],
   ['connectors'],
+  ['content-server'],
   ['security', 'config', 'domain'],
   ['base', 'health.ts'],
 ]

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Piece } from '../capture/capture.ts'
+import { printableAscii } from '../content-server/encoding.ts'
 import { refusals } from '../domain/refusal-codes.ts'
-import { printableAscii, type Refusal } from './refusal.ts'
+import type { Refusal } from './refusal.ts'
 
 /** Answer of a command. */
 export interface Answer {

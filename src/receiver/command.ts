@@ -1,6 +1,6 @@
-import { isUtf8 } from 'node:buffer'
-import { commandRules, formats, type CommandRule, type ParameterName } from './parameters.ts'
-import { printableAscii, Refusal } from './refusal.ts'
+import { decodeBytes, decodeText, printableAscii } from '../content-server/encoding.ts'
+import { commandRules, formats, type CommandRule, type ParameterName } from '../content-server/parameters.ts'
+import { Refusal } from './refusal.ts'
 
 export interface Parameter {
   name: string
@@ -80,15 +80,3 @@ export const readCommand = (method: string, query: Query): Command => {
 }
 
 const quote = (text: string) => `"${printableAscii(text).slice(0, 40)}"`
-
-/** Decodes bytes of an unknown encoding: as UTF-8 if they are valid UTF-8, else as ISO-8859-1. */
-export const decodeText = (bytes: Buffer): string => bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1')
-
-const percentEncoded = /%([0-9a-f]{2})/gi
-
-/** Decodes the percent-encoding of a query value. `+` is a plus. A percent sign without two hexadecimal digits is kept. */
-export const decodeBytes = (raw: string): Buffer =>
-  Buffer.from(
-    raw.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))),
-    'latin1',
-  )

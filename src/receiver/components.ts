@@ -1,13 +1,13 @@
 import type { ReceivedComponent, ReceivedDocument } from '../archive/receive.ts'
 import { splitMultipart, type Piece } from '../capture/capture.ts'
+import { decodeHeader } from '../content-server/encoding.ts'
+import { boundaryOf, readParts, type Part } from '../content-server/multipart.ts'
+import { formats, hasControlCharacter, isCompId } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import { readBody, type BodyLimits } from './body.ts'
 import type { CommandContext, CommandDeps } from './command-context.ts'
-import { decodeText } from './command.ts'
 import type { ReceiverRequest } from './exchange.ts'
-import { boundaryOf, readParts, type Part } from './multipart.ts'
-import { formats, hasControlCharacter, isCompId } from './parameters.ts'
 import { quotaOf } from './quota.ts'
 import { Refusal } from './refusal.ts'
 
@@ -179,6 +179,3 @@ export const readMetadata = ({ headers }: ReceiverRequest): BusinessMetadata => 
     arObject: valueOf('x-relay-ar-object'),
   }
 }
-
-/** Decodes a header value, which Node and Dicer represent with one character per byte. */
-const decodeHeader = (value: string): string => decodeText(Buffer.from(value, 'latin1'))

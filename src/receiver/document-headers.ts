@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { ArchiveComponent, ArchiveDocument } from '../archive/documents.ts'
+import { encodeHeader } from '../content-server/encoding.ts'
 
 /** The protocol has dates and times of day in UTC, as separate values. */
 export const dateOf = (time: Date) => time.toISOString().slice(0, 10)
@@ -53,6 +54,3 @@ export const createDocumentParts = (pVersion: string) => {
     end: (parts: number): Buffer => Buffer.from(`${parts === 0 ? `--${boundary}\r\n` : ''}--${boundary}--\r\n`),
   }
 }
-
-/** Encodes text as UTF-8 with one character per byte, as Node expects a header value. */
-const encodeHeader = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')

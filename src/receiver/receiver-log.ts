@@ -3,8 +3,8 @@ import { documentWorkflowId } from '../../workflows/ids.ts'
 import type { InsertedDocument } from '../archive/receive.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { Log } from '../base/log.ts'
+import { commandRules } from '../content-server/parameters.ts'
 import type { Exchange } from './exchange.ts'
-import { commandRules } from './parameters.ts'
 import type { Refusal } from './refusal.ts'
 
 const commands = new Map(commandRules.map(({ command }) => [command.toLowerCase(), command]))

@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../base/errors.ts'
+import { MultipartError } from '../content-server/multipart.ts'
 import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
 import { refusals, type RefusalCode } from '../domain/refusal-codes.ts'
 
@@ -26,6 +27,9 @@ export class Refusal extends Error {
 /** Converts anything thrown by a command to a refusal. */
 export const toRefusal = (thrown: unknown): Refusal => {
   if (thrown instanceof Refusal) return thrown
+  if (thrown instanceof MultipartError) {
+    return new Refusal(thrown.code === 'malformed' ? 'invalid_parameter' : 'too_large', thrown.message)
+  }
   if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
   const isGone = isWorkspaceGone(thrown) || (thrown instanceof AppError && thrown.code === 'not_found')
   if (isGone)
@@ -35,6 +39,3 @@ export const toRefusal = (thrown: unknown): Refusal => {
     ? new Refusal('unavailable', 'the service is temporarily unavailable, try again later', { cause: messageOf(thrown) })
     : new Refusal('internal_error', 'an internal error occurred', { cause: thrown })
 }
-
-/** Replaces everything but printable ASCII by a question mark. */
-export const printableAscii = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, '?')

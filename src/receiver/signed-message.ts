@@ -1,5 +1,6 @@
-import { decodeBytes, type Parameter, type Query } from './command.ts'
-import type { CommandRule, ParameterName } from './parameters.ts'
+import { decodeBytes } from '../content-server/encoding.ts'
+import type { CommandRule, ParameterName } from '../content-server/parameters.ts'
+import type { Parameter, Query } from './command.ts'
 import { Refusal } from './refusal.ts'
 
 // A secKey signs the values of the signed parameters one after another, without separators. The same text can therefore be cut into other

@@ -1,12 +1,12 @@
 import { newId } from '../../src/base/ids.ts'
-import { rfcBoundValues } from '../../src/domain/settings.ts'
 // No request may hold the event loop of the API process for longer than 50 ms, because every other request waits meanwhile.
 //
 // What is measured is the processor time of the main thread in one turn of its event loop (probe.ts), and not the time on the clock, so a
 // busy machine does not change the result. The limit grows with the time of a reference work, for a slower processor. The requests of a
 // surface are measured together first. If the longest turn is too long, each request is measured by itself three times, and the shortest of
 // the three counts: the compiler or a garbage collection can prolong one turn, but a request that holds the event loop does so each time.
-import { commandRules } from '../../src/receiver/parameters.ts'
+import { commandRules } from '../../src/content-server/parameters.ts'
+import { rfcBoundValues } from '../../src/domain/settings.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
 import { createKey } from '../../src/workspace/administration.ts'

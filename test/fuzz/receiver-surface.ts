@@ -1,4 +1,4 @@
-import { commandRules, type CommandRule, type ParameterName } from '../../src/receiver/parameters.ts'
+import { commandRules, type CommandRule, type ParameterName } from '../../src/content-server/parameters.ts'
 import { mutate } from '../support/properties.ts'
 import { multipartBody, type PartToSend } from '../support/source-system.ts'
 import { hostileTexts } from './hostile-values.ts'

@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as fc from 'fast-check'
+import { boundaryOf, MultipartError, readParts } from '../../src/content-server/multipart.ts'
 import { parseQuery, readCommand, splitTarget } from '../../src/receiver/command.ts'
-import { boundaryOf, readParts } from '../../src/receiver/multipart.ts'
-import { Refusal } from '../../src/receiver/refusal.ts'
+import { Refusal, toRefusal } from '../../src/receiver/refusal.ts'
 import { fullOr } from '../support/full-run.ts'
 import { bytesOf, check, mutate, mutationsOf, withinASecond } from '../support/properties.ts'
 import { startScene } from '../support/scene.ts'
@@ -18,7 +18,7 @@ const orRefusal = <T>(work: () => T | Promise<T>): Promise<T | Refusal> =>
     try {
       return await work()
     } catch (thrown) {
-      if (thrown instanceof Refusal) return thrown
+      if (thrown instanceof Refusal || thrown instanceof MultipartError) return toRefusal(thrown)
       throw thrown
     }
   })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { commandRules, type CommandRule } from '../../src/content-server/parameters.ts'
 import { parseQuery } from '../../src/receiver/command.ts'
-import { commandRules, type CommandRule } from '../../src/receiver/parameters.ts'
 import { decodeSecKey } from '../../src/receiver/signature.ts'
 import {
   checkSignedParameters,

@@ -1,6 +1,6 @@
+import { decodeBytes } from '../../content-server/encoding.ts'
 import { plainText, type Answer } from '../answer.ts'
 import type { CommandContext, CommandHandler } from '../command-context.ts'
-import { decodeBytes } from '../command.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
 import { searchWithinLimits } from '../search/limits.ts'

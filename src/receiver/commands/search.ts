@@ -1,6 +1,7 @@
+import { decodeBytes } from '../../content-server/encoding.ts'
 import { plainText, type Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
-import { decodeBytes, type Command } from '../command.ts'
+import type { Command } from '../command.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
 import { maxResults, searchWithinLimits } from '../search/limits.ts'

@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
-import { boundaryOf, readParts } from '../../src/receiver/multipart.ts'
+import { boundaryOf, readParts } from '../../src/content-server/multipart.ts'
 import { multipartBody, part } from '../support/source-system.ts'
 
 const limits = { boundary: 'KoZbnd01', maxParts: 10 }
@@ -60,7 +60,7 @@ describe('the parts of a multipart body', () => {
     ['has a part without a blank line among others', `--KoZbnd01\r\nX-compId: a\r\n${String(body)}`],
     ['has bare line feeds for line ends', String(body).replaceAll('\r\n', '\n')],
   ])('are refused if the body %s', async (_, text) => {
-    await expect(readAll(split(Buffer.from(text)))).rejects.toMatchObject({ name: 'Refusal', code: 'invalid_parameter' })
+    await expect(readAll(split(Buffer.from(text)))).rejects.toMatchObject({ name: 'MultipartError', code: 'malformed' })
   })
 
   test('are refused above the maximum number of parts, before the rest is read', async () => {
@@ -73,7 +73,7 @@ describe('the parts of a multipart body', () => {
         if (sent > 50) throw new Error('hung up')
       }
     }
-    await expect(readAll(endless())).rejects.toMatchObject({ code: 'too_large' })
+    await expect(readAll(endless())).rejects.toMatchObject({ code: 'too_many_parts' })
     expect(sent).toBeLessThan(20)
   })
 
@@ -135,6 +135,6 @@ describe('the boundary', () => {
     [`multipart/form-data; boundary=${'\xe4'.repeat(150)}`],
     ['multipart/form-data; boundary="B\t1"'],
   ])('is refused in %s', (contentType) => {
-    expect(() => boundaryOf(contentType)).toThrow(expect.objectContaining({ code: 'invalid_parameter' }))
+    expect(() => boundaryOf(contentType)).toThrow(expect.objectContaining({ code: 'malformed' }))
   })
 })

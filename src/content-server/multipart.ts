@@ -1,7 +1,17 @@
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Dicer } from '@fastify/busboy'
-import { Refusal } from './refusal.ts'
+
+/** A multipart body that cannot be read. The message says why, in words for the sender. */
+export class MultipartError extends Error {
+  readonly code: 'malformed' | 'too_many_parts'
+
+  constructor(code: MultipartError['code'], message: string) {
+    super(message)
+    this.name = 'MultipartError'
+    this.code = code
+  }
+}
 
 export interface Part {
   /** Returns the first value of a header as sent, with one character per byte. @param name in lower case */
@@ -18,18 +28,18 @@ const partsPerTurn = 20
 // Dicer searches for at most 256 bytes, and converts other characters than ASCII to UTF-8.
 const usableBoundary = /^[\x20-\x7e]{1,200}$/
 
-/** @throws `Refusal` if the content type is not multipart or has no boundary */
+/** @throws `MultipartError` if the content type is not multipart or has no boundary */
 export const boundaryOf = (contentType: string | undefined): string => {
-  if (!/^multipart\//i.test(contentType ?? '')) throw new Refusal('invalid_parameter', 'the body must be multipart/form-data')
+  if (!/^multipart\//i.test(contentType ?? '')) throw new MultipartError('malformed', 'the body must be multipart/form-data')
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]*)"|([^;\s]+))/i.exec(contentType!) ?? []
   const boundary = quoted ?? plain ?? ''
-  if (!usableBoundary.test(boundary)) throw new Refusal('invalid_parameter', 'the Content-Type has no valid boundary')
+  if (!usableBoundary.test(boundary)) throw new MultipartError('malformed', 'the Content-Type has no valid boundary')
   return boundary
 }
 
 /**
  * Reads the parts of a multipart body one after another. Bytes that have not been read stay in the connection.
- * @throws `Refusal` if the body is malformed or has too many parts, and errors of the body
+ * @throws `MultipartError` if the body is malformed or has too many parts, and errors of the body
  */
 export async function* readParts(
   body: AsyncIterable<Buffer>,
@@ -50,7 +60,7 @@ export async function* readParts(
     for (const part of open) part.destroy(error as Error)
     resume()
   }
-  const malformed = (reason: string) => fail(new Refusal('invalid_parameter', `malformed multipart body: ${reason}`))
+  const malformed = (reason: string) => fail(new MultipartError('malformed', `malformed multipart body: ${reason}`))
 
   async function* bodyOf(part: Readable): AsyncGenerator<Buffer, void, undefined> {
     try {
@@ -64,7 +74,7 @@ export async function* readParts(
   dicer.on('part', (part) => {
     if (headless) return malformed('a part has no header')
     count += 1
-    if (count > maxParts) return fail(new Refusal('too_large', `a request may contain at most ${maxParts} components`))
+    if (count > maxParts) return fail(new MultipartError('too_many_parts', `a request may contain at most ${maxParts} components`))
     headless = true
     open.add(part)
     // `bodyOf` and `found` report the errors to their readers.

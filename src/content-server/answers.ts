@@ -1,0 +1,159 @@
+import { decodeHeader } from './encoding.ts'
+import { ContentServerFailure } from './failure.ts'
+import type { HttpAnswer } from './http.ts'
+import { boundaryOf, MultipartError, readParts, type Part } from './multipart.ts'
+
+/** What a server says about a component. */
+export interface ComponentFacts {
+  compId: string
+  /** With its parameters, as the server sends it. Null if it sends none. */
+  contentType: string | null
+  sizeBytes: number
+  /** Undefined if the server says nothing readable, as below. */
+  createdAt: Date | undefined
+  modifiedAt: Date | undefined
+  /** `online` or `offline`. Some servers have other words. */
+  status: string | undefined
+}
+
+/** What a server says about a document. */
+export interface DocumentFacts {
+  docId: string
+  createdAt: Date | undefined
+  modifiedAt: Date | undefined
+  status: string | undefined
+  /** Letters of the accesses that require a signature, if the server tells them. */
+  docProt: string | undefined
+  components: ComponentFacts[]
+}
+
+export type DocumentHead = Omit<DocumentFacts, 'components'> & {
+  /** The number of components that the server announces. */
+  announced: number | undefined
+}
+
+type FindHeader = (name: string) => string | undefined
+
+const malformed = (message: string) =>
+  new ContentServerFailure('malformed_answer', `the answer is not that of a content server: ${message}`)
+
+/** Reads a date and a time of day in UTC. */
+const timeOf = (date: string | undefined, time: string | undefined): Date | undefined => {
+  const read = new Date(`${date?.trim()}T${time?.trim() || '00:00:00'}Z`)
+  return date === undefined || Number.isNaN(read.getTime()) ? undefined : read
+}
+
+const numberOf = (text: string | undefined): number | undefined => (/^\d{1,15}$/.test(text?.trim() ?? '') ? Number(text) : undefined)
+
+/** Returns what the headers of an answer say about a document. @throws `ContentServerFailure` if they are about another one */
+export const documentHead = (header: FindHeader, docId: string): DocumentHead => {
+  const named = header('x-docid')?.trim()
+  if (named !== undefined && named !== docId) throw malformed('it is about another document')
+  return {
+    docId,
+    createdAt: timeOf(header('x-datec'), header('x-timec')),
+    modifiedAt: timeOf(header('x-datem'), header('x-timem')),
+    status: header('x-docstatus')?.trim(),
+    docProt: header('x-docprot')?.trim(),
+    announced: numberOf(header('x-numbercomps') ?? header('x-numcomps')),
+  }
+}
+
+/** Returns what the headers of an answer or of a part say about a component. `sizeBytes` is undefined if they do not say it. */
+const componentFacts = (header: FindHeader): Omit<ComponentFacts, 'sizeBytes' | 'compId'> & { compId?: string; sizeBytes?: number } => {
+  const [compId, sizeBytes] = [header('x-compid')?.trim(), numberOf(header('x-content-length'))]
+  return {
+    ...(compId && { compId }),
+    ...(sizeBytes !== undefined && { sizeBytes }),
+    contentType: header('content-type')?.trim() || null,
+    createdAt: timeOf(header('x-compdatec'), header('x-comptimec')),
+    modifiedAt: timeOf(header('x-compdatem'), header('x-comptimem')),
+    status: header('x-compstatus')?.trim(),
+  }
+}
+
+/** Returns what the headers of a `get` say about the component. */
+export const contentHead = componentFacts
+
+export interface ReceivedPart {
+  component: ComponentFacts
+  /** Must be read to its end before the next part is available. */
+  body: AsyncIterable<Buffer>
+}
+
+// A scanned book of a page per component.
+const maxParts = 10_000
+
+/** Reads the components of the answer to info or docGet. @throws `ContentServerFailure` if it is malformed or breaks off */
+export async function* readComponents(answer: HttpAnswer): AsyncGenerator<ReceivedPart, void, undefined> {
+  const boundary = readable(() => boundaryOf(answer.header('content-type')))
+  try {
+    for await (const part of readParts(answer.body as AsyncIterable<Buffer>, { boundary, maxParts })) {
+      yield { component: componentOf(part), body: readableBody(part) }
+    }
+  } catch (thrown) {
+    throw asMalformed(thrown)
+  } finally {
+    answer.body.destroy()
+  }
+}
+
+const asMalformed = (thrown: unknown): unknown => (thrown instanceof MultipartError ? malformed(thrown.message) : thrown)
+
+const readable = <T>(read: () => T): T => {
+  try {
+    return read()
+  } catch (thrown) {
+    throw asMalformed(thrown)
+  }
+}
+
+async function* readableBody({ body }: Part): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    yield* body
+  } catch (thrown) {
+    throw asMalformed(thrown)
+  }
+}
+
+const componentOf = ({ header }: Part): ComponentFacts => {
+  const decoded: FindHeader = (name) => {
+    const value = header(name)
+    return value === undefined ? undefined : decodeHeader(value)
+  }
+  const { compId, sizeBytes = numberOf(decoded('content-length')), ...facts } = componentFacts(decoded)
+  if (!compId) throw malformed('a part has no X-compId')
+  if (sizeBytes === undefined) throw malformed('a part has no length')
+  return { compId, sizeBytes, ...facts }
+}
+
+/** Reads the answer to info. @throws `ContentServerFailure` if it is malformed or has fewer components than it announces */
+export const readDocumentFacts = async (answer: HttpAnswer, docId: string, isWhole: boolean): Promise<DocumentFacts> => {
+  const { announced, ...head } = documentHead(answer.header, docId)
+  const components: ComponentFacts[] = []
+  for await (const { component, body } of readComponents(answer)) {
+    for await (const _ of body) continue
+    components.push(component)
+  }
+  if (isWhole && announced !== undefined && announced !== components.length) {
+    throw malformed(`it announces ${announced} components and has ${components.length}`)
+  }
+  return { ...head, components }
+}
+
+const pair = /([A-Za-z]+)="((?:[^"]|"")*)";?/g
+
+/** Reads lines of `key="value";` pairs, in which quotation marks of a value are doubled. Lines without a pair are left out. */
+export const readAsciiLines = (text: string): Record<string, string>[] =>
+  text
+    .split(/\r?\n/)
+    .map((line) => Object.fromEntries(Array.from(line.matchAll(pair), ([, key, value]) => [key!, value!.replaceAll('""', '"')])))
+    .filter((values) => Object.keys(values).length > 0)
+
+/** Reads the answer to search and attrSearch: the number of results, then their numbers, each followed by a semicolon. */
+export const readNumbers = (text: string, perResult: number): number[] => {
+  if (!/^\s*\d+(;\d+)*;?\s*$/.test(text)) throw malformed('it is not a list of numbers')
+  const [count = 0, ...numbers] = text.trim().split(';').filter(Boolean).map(Number)
+  if (numbers.length !== count * perResult) throw malformed(`it announces ${count} results and has ${numbers.length} numbers`)
+  return numbers
+}

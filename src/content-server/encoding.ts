@@ -1,0 +1,31 @@
+import { isUtf8 } from 'node:buffer'
+
+/** Decodes bytes of an unknown encoding: as UTF-8 if they are valid UTF-8, else as ISO-8859-1. */
+export const decodeText = (bytes: Buffer): string => bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1')
+
+const percentEncoded = /%([0-9a-f]{2})/gi
+
+/** Decodes the percent-encoding of a query value. `+` is a plus. A percent sign without two hexadecimal digits is kept. */
+export const decodeBytes = (raw: string): Buffer =>
+  Buffer.from(
+    raw.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))),
+    'latin1',
+  )
+
+// A source system leaves the comma as it is. Some servers compare authId without decoding it.
+const unlikeSourceSystems = /[!'()*~]|%2C/g
+
+/** Percent-encodes a query value as source systems do. A plus is encoded too, because proxies may take it for a blank. */
+export const encodeValue = (value: string): string =>
+  encodeURIComponent(value.toWellFormed()).replaceAll(unlikeSourceSystems, (text) =>
+    text === '%2C' ? ',' : `%${text.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+
+/** Decodes a header value, which Node and Dicer represent with one character per byte. */
+export const decodeHeader = (value: string): string => decodeText(Buffer.from(value, 'latin1'))
+
+/** Encodes text as UTF-8 with one character per byte, as Node expects a header value. */
+export const encodeHeader = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
+
+/** Replaces everything but printable ASCII by a question mark. */
+export const printableAscii = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, '?')

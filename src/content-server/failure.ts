@@ -1,0 +1,62 @@
+import { types } from 'node:util'
+import { messageOf } from '../base/errors.ts'
+
+const codes = {
+  400: 'bad_request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  406: 'not_acceptable',
+  409: 'conflict',
+} as const
+
+export type FailureCode =
+  | (typeof codes)[keyof typeof codes]
+  /** A status of 500 or more. */
+  | 'server_error'
+  /** A status that the protocol does not have. */
+  | 'unexpected_status'
+  /** The server answered something else than the protocol says, or less than it announced. */
+  | 'malformed_answer'
+  /** The answer is longer than the caller allows. */
+  | 'too_large'
+  /** No answer, or one that broke off. `cause` is the error of the network. */
+  | 'unreachable'
+
+/** Why a content server did not do what it was asked. The message is for operators, and repeats what the server says. */
+export class ContentServerFailure extends Error {
+  readonly code: FailureCode
+  /** Of the answer, if there is one. */
+  readonly status: number | undefined
+
+  constructor(code: FailureCode, message: string, options: { status?: number; cause?: unknown } = {}) {
+    super(message, { cause: options.cause })
+    this.name = 'ContentServerFailure'
+    this.code = code
+    this.status = options.status
+  }
+}
+
+export type Outcome<T> = { ok: true; value: T } | { ok: false; failure: ContentServerFailure }
+
+/** @param description what the server says about it; empty if nothing */
+export const refusedBy = (status: number, description: string): ContentServerFailure => {
+  const known = (codes as Record<number, FailureCode | undefined>)[status]
+  const code = known ?? (status >= 500 ? 'server_error' : 'unexpected_status')
+  return new ContentServerFailure(code, `the content server answers ${status}${description && `: ${description}`}`, { status })
+}
+
+/** Converts anything thrown while an answer is awaited or read. */
+export const toFailure = (thrown: unknown): ContentServerFailure => {
+  if (thrown instanceof ContentServerFailure) return thrown
+  return new ContentServerFailure('unreachable', `the content server cannot be reached: ${messageOf(firstCause(thrown))}`, {
+    cause: thrown,
+  })
+}
+
+/** Returns the error that names the reason: undici wraps the errors of the socket. */
+const firstCause = (thrown: unknown): unknown => {
+  // isNativeError instead of instanceof: under a test runner that sandboxes modules, Node's own errors come from another realm.
+  const cause = types.isNativeError(thrown) ? thrown.cause : undefined
+  return types.isNativeError(cause) ? firstCause(cause) : thrown
+}

@@ -1,0 +1,124 @@
+import { Readable } from 'node:stream'
+import type { Outbound } from '../security/outbound.ts'
+import { decodeHeader, printableAscii } from './encoding.ts'
+import { ContentServerFailure, refusedBy, toFailure, type Outcome } from './failure.ts'
+
+export interface HttpContext {
+  /** Opens the connections, after it has checked their addresses. */
+  outbound: Pick<Outbound, 'dispatcher'>
+  connectTimeoutMs: number
+  /** The longest wait for the headers of an answer, and between two pieces of its body. */
+  idleTimeoutMs: number
+  /** Sent with every request. */
+  headers?: Record<string, string> | undefined
+}
+
+export interface HttpRequest {
+  method: string
+  /** Without the question mark. */
+  query: string
+  headers?: Record<string, string> | undefined
+  body?: Buffer | Readable | undefined
+  signal?: AbortSignal | undefined
+}
+
+export interface HttpAnswer {
+  status: number
+  /** Returns the first value of a header, decoded. @param name in lower case */
+  header(name: string): string | undefined
+  /** Must be read to its end or destroyed. Throws `ContentServerFailure` if the answer breaks off. */
+  body: Readable
+}
+
+/** Creates a function that sends one request of the protocol. Any status is an answer. @throws `ContentServerFailure` if there is none */
+export const createSend = (address: string, caCertificate: string | undefined, context: HttpContext) => {
+  const { origin, pathname } = new URL(address)
+  const { outbound, connectTimeoutMs, idleTimeoutMs } = context
+
+  return async ({ method, query, headers, body, signal }: HttpRequest): Promise<HttpAnswer> => {
+    try {
+      const response = await outbound.dispatcher({ connectTimeoutMs, caCertificate }).request({
+        origin,
+        path: `${pathname}?${query}`,
+        method,
+        headers: { 'user-agent': 'document-relay', ...context.headers, ...headers },
+        body: body ?? null,
+        signal: signal ?? null,
+        headersTimeout: idleTimeoutMs,
+        bodyTimeout: idleTimeoutMs,
+      })
+      return {
+        status: response.statusCode,
+        header: (name) => {
+          const value = response.headers[name]
+          const first = Array.isArray(value) ? value[0] : value
+          return first === undefined ? undefined : decodeHeader(first)
+        },
+        body: withFailures(response.body),
+      }
+    } catch (thrown) {
+      signal?.throwIfAborted()
+      throw toFailure(thrown)
+    }
+  }
+}
+
+/** Returns the body with every error of the network converted. */
+const withFailures = (body: Readable): Readable => {
+  async function* read(): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      yield* body as AsyncIterable<Buffer>
+    } catch (thrown) {
+      throw toFailure(thrown)
+    } finally {
+      body.destroy()
+    }
+  }
+  const converted = Readable.from(read(), { objectMode: false })
+  // A generator that has not begun has no `finally` to run.
+  return converted.once('close', () => body.on('error', () => {}).destroy())
+}
+
+const descriptionMaxCharacters = 300
+
+/** Returns the failure of an answer, with what the server says about it. Reads the body. */
+export const failureOf = async (answer: HttpAnswer): Promise<ContentServerFailure> => {
+  const announced = answer.header('x-errordescription')
+  // A body in HTML repeats the header, or is the page of a proxy.
+  const body = await readText(answer.body, descriptionMaxCharacters).catch(() => '')
+  const description = announced ?? (body.trimStart().startsWith('<') ? '' : body)
+  return refusedBy(answer.status, printableAscii(description).trim().slice(0, descriptionMaxCharacters))
+}
+
+/** Reads a body as bytes of characters. A longer one is cut. */
+const readText = async (body: Readable, maxBytes: number): Promise<string> => {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes >= maxBytes) break
+  }
+  return Buffer.concat(chunks).subarray(0, maxBytes).toString('latin1')
+}
+
+// The certificates of a repository, or the components of a document with a thousand pages: 200 KiB.
+const textMaxBytes = 4 * 1024 * 1024
+
+/** Reads an answer whose body is text. @throws `ContentServerFailure` if it is longer than 4 MiB, or breaks off */
+export const textOf = async ({ body, status }: HttpAnswer): Promise<string> => {
+  const text = await readText(body, textMaxBytes + 1)
+  if (text.length > textMaxBytes)
+    throw new ContentServerFailure('too_large', 'the content server answers more than 4 MiB of text', { status })
+  return text
+}
+
+/** Runs the work on an answer and returns its failure as a value. An aborted call throws the reason of its signal. */
+export const asOutcome = async <T>(work: () => Promise<T>): Promise<Outcome<T>> => {
+  try {
+    return { ok: true, value: await work() }
+  } catch (thrown) {
+    if (thrown instanceof ContentServerFailure) return { ok: false, failure: thrown }
+    throw thrown
+  }
+}

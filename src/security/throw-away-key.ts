@@ -1,0 +1,48 @@
+import { generateKeyPair, randomBytes, type KeyObject } from 'node:crypto'
+import { promisify } from 'node:util'
+import { signBytes, signatureAlgorithms, type SigningDigest, type SigningKey } from './cms-sign.ts'
+import { bits, integer, nothing, oid, sequence, setOf, tagged, utcTime, utf8 } from './der.ts'
+
+const generate = promisify(generateKeyPair)
+
+/** Kinds of keys that source systems sign with. Generating the numbers of a DSA key takes about a second. */
+export type ThrowAwayKind = 'rsa' | 'dsa'
+
+const digest: SigningDigest = 'sha256'
+const dayMs = 86_400_000
+const commonName = oid('2.5.4.3')
+const version3 = tagged(0, integer(Buffer.from([2])))
+// In a certificate, unlike in a CMS signature, the algorithm of an RSA signature names its digest.
+const certificateAlgorithms = { rsa: sequence(oid('1.2.840.113549.1.1.11'), nothing), dsa: signatureAlgorithms['dsa']![digest] }
+
+/**
+ * Creates a key pair with a self-signed certificate, as a source system does, for a use that ends soon.
+ * @param name the common name in the certificate
+ * @param days for which the certificate is valid
+ */
+export const createThrowAwayKey = async (kind: ThrowAwayKind, name: string, days: number): Promise<SigningKey> => {
+  const { publicKey, privateKey } = await generatePair(kind)
+  const algorithm = certificateAlgorithms[kind]
+  const subject = sequence(setOf(sequence(commonName, utf8(name))))
+  const now = Date.now()
+  // Clocks differ.
+  const validity = sequence(utcTime(new Date(now - dayMs)), utcTime(new Date(now + days * dayMs)))
+  const serialNumber = integer(Buffer.concat([Buffer.from([1]), randomBytes(15)]))
+  const content = sequence(version3, serialNumber, algorithm, subject, validity, subject, publicKey.export({ type: 'spki', format: 'der' }))
+  const der = sequence(content, algorithm, bits(signBytes(content, privateKey, digest)))
+  return {
+    certificate: pemOf(der),
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  }
+}
+
+const generatePair = (kind: ThrowAwayKind): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> =>
+  kind === 'rsa' ? generate('rsa', { modulusLength: 2_048 }) : generate('dsa', { modulusLength: 2_048, divisorLength: 256 })
+
+const pemOf = (der: Buffer): string => {
+  const lines = der
+    .toString('base64')
+    .match(/.{1,64}/g)!
+    .join('\n')
+  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
+}
