@@ -53,34 +53,20 @@ const deliveryFields = z.object({
 })
 
 /** A delivery that has arrived: its values belong together. */
-const deliveredExample = {
-  destination_id: '01K9R4B6ZD8M2V7X0QF3N5T1CG',
-  destination_name: 'Invoice archive',
-  status: 'delivered',
-  delivered_at: '2026-11-21T09:00:03.000Z',
-  attempts: 1,
-  status_since: '2026-11-21T09:00:03.000Z',
-  next_attempt_at: null,
-  waiting_for: null,
-  last_error: null,
-  ended_by: null,
-}
-
 export const documentAttributes = z.object({
   doc_id: z.string(),
   repo_id: z.string(),
   comp_id: z.string(),
   content_type: z.string(),
   size_bytes: z.int(),
-  status: documentStatus.meta({ examples: ['delivered'] }),
+  status: documentStatus,
   content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
   acknowledged_at: timestamp
     .nullable()
-    .meta({ examples: [null] })
     .describe('When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.'),
   received_at: timestamp,
   request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
-  deliveries: z.array(deliveryFields.meta({ id: 'Delivery', examples: [deliveredExample] })),
+  deliveries: z.array(deliveryFields.meta({ id: 'Delivery' })),
 })
 
 export const metadata = z
@@ -148,10 +134,9 @@ export const singleDocument = resource(
     fields: z.record(z.string(), z.string()).describe('The business data that was found, by the names of the fields.'),
     enrichment: enrichment.nullable().describe('How far the enrichment is. Null if the document has none.'),
     deliveries: z.array(
-      deliveryFields.extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData }).meta({
-        id: 'SingleDelivery',
-        examples: [{ ...deliveredExample, path: 'Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data', late_data: null }],
-      }),
+      deliveryFields
+        .extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData })
+        .meta({ id: 'SingleDelivery' }),
     ),
   }),
 )

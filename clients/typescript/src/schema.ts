@@ -2380,20 +2380,6 @@ export interface components {
         DeletedConnection: {
             message: string;
         };
-        /**
-         * @example {
-         *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-         *       "destination_name": "Invoice archive",
-         *       "status": "delivered",
-         *       "delivered_at": "2026-11-21T09:00:03.000Z",
-         *       "attempts": 1,
-         *       "status_since": "2026-11-21T09:00:03.000Z",
-         *       "next_attempt_at": null,
-         *       "waiting_for": null,
-         *       "last_error": null,
-         *       "ended_by": null
-         *     }
-         */
         Delivery: {
             /** Format: int64 */
             attempts: number;
@@ -3454,7 +3440,6 @@ export interface components {
             /**
              * Format: date-time
              * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
-             * @example null
              */
             acknowledged_at: string | null;
             comp_id: string;
@@ -3472,7 +3457,6 @@ export interface components {
             request_id: string;
             /** Format: int64 */
             size_bytes: number;
-            /** @example delivered */
             status: components["schemas"]["DocumentStatus"];
         };
         DocumentCounts: {
@@ -4920,7 +4904,6 @@ export interface components {
             /** Format: date-time */
             received_at: string;
             repo_id: string;
-            /** @example delivered */
             status: components["schemas"]["DocumentStatus"];
         };
         RetriedDocumentResponse: {
@@ -5146,22 +5129,6 @@ export interface components {
         SingleCapturedRequestResponse: {
             data: components["schemas"]["SingleCapturedRequest"];
         };
-        /**
-         * @example {
-         *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-         *       "destination_name": "Invoice archive",
-         *       "status": "delivered",
-         *       "delivered_at": "2026-11-21T09:00:03.000Z",
-         *       "attempts": 1,
-         *       "status_since": "2026-11-21T09:00:03.000Z",
-         *       "next_attempt_at": null,
-         *       "waiting_for": null,
-         *       "last_error": null,
-         *       "ended_by": null,
-         *       "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
-         *       "late_data": null
-         *     }
-         */
         SingleDelivery: {
             /** Format: int64 */
             attempts: number;
@@ -5271,7 +5238,6 @@ export interface components {
             /**
              * Format: date-time
              * @description When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.
-             * @example null
              */
             acknowledged_at: string | null;
             comp_id: string;
@@ -5294,7 +5260,6 @@ export interface components {
             request_id: string;
             /** Format: int64 */
             size_bytes: number;
-            /** @example delivered */
             status: components["schemas"]["DocumentStatus"];
         };
         SingleDocumentResponse: {
@@ -6226,15 +6191,15 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CK",
                      *           "type": "api_key",
                      *           "attributes": {
-                     *             "name": "Invoice archive",
+                     *             "name": "Dashboard",
                      *             "level": "viewer",
                      *             "user_id": "01K9R4B6ZD8M2V7X0QF3N5T1CJ",
                      *             "expires_at": "2027-11-21T09:00:00.000Z",
-                     *             "last_used_at": "2026-11-21T09:00:00.000Z",
-                     *             "created_at": "2026-11-21T09:00:00.000Z"
+                     *             "last_used_at": "2026-11-21T09:10:30.684Z",
+                     *             "created_at": "2026-11-21T08:30:00.000Z"
                      *           }
                      *         }
                      *       ],
@@ -6270,7 +6235,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "Dashboard",
                  *       "level": "viewer"
                  *     }
                  */
@@ -6291,15 +6256,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CK",
                      *         "type": "api_key",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "Dashboard",
                      *           "level": "viewer",
                      *           "user_id": "01K9R4B6ZD8M2V7X0QF3N5T1CJ",
                      *           "expires_at": "2027-11-21T09:00:00.000Z",
-                     *           "last_used_at": "2026-11-21T09:00:00.000Z",
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "last_used_at": null,
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
                      *           "key": "relay_01K9R4B6ZD8M2V7X0QF3N5T1CK_q1w2e3r4t5z6u7i8o9p0a1s2d3f4g5h6j7k8l9y1x2c"
                      *         }
                      *       }
@@ -6397,25 +6362,25 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1C4",
                      *           "type": "audit_log",
                      *           "attributes": {
-                     *             "event": "cert.received",
-                     *             "subject_type": "Certificate",
-                     *             "subject_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "description": "Invoices of company code 1000",
+                     *             "event": "document.retried",
+                     *             "subject_type": "Document",
+                     *             "subject_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "description": "Document Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data was retried to Invoice archive.",
                      *             "metadata": {
-                     *               "name": "Invoice archive"
+                     *               "bulk_retry_id": "01K9R4B6ZD8M2V7X0QF3N5T1CX"
                      *             },
                      *             "user_id": "01K9R4B6ZD8M2V7X0QF3N5T1CJ",
                      *             "actor_type": "user",
-                     *             "created_at": "2026-11-21T09:00:00.000Z"
+                     *             "created_at": "2026-11-21T09:10:30.000Z"
                      *           }
                      *         }
                      *       ],
                      *       "meta": {
                      *         "per_page": 25,
-                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *         "next_cursor": null
                      *       }
                      *     }
                      */
@@ -6468,7 +6433,7 @@ export interface operations {
                 content: {
                     /**
                      * @example created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata
-                     *     2026-11-21T09:00:00.000Z,apikey.created,ApiKey,01K9R4B6ZD8M2V7X0QF3N5T1CK,API key Dashboard was created.,,system,{}
+                     *     2026-11-21T08:30:00.000Z,apikey.created,ApiKey,01K9R4B6ZD8M2V7X0QF3N5T1CK,API key Dashboard was created.,,system,{}
                      */
                     "text/csv": string;
                 };
@@ -6506,25 +6471,23 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *           "type": "bulk_retry",
                      *           "attributes": {
                      *             "action": "retry",
-                     *             "status": "running",
+                     *             "status": "completed",
                      *             "filter": {
                      *               "repo_id": "Z1",
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *               "error_code": "credentials_refused",
-                     *               "date_from": "2026-11-01T00:00:00.000Z",
-                     *               "date_to": "2026-11-30T23:59:59.999Z"
+                     *               "error_code": "credentials_refused"
                      *             },
                      *             "matched_documents": 1,
                      *             "matched_deliveries": 1,
                      *             "retried_documents": 1,
                      *             "retried_deliveries": 1,
-                     *             "skipped_documents": 1,
-                     *             "created_at": "2026-11-21T09:00:00.000Z",
-                     *             "ended_at": "2026-11-21T09:00:00.000Z"
+                     *             "skipped_documents": 0,
+                     *             "created_at": "2026-11-21T09:10:30.000Z",
+                     *             "ended_at": "2026-11-21T09:10:30.684Z"
                      *           }
                      *         }
                      *       ],
@@ -6571,28 +6534,26 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *         "type": "bulk_retry",
                      *         "attributes": {
                      *           "action": "retry",
-                     *           "status": "running",
+                     *           "status": "completed",
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *             "error_code": "credentials_refused"
                      *           },
                      *           "matched_documents": 1,
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z",
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": "2026-11-21T09:10:30.684Z",
                      *           "delivered_deliveries": 1,
-                     *           "failed_deliveries": 1,
-                     *           "open_deliveries": 1
+                     *           "failed_deliveries": 0,
+                     *           "open_deliveries": 0
                      *         }
                      *       }
                      *     }
@@ -6639,28 +6600,26 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *         "type": "bulk_retry",
                      *         "attributes": {
                      *           "action": "retry",
-                     *           "status": "running",
+                     *           "status": "completed",
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *             "error_code": "credentials_refused"
                      *           },
                      *           "matched_documents": 1,
                      *           "matched_deliveries": 1,
                      *           "retried_documents": 1,
                      *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z",
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": "2026-11-21T09:10:30.684Z",
                      *           "delivered_deliveries": 1,
-                     *           "failed_deliveries": 1,
-                     *           "open_deliveries": 1
+                     *           "failed_deliveries": 0,
+                     *           "open_deliveries": 0
                      *         }
                      *       }
                      *     }
@@ -6708,19 +6667,19 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *           "name": "Invoice archive",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *           "name": "Invoices to the archive",
                      *           "is_active": true,
                      *           "repositories": [
                      *             {
-                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *               "repo_id": "Z1",
-                     *               "description": "Invoices of company code 1000"
+                     *               "description": "Incoming invoices"
                      *             }
                      *           ],
                      *           "destinations": [
                      *             {
-                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "type": "objstore",
                      *               "name": "Invoice archive"
                      *             }
@@ -6736,17 +6695,16 @@ export interface operations {
                      *               "comp_ids": [
                      *                 "data"
                      *               ],
-                     *               "min_bytes": 0,
-                     *               "max_bytes": 0,
+                     *               "min_bytes": 1,
+                     *               "max_bytes": 10000000,
                      *               "fields": {
-                     *                 "vendor_name": "Acme Ltd",
-                     *                 "invoice_number": "5105600123"
+                     *                 "vendor": "Acme Ltd"
                      *               }
                      *             }
                      *           },
-                     *           "held_deliveries": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "held_deliveries": 0,
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       ],
                      *       "meta": {
@@ -6780,7 +6738,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "Invoices to the archive",
                  *       "repository_ids": [
                  *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                  *       ],
@@ -6808,19 +6766,19 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *         "name": "Invoice archive",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *         "name": "Invoices to the archive",
                      *         "is_active": true,
                      *         "repositories": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *             "repo_id": "Z1",
-                     *             "description": "Invoices of company code 1000"
+                     *             "description": "Incoming invoices"
                      *           }
                      *         ],
                      *         "destinations": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *             "type": "objstore",
                      *             "name": "Invoice archive"
                      *           }
@@ -6836,17 +6794,16 @@ export interface operations {
                      *             "comp_ids": [
                      *               "data"
                      *             ],
-                     *             "min_bytes": 0,
-                     *             "max_bytes": 0,
+                     *             "min_bytes": 1,
+                     *             "max_bytes": 10000000,
                      *             "fields": {
-                     *               "vendor_name": "Acme Ltd",
-                     *               "invoice_number": "5105600123"
+                     *               "vendor": "Acme Ltd"
                      *             }
                      *           }
                      *         },
-                     *         "held_deliveries": 1,
-                     *         "created_at": "2026-11-21T09:00:00.000Z",
-                     *         "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         "held_deliveries": 0,
+                     *         "created_at": "2026-11-21T08:30:00.000Z",
+                     *         "updated_at": "2026-11-21T08:30:00.000Z"
                      *       }
                      *     }
                      */
@@ -6894,19 +6851,19 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *         "name": "Invoice archive",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *         "name": "Invoices to the archive",
                      *         "is_active": true,
                      *         "repositories": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *             "repo_id": "Z1",
-                     *             "description": "Invoices of company code 1000"
+                     *             "description": "Incoming invoices"
                      *           }
                      *         ],
                      *         "destinations": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *             "type": "objstore",
                      *             "name": "Invoice archive"
                      *           }
@@ -6922,17 +6879,16 @@ export interface operations {
                      *             "comp_ids": [
                      *               "data"
                      *             ],
-                     *             "min_bytes": 0,
-                     *             "max_bytes": 0,
+                     *             "min_bytes": 1,
+                     *             "max_bytes": 10000000,
                      *             "fields": {
-                     *               "vendor_name": "Acme Ltd",
-                     *               "invoice_number": "5105600123"
+                     *               "vendor": "Acme Ltd"
                      *             }
                      *           }
                      *         },
-                     *         "held_deliveries": 1,
-                     *         "created_at": "2026-11-21T09:00:00.000Z",
-                     *         "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         "held_deliveries": 0,
+                     *         "created_at": "2026-11-21T08:30:00.000Z",
+                     *         "updated_at": "2026-11-21T08:30:00.000Z"
                      *       }
                      *     }
                      */
@@ -6975,7 +6931,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "message": "The target answered 401 Unauthorized"
+                     *       "message": "The connection was deleted."
                      *     }
                      */
                     "application/json": components["schemas"]["DeletedConnection"];
@@ -7011,7 +6967,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "Invoices to the archive",
                  *       "repository_ids": [
                  *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                  *       ],
@@ -7033,8 +6989,7 @@ export interface operations {
                  *           "min_bytes": 0,
                  *           "max_bytes": 0,
                  *           "fields": {
-                 *             "vendor_name": "Acme Ltd",
-                 *             "invoice_number": "5105600123"
+                 *             "vendor": "Acme Ltd"
                  *           }
                  *         }
                  *       }
@@ -7057,19 +7012,19 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *         "name": "Invoice archive",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *         "name": "Invoices to the archive",
                      *         "is_active": true,
                      *         "repositories": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *             "repo_id": "Z1",
-                     *             "description": "Invoices of company code 1000"
+                     *             "description": "Incoming invoices"
                      *           }
                      *         ],
                      *         "destinations": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *             "type": "objstore",
                      *             "name": "Invoice archive"
                      *           }
@@ -7085,20 +7040,19 @@ export interface operations {
                      *             "comp_ids": [
                      *               "data"
                      *             ],
-                     *             "min_bytes": 0,
-                     *             "max_bytes": 0,
+                     *             "min_bytes": 1,
+                     *             "max_bytes": 10000000,
                      *             "fields": {
-                     *               "vendor_name": "Acme Ltd",
-                     *               "invoice_number": "5105600123"
+                     *               "vendor": "Acme Ltd"
                      *             }
                      *           }
                      *         },
-                     *         "held_deliveries": 1,
-                     *         "created_at": "2026-11-21T09:00:00.000Z",
-                     *         "updated_at": "2026-11-21T09:00:00.000Z"
+                     *         "held_deliveries": 0,
+                     *         "created_at": "2026-11-21T08:30:00.000Z",
+                     *         "updated_at": "2026-11-21T08:30:00.000Z"
                      *       },
                      *       "meta": {
-                     *         "cancelled_deliveries": 1
+                     *         "cancelled_deliveries": 0
                      *       }
                      *     }
                      */
@@ -7164,7 +7118,7 @@ export interface operations {
                      *             "size_bytes": 48213,
                      *             "received_at": "2026-11-21T09:00:00.000Z",
                      *             "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
-                     *             "unmet_condition": "content_types"
+                     *             "unmet_condition": null
                      *           }
                      *         ]
                      *       }
@@ -7206,22 +7160,62 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "objstore",
                      *           "type": "connector_type",
                      *           "attributes": {
                      *             "is_available": true,
-                     *             "config_schema": {},
-                     *             "credentials_schema": {},
+                     *             "config_schema": {
+                     *               "type": "object",
+                     *               "properties": {
+                     *                 "bucket": {
+                     *                   "type": "string",
+                     *                   "title": "Bucket"
+                     *                 },
+                     *                 "region": {
+                     *                   "type": "string",
+                     *                   "title": "Region"
+                     *                 }
+                     *               },
+                     *               "required": [
+                     *                 "bucket",
+                     *                 "region"
+                     *               ]
+                     *             },
+                     *             "credentials_schema": {
+                     *               "type": "object",
+                     *               "properties": {
+                     *                 "access_key_id": {
+                     *                   "type": "string",
+                     *                   "title": "Access key ID"
+                     *                 },
+                     *                 "secret_access_key": {
+                     *                   "type": "string",
+                     *                   "title": "Secret access key",
+                     *                   "writeOnly": true,
+                     *                   "format": "password"
+                     *                 }
+                     *               },
+                     *               "required": [
+                     *                 "access_key_id",
+                     *                 "secret_access_key"
+                     *               ]
+                     *             },
                      *             "bound_keys": [
                      *               "endpoint",
                      *               "ca_certificate"
                      *             ],
-                     *             "is_message": true,
+                     *             "is_message": false,
                      *             "has_properties": true,
                      *             "brings_late_data": true,
-                     *             "sends_notices": true,
-                     *             "example_config": {},
-                     *             "example_credentials": {}
+                     *             "sends_notices": false,
+                     *             "example_config": {
+                     *               "bucket": "invoices",
+                     *               "region": "eu-central-1"
+                     *             },
+                     *             "example_credentials": {
+                     *               "access_key_id": "AKIAIOSFODNN7EXAMPLE",
+                     *               "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+                     *             }
                      *           }
                      *         }
                      *       ]
@@ -7265,40 +7259,67 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *           "type": "destination",
                      *           "attributes": {
+                     *             "config": {
+                     *               "bucket": "invoices",
+                     *               "region": "eu-central-1",
+                     *               "prefix": "sap/"
+                     *             },
+                     *             "warnings": [],
+                     *             "credentials_expire_at": null,
+                     *             "sign_in": null,
+                     *             "last_error": null,
+                     *             "last_error_code": null,
+                     *             "last_error_at": null,
+                     *             "failed_attempts": 0,
+                     *             "last_delivered_at": "2026-11-21T09:10:30.684Z",
+                     *             "circuit_since": null,
+                     *             "next_trial_at": null,
+                     *             "slots": 16,
+                     *             "slots_in_use": 0,
+                     *             "created_at": "2026-11-21T08:30:00.000Z",
+                     *             "updated_at": "2026-11-21T09:10:00.000Z",
                      *             "name": "Invoice archive",
                      *             "connector_type": "objstore",
                      *             "status": "connected",
-                     *             "config": {},
-                     *             "warnings": [
-                     *               {
-                     *                 "code": "leads_back",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               }
-                     *             ],
-                     *             "credentials_expire_at": "2026-11-21T09:00:00.000Z",
+                     *             "circuit": "closed"
+                     *           }
+                     *         },
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
+                     *           "type": "destination",
+                     *           "attributes": {
+                     *             "config": {
+                     *               "url": "https://operations.example.com/relay",
+                     *               "format": "json"
+                     *             },
+                     *             "warnings": [],
+                     *             "credentials_expire_at": null,
                      *             "sign_in": "bearer_token",
-                     *             "last_error": "The target answered 401 Unauthorized",
-                     *             "last_error_code": "credentials_refused",
-                     *             "last_error_at": "2026-11-21T09:00:03.000Z",
-                     *             "failed_attempts": 3,
-                     *             "last_delivered_at": "2026-11-21T09:00:00.000Z",
-                     *             "circuit": "closed",
-                     *             "circuit_since": "2026-11-21T09:00:00.000Z",
-                     *             "next_trial_at": "2026-11-21T09:00:00.000Z",
-                     *             "slots": 1,
-                     *             "slots_in_use": 1,
-                     *             "created_at": "2026-11-21T09:00:00.000Z",
-                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *             "last_error": null,
+                     *             "last_error_code": null,
+                     *             "last_error_at": null,
+                     *             "failed_attempts": 0,
+                     *             "last_delivered_at": "2026-11-21T09:11:00.000Z",
+                     *             "circuit_since": null,
+                     *             "next_trial_at": null,
+                     *             "slots": 16,
+                     *             "slots_in_use": 0,
+                     *             "created_at": "2026-11-21T08:30:00.000Z",
+                     *             "updated_at": "2026-11-21T08:30:00.000Z",
+                     *             "name": "Operations",
+                     *             "connector_type": "webhook",
+                     *             "status": "connected",
+                     *             "circuit": "closed"
                      *           }
                      *         }
                      *       ],
                      *       "meta": {
                      *         "current_page": 1,
                      *         "per_page": 25,
-                     *         "total": 1
+                     *         "total": 2
                      *       }
                      *     }
                      */
@@ -7343,33 +7364,32 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *         "type": "destination",
                      *         "attributes": {
                      *           "name": "Invoice archive",
                      *           "connector_type": "objstore",
                      *           "status": "connected",
-                     *           "config": {},
-                     *           "warnings": [
-                     *             {
-                     *               "code": "leads_back",
-                     *               "message": "The target answered 401 Unauthorized"
-                     *             }
-                     *           ],
-                     *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                     *           "sign_in": "bearer_token",
-                     *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
-                     *           "failed_attempts": 3,
-                     *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "config": {
+                     *             "bucket": "invoices",
+                     *             "region": "eu-central-1",
+                     *             "prefix": "sap/"
+                     *           },
+                     *           "warnings": [],
+                     *           "credentials_expire_at": null,
+                     *           "sign_in": null,
+                     *           "last_error": null,
+                     *           "last_error_code": null,
+                     *           "last_error_at": null,
+                     *           "failed_attempts": 0,
+                     *           "last_delivered_at": "2026-11-21T09:10:30.684Z",
                      *           "circuit": "closed",
-                     *           "circuit_since": "2026-11-21T09:00:00.000Z",
-                     *           "next_trial_at": "2026-11-21T09:00:00.000Z",
-                     *           "slots": 1,
-                     *           "slots_in_use": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "circuit_since": null,
+                     *           "next_trial_at": null,
+                     *           "slots": 16,
+                     *           "slots_in_use": 0,
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T09:10:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -7418,37 +7438,36 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *         "type": "destination",
                      *         "attributes": {
                      *           "name": "Invoice archive",
                      *           "connector_type": "objstore",
                      *           "status": "connected",
-                     *           "config": {},
-                     *           "warnings": [
-                     *             {
-                     *               "code": "leads_back",
-                     *               "message": "The target answered 401 Unauthorized"
-                     *             }
-                     *           ],
-                     *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                     *           "sign_in": "bearer_token",
-                     *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
-                     *           "failed_attempts": 3,
-                     *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "config": {
+                     *             "bucket": "invoices",
+                     *             "region": "eu-central-1",
+                     *             "prefix": "sap/"
+                     *           },
+                     *           "warnings": [],
+                     *           "credentials_expire_at": null,
+                     *           "sign_in": null,
+                     *           "last_error": null,
+                     *           "last_error_code": null,
+                     *           "last_error_at": null,
+                     *           "failed_attempts": 0,
+                     *           "last_delivered_at": "2026-11-21T09:10:30.684Z",
                      *           "circuit": "closed",
-                     *           "circuit_since": "2026-11-21T09:00:00.000Z",
-                     *           "next_trial_at": "2026-11-21T09:00:00.000Z",
-                     *           "slots": 1,
-                     *           "slots_in_use": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z",
+                     *           "circuit_since": null,
+                     *           "next_trial_at": null,
+                     *           "slots": 16,
+                     *           "slots_in_use": 0,
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T09:10:00.000Z",
                      *           "connections": [
                      *             {
-                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *               "name": "Invoice archive",
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *               "name": "Invoices to the archive",
                      *               "source_repo_id": "Z1",
                      *               "source_name": "Incoming invoices",
                      *               "status": "active"
@@ -7505,39 +7524,21 @@ export interface operations {
                      *       "data": {
                      *         "removed_connections": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *             "name": "Invoice archive"
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *             "name": "Invoices to the archive"
                      *           }
                      *         ],
-                     *         "unlinked_connections": [
-                     *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *             "name": "Invoice archive"
-                     *           }
-                     *         ],
-                     *         "removed_notifications": [
-                     *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *             "name": "Invoice archive"
-                     *           }
-                     *         ],
+                     *         "unlinked_connections": [],
+                     *         "removed_notifications": [],
                      *         "unwired_repositories": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *             "repo_id": "Z1",
-                     *             "name": "Invoice archive"
+                     *             "name": "Incoming invoices"
                      *           }
                      *         ],
-                     *         "affected_destinations": [
-                     *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *             "name": "Invoice archive",
-                     *             "repo_ids": [
-                     *               "Z1"
-                     *             ]
-                     *           }
-                     *         ],
-                     *         "failed_documents_delivered": 1
+                     *         "affected_destinations": [],
+                     *         "failed_documents_delivered": 0
                      *       }
                      *     }
                      */
@@ -7614,33 +7615,32 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *         "type": "destination",
                      *         "attributes": {
                      *           "name": "Invoice archive",
                      *           "connector_type": "objstore",
                      *           "status": "connected",
-                     *           "config": {},
-                     *           "warnings": [
-                     *             {
-                     *               "code": "leads_back",
-                     *               "message": "The target answered 401 Unauthorized"
-                     *             }
-                     *           ],
-                     *           "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                     *           "sign_in": "bearer_token",
-                     *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_error_at": "2026-11-21T09:00:03.000Z",
-                     *           "failed_attempts": 3,
-                     *           "last_delivered_at": "2026-11-21T09:00:00.000Z",
+                     *           "config": {
+                     *             "bucket": "invoices",
+                     *             "region": "eu-central-1",
+                     *             "prefix": "sap/"
+                     *           },
+                     *           "warnings": [],
+                     *           "credentials_expire_at": null,
+                     *           "sign_in": null,
+                     *           "last_error": null,
+                     *           "last_error_code": null,
+                     *           "last_error_at": null,
+                     *           "failed_attempts": 0,
+                     *           "last_delivered_at": "2026-11-21T09:10:30.684Z",
                      *           "circuit": "closed",
-                     *           "circuit_since": "2026-11-21T09:00:00.000Z",
-                     *           "next_trial_at": "2026-11-21T09:00:00.000Z",
-                     *           "slots": 1,
-                     *           "slots_in_use": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "circuit_since": null,
+                     *           "next_trial_at": null,
+                     *           "slots": 16,
+                     *           "slots_in_use": 0,
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T09:10:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -7692,7 +7692,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *         "type": "destination",
                      *         "attributes": {
                      *           "waiting_deliveries": 1
@@ -7788,7 +7788,7 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "status": "success",
-                     *         "message": "The target answered 401 Unauthorized"
+                     *         "message": "The relay wrote an object to the bucket invoices and removed it."
                      *       }
                      *     }
                      */
@@ -7854,7 +7854,7 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "status": "success",
-                     *         "message": "The target answered 401 Unauthorized"
+                     *         "message": "The relay wrote an object to the bucket invoices and removed it."
                      *       }
                      *     }
                      */
@@ -7905,7 +7905,7 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "status": "success",
-                     *         "message": "The target answered 401 Unauthorized"
+                     *         "message": "The relay wrote an object to the bucket invoices and removed it."
                      *       }
                      *     }
                      */
@@ -7951,14 +7951,14 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "Z1",
                      *           "type": "discarded_group",
                      *           "attributes": {
                      *             "repo_id": "Z1",
                      *             "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
-                     *             "is_connected": true,
+                     *             "is_connected": false,
                      *             "documents": 1,
-                     *             "newest_at": "2026-11-21T09:00:00.000Z"
+                     *             "newest_at": "2026-11-21T08:30:00.000Z"
                      *           }
                      *         }
                      *       ],
@@ -8035,9 +8035,9 @@ export interface operations {
                      *                 "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *                 "destination_name": "Invoice archive",
                      *                 "status": "delivered",
-                     *                 "delivered_at": "2026-11-21T09:00:03.000Z",
-                     *                 "attempts": 1,
-                     *                 "status_since": "2026-11-21T09:00:03.000Z",
+                     *                 "delivered_at": "2026-11-21T09:10:30.684Z",
+                     *                 "attempts": 2,
+                     *                 "status_since": "2026-11-21T09:10:30.684Z",
                      *                 "next_attempt_at": null,
                      *                 "waiting_for": null,
                      *                 "last_error": null,
@@ -8046,7 +8046,7 @@ export interface operations {
                      *             ],
                      *             "metadata": {
                      *               "erp_object_type": "BUS2081",
-                     *               "erp_object_id": "510560012320261000",
+                     *               "erp_object_id": "51056001232026",
                      *               "ar_object": "ZFIINVOICE"
                      *             }
                      *           }
@@ -8116,34 +8116,33 @@ export interface operations {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
                      *               "status": "delivered",
-                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
-                     *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "delivered_at": "2026-11-21T09:10:30.684Z",
+                     *               "attempts": 2,
+                     *               "status_since": "2026-11-21T09:10:30.684Z",
                      *               "next_attempt_at": null,
                      *               "waiting_for": null,
                      *               "last_error": null,
                      *               "ended_by": null,
-                     *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
+                     *               "path": "s3://invoices/sap/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
                      *               "late_data": null
                      *             }
                      *           ],
                      *           "metadata": {
                      *             "erp_object_type": "BUS2081",
-                     *             "erp_object_id": "510560012320261000",
+                     *             "erp_object_id": "51056001232026",
                      *             "ar_object": "ZFIINVOICE"
                      *           },
                      *           "fields": {
-                     *             "vendor_name": "Acme Ltd",
-                     *             "invoice_number": "5105600123"
+                     *             "vendor": "Acme Ltd"
                      *           },
                      *           "enrichment": {
-                     *             "status": "pending",
+                     *             "status": "complete",
                      *             "enrichment_id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
                      *             "steps": [
                      *               {
-                     *                 "name": "Invoice archive",
+                     *                 "name": "link",
                      *                 "status": "done",
-                     *                 "error": "The answer has no value at $.exports.VENDOR",
+                     *                 "error": null,
                      *                 "at": "2026-11-21T09:00:00.000Z"
                      *               }
                      *             ],
@@ -8216,9 +8215,9 @@ export interface operations {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
                      *               "status": "delivered",
-                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
-                     *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "delivered_at": "2026-11-21T09:10:30.684Z",
+                     *               "attempts": 2,
+                     *               "status_since": "2026-11-21T09:10:30.684Z",
                      *               "next_attempt_at": null,
                      *               "waiting_for": null,
                      *               "last_error": null,
@@ -8227,7 +8226,7 @@ export interface operations {
                      *           ],
                      *           "metadata": {
                      *             "erp_object_type": "BUS2081",
-                     *             "erp_object_id": "510560012320261000",
+                     *             "erp_object_id": "51056001232026",
                      *             "ar_object": "ZFIINVOICE"
                      *           }
                      *         }
@@ -8285,19 +8284,22 @@ export interface operations {
                      *         "attributes": {
                      *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *           "repo_id": "Z1",
-                     *           "status": "delivered",
+                     *           "status": "retrying",
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "delivered",
-                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
+                     *               "status": "retrying",
+                     *               "delivered_at": null,
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:03.000Z",
-                     *               "next_attempt_at": null,
+                     *               "status_since": "2026-11-21T09:10:30.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:10:30.000Z",
                      *               "waiting_for": null,
-                     *               "last_error": null,
+                     *               "last_error": {
+                     *                 "code": "credentials_refused",
+                     *                 "message": "The bucket invoices answered 403 InvalidAccessKeyId"
+                     *               },
                      *               "ended_by": null
                      *             }
                      *           ]
@@ -8352,22 +8354,40 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1C1",
                      *           "type": "delivery_attempt",
                      *           "attributes": {
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *             "destination_name": "Invoice archive",
-                     *             "number": 1,
-                     *             "started_at": "2026-11-21T09:00:00.000Z",
                      *             "duration_ms": 184,
-                     *             "outcome": "delivered",
+                     *             "number": 1,
+                     *             "started_at": "2026-11-21T09:00:02.816Z",
+                     *             "outcome": "permanent",
                      *             "error": {
                      *               "code": "credentials_refused",
-                     *               "message": "The target answered 401 Unauthorized"
+                     *               "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                      *             },
                      *             "answer": {
+                     *               "status": 403,
+                     *               "body": "<Error><Code>InvalidAccessKeyId</Code></Error>"
+                     *             },
+                     *             "bytes_sent": 0
+                     *           }
+                     *         },
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1C2",
+                     *           "type": "delivery_attempt",
+                     *           "attributes": {
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "destination_name": "Invoice archive",
+                     *             "duration_ms": 184,
+                     *             "number": 2,
+                     *             "started_at": "2026-11-21T09:10:30.500Z",
+                     *             "outcome": "delivered",
+                     *             "error": null,
+                     *             "answer": {
                      *               "status": 200,
-                     *               "body": "stored"
+                     *               "body": ""
                      *             },
                      *             "bytes_sent": 48213
                      *           }
@@ -8376,7 +8396,7 @@ export interface operations {
                      *       "meta": {
                      *         "current_page": 1,
                      *         "per_page": 25,
-                     *         "total": 1
+                     *         "total": 2
                      *       }
                      *     }
                      */
@@ -8517,19 +8537,22 @@ export interface operations {
                      *         "attributes": {
                      *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *           "repo_id": "Z1",
-                     *           "status": "delivered",
+                     *           "status": "retrying",
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "delivered",
-                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
+                     *               "status": "retrying",
+                     *               "delivered_at": null,
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:03.000Z",
-                     *               "next_attempt_at": null,
+                     *               "status_since": "2026-11-21T09:10:30.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:10:30.000Z",
                      *               "waiting_for": null,
-                     *               "last_error": null,
+                     *               "last_error": {
+                     *                 "code": "credentials_refused",
+                     *                 "message": "The bucket invoices answered 403 InvalidAccessKeyId"
+                     *               },
                      *               "ended_by": null
                      *             }
                      *           ]
@@ -8593,19 +8616,22 @@ export interface operations {
                      *         "attributes": {
                      *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *           "repo_id": "Z1",
-                     *           "status": "delivered",
+                     *           "status": "retrying",
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "delivered",
-                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
+                     *               "status": "retrying",
+                     *               "delivered_at": null,
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:03.000Z",
-                     *               "next_attempt_at": null,
+                     *               "status_since": "2026-11-21T09:10:30.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:10:30.000Z",
                      *               "waiting_for": null,
-                     *               "last_error": null,
+                     *               "last_error": {
+                     *                 "code": "credentials_refused",
+                     *                 "message": "The bucket invoices answered 403 InvalidAccessKeyId"
+                     *               },
                      *               "ended_by": null
                      *             }
                      *           ]
@@ -8677,34 +8703,33 @@ export interface operations {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
                      *               "status": "delivered",
-                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
-                     *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:03.000Z",
+                     *               "delivered_at": "2026-11-21T09:10:30.684Z",
+                     *               "attempts": 2,
+                     *               "status_since": "2026-11-21T09:10:30.684Z",
                      *               "next_attempt_at": null,
                      *               "waiting_for": null,
                      *               "last_error": null,
                      *               "ended_by": null,
-                     *               "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
+                     *               "path": "s3://invoices/sap/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
                      *               "late_data": null
                      *             }
                      *           ],
                      *           "metadata": {
                      *             "erp_object_type": "BUS2081",
-                     *             "erp_object_id": "510560012320261000",
+                     *             "erp_object_id": "51056001232026",
                      *             "ar_object": "ZFIINVOICE"
                      *           },
                      *           "fields": {
-                     *             "vendor_name": "Acme Ltd",
-                     *             "invoice_number": "5105600123"
+                     *             "vendor": "Acme Ltd"
                      *           },
                      *           "enrichment": {
-                     *             "status": "pending",
+                     *             "status": "complete",
                      *             "enrichment_id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
                      *             "steps": [
                      *               {
-                     *                 "name": "Invoice archive",
+                     *                 "name": "link",
                      *                 "status": "done",
-                     *                 "error": "The answer has no value at $.exports.VENDOR",
+                     *                 "error": null,
                      *                 "at": "2026-11-21T09:00:00.000Z"
                      *               }
                      *             ],
@@ -8768,19 +8793,22 @@ export interface operations {
                      *         "attributes": {
                      *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                      *           "repo_id": "Z1",
-                     *           "status": "delivered",
+                     *           "status": "retrying",
                      *           "received_at": "2026-11-21T09:00:00.000Z",
                      *           "deliveries": [
                      *             {
                      *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *               "destination_name": "Invoice archive",
-                     *               "status": "delivered",
-                     *               "delivered_at": "2026-11-21T09:00:03.000Z",
+                     *               "status": "retrying",
+                     *               "delivered_at": null,
                      *               "attempts": 1,
-                     *               "status_since": "2026-11-21T09:00:03.000Z",
-                     *               "next_attempt_at": null,
+                     *               "status_since": "2026-11-21T09:10:30.000Z",
+                     *               "next_attempt_at": "2026-11-21T09:10:30.000Z",
                      *               "waiting_for": null,
-                     *               "last_error": null,
+                     *               "last_error": {
+                     *                 "code": "credentials_refused",
+                     *                 "message": "The bucket invoices answered 403 InvalidAccessKeyId"
+                     *               },
                      *               "ended_by": null
                      *             }
                      *           ]
@@ -8837,25 +8865,23 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *         "type": "bulk_retry",
                      *         "attributes": {
                      *           "action": "retry",
-                     *           "status": "dry_run",
+                     *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *             "error_code": "credentials_refused"
                      *           },
                      *           "matched_documents": 1,
                      *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           "retried_documents": 0,
+                     *           "retried_deliveries": 0,
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
                      *         }
                      *       }
                      *     }
@@ -8876,25 +8902,23 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *         "type": "bulk_retry",
                      *         "attributes": {
                      *           "action": "retry",
-                     *           "status": "dry_run",
+                     *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *             "error_code": "credentials_refused"
                      *           },
                      *           "matched_documents": 1,
                      *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           "retried_documents": 0,
+                     *           "retried_deliveries": 0,
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
                      *         }
                      *       }
                      *     }
@@ -8938,7 +8962,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "erp_object_type": "BUS2081",
-                 *       "erp_object_id": "510560012320261000",
+                 *       "erp_object_id": "51056001232026",
                  *       "ar_object": "ZFIINVOICE"
                  *     }
                  */
@@ -8962,7 +8986,7 @@ export interface operations {
                      *         "documents": 1,
                      *         "metadata": {
                      *           "erp_object_type": "BUS2081",
-                     *           "erp_object_id": "510560012320261000",
+                     *           "erp_object_id": "51056001232026",
                      *           "ar_object": "ZFIINVOICE"
                      *         }
                      *       }
@@ -9018,25 +9042,23 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *         "type": "bulk_retry",
                      *         "attributes": {
                      *           "action": "retry",
-                     *           "status": "dry_run",
+                     *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *             "error_code": "credentials_refused"
                      *           },
                      *           "matched_documents": 1,
                      *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           "retried_documents": 0,
+                     *           "retried_deliveries": 0,
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
                      *         }
                      *       }
                      *     }
@@ -9057,25 +9079,23 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *         "type": "bulk_retry",
                      *         "attributes": {
                      *           "action": "retry",
-                     *           "status": "dry_run",
+                     *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *             "error_code": "credentials_refused"
                      *           },
                      *           "matched_documents": 1,
                      *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           "retried_documents": 0,
+                     *           "retried_deliveries": 0,
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
                      *         }
                      *       }
                      *     }
@@ -9136,25 +9156,23 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *         "type": "bulk_retry",
                      *         "attributes": {
                      *           "action": "retry",
-                     *           "status": "dry_run",
+                     *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *             "error_code": "credentials_refused"
                      *           },
                      *           "matched_documents": 1,
                      *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           "retried_documents": 0,
+                     *           "retried_deliveries": 0,
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
                      *         }
                      *       }
                      *     }
@@ -9175,25 +9193,23 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
                      *         "type": "bulk_retry",
                      *         "attributes": {
                      *           "action": "retry",
-                     *           "status": "dry_run",
+                     *           "status": "running",
                      *           "filter": {
                      *             "repo_id": "Z1",
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *             "error_code": "credentials_refused",
-                     *             "date_from": "2026-11-01T00:00:00.000Z",
-                     *             "date_to": "2026-11-30T23:59:59.999Z"
+                     *             "error_code": "credentials_refused"
                      *           },
                      *           "matched_documents": 1,
                      *           "matched_deliveries": 1,
-                     *           "retried_documents": 1,
-                     *           "retried_deliveries": 1,
-                     *           "skipped_documents": 1,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "ended_at": "2026-11-21T09:00:00.000Z"
+                     *           "retried_documents": 0,
+                     *           "retried_deliveries": 0,
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
                      *         }
                      *       }
                      *     }
@@ -9243,13 +9259,13 @@ export interface operations {
                 doc_id?: string;
                 /** @description Only documents whose `doc_id` begins with this text. Example: `005056B5`. */
                 doc_id_prefix?: string;
-                /** @description Only documents of the business object with this key. Example: `510560012320261000`. */
+                /** @description Only documents of the business object with this key. Example: `51056001232026`. */
                 erp_object_id?: string;
                 /** @description Only documents of business objects of this type, for example `BKPF`. Example: `BUS2081`. */
                 erp_object_type?: string;
                 /** @description Only documents with a delivery, of the other conditions on deliveries, whose last error has this code; `none` if the error is not one of an attempt. Example: `credentials_refused`. */
                 error_code?: string;
-                /** @description Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`. Example: `vendor_name:Acme Ltd`. */
+                /** @description Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`. Example: `vendor:Acme Ltd`. */
                 field?: string;
                 /** @description `metadata`: each document with its business object, as in the single document. */
                 include?: "metadata";
@@ -9302,9 +9318,9 @@ export interface operations {
                      *                 "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *                 "destination_name": "Invoice archive",
                      *                 "status": "delivered",
-                     *                 "delivered_at": "2026-11-21T09:00:03.000Z",
-                     *                 "attempts": 1,
-                     *                 "status_since": "2026-11-21T09:00:03.000Z",
+                     *                 "delivered_at": "2026-11-21T09:10:30.684Z",
+                     *                 "attempts": 2,
+                     *                 "status_since": "2026-11-21T09:10:30.684Z",
                      *                 "next_attempt_at": null,
                      *                 "waiting_for": null,
                      *                 "last_error": null,
@@ -9313,7 +9329,7 @@ export interface operations {
                      *             ],
                      *             "metadata": {
                      *               "erp_object_type": "BUS2081",
-                     *               "erp_object_id": "510560012320261000",
+                     *               "erp_object_id": "51056001232026",
                      *               "ar_object": "ZFIINVOICE"
                      *             }
                      *           }
@@ -9321,7 +9337,7 @@ export interface operations {
                      *       ],
                      *       "meta": {
                      *         "per_page": 25,
-                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *         "next_cursor": null
                      *       }
                      *     }
                      */
@@ -9361,10 +9377,10 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
                      *           "type": "enrichment",
                      *           "attributes": {
-                     *             "name": "Invoice archive",
+                     *             "name": "MM invoices",
                      *             "repository_ids": [
                      *               "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                      *             ],
@@ -9400,15 +9416,15 @@ export interface operations {
                      *               }
                      *             ],
                      *             "has_credentials": true,
-                     *             "is_failing": true,
+                     *             "is_failing": false,
                      *             "documents": {
-                     *               "pending": 1,
+                     *               "pending": 0,
                      *               "complete": 1,
-                     *               "partial": 1,
-                     *               "failed": 1
+                     *               "partial": 0,
+                     *               "failed": 0
                      *             },
-                     *             "created_at": "2026-11-21T09:00:00.000Z",
-                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *             "created_at": "2026-11-21T08:30:00.000Z",
+                     *             "updated_at": "2026-11-21T08:30:00.000Z"
                      *           }
                      *         }
                      *       ],
@@ -9443,7 +9459,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "MM invoices",
                  *       "repository_ids": [
                  *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                  *       ],
@@ -9492,10 +9508,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
                      *         "type": "enrichment",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "MM invoices",
                      *           "repository_ids": [
                      *             "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                      *           ],
@@ -9531,15 +9547,15 @@ export interface operations {
                      *             }
                      *           ],
                      *           "has_credentials": true,
-                     *           "is_failing": true,
+                     *           "is_failing": false,
                      *           "documents": {
-                     *             "pending": 1,
+                     *             "pending": 0,
                      *             "complete": 1,
-                     *             "partial": 1,
-                     *             "failed": 1
+                     *             "partial": 0,
+                     *             "failed": 0
                      *           },
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -9588,10 +9604,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
                      *         "type": "enrichment",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "MM invoices",
                      *           "repository_ids": [
                      *             "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                      *           ],
@@ -9627,15 +9643,15 @@ export interface operations {
                      *             }
                      *           ],
                      *           "has_credentials": true,
-                     *           "is_failing": true,
+                     *           "is_failing": false,
                      *           "documents": {
-                     *             "pending": 1,
+                     *             "pending": 0,
                      *             "complete": 1,
-                     *             "partial": 1,
-                     *             "failed": 1
+                     *             "partial": 0,
+                     *             "failed": 0
                      *           },
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -9708,7 +9724,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "MM invoices",
                  *       "repository_ids": [
                  *         "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                  *       ],
@@ -9763,10 +9779,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
                      *         "type": "enrichment",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "MM invoices",
                      *           "repository_ids": [
                      *             "01K9R4B6ZD8M2V7X0QF3N5T1CH"
                      *           ],
@@ -9802,15 +9818,15 @@ export interface operations {
                      *             }
                      *           ],
                      *           "has_credentials": true,
-                     *           "is_failing": true,
+                     *           "is_failing": false,
                      *           "documents": {
-                     *             "pending": 1,
+                     *             "pending": 0,
                      *             "complete": 1,
-                     *             "partial": 1,
-                     *             "failed": 1
+                     *             "partial": 0,
+                     *             "failed": 0
                      *           },
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -9873,27 +9889,27 @@ export interface operations {
                      *       "data": {
                      *         "steps": [
                      *           {
-                     *             "name": "Invoice archive",
+                     *             "name": "link",
                      *             "status": "done",
-                     *             "error": "The answer has no value at $.exports.VENDOR",
+                     *             "error": null,
                      *             "at": "2026-11-21T09:00:00.000Z",
                      *             "request": {
                      *               "kind": "rfc",
                      *               "function": "ARCHIV_GET_CONNECTIONS",
                      *               "imports": {
                      *                 "ARCHIV_ID": "Z1",
-                     *                 "ARC_DOC_ID": "DOC1"
+                     *                 "ARC_DOC_ID": "005056B5A3F21EEFA9C1D04F7B6E8C11"
                      *               },
                      *               "tables": {
                      *                 "CONNECTIONS": []
                      *               }
                      *             },
-                     *             "answer": "{\"exports\":{\"COUNT\":\"1\"},\"tables\":{\"CONNECTIONS\":[{\"SAP_OBJECT\":\"RMRP\",\"OBJECT_ID\":\"51056001012026\"}]}}",
-                     *             "answer_truncated": true,
+                     *             "answer": "{\"exports\":{\"COUNT\":\"1\"},\"tables\":{\"CONNECTIONS\":[{\"SAP_OBJECT\":\"BUS2081\",\"OBJECT_ID\":\"51056001232026\"}]}}",
+                     *             "answer_truncated": false,
                      *             "fields": [
                      *               {
                      *                 "name": "erp_object_id",
-                     *                 "value": "51056001012026",
+                     *                 "value": "51056001232026",
                      *                 "problem": null
                      *               }
                      *             ]
@@ -9945,25 +9961,26 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CV",
                      *           "type": "event_subscription",
                      *           "attributes": {
-                     *             "name": "Invoice archive",
+                     *             "name": "Data warehouse",
                      *             "events": [
-                     *               "document.received"
+                     *               "document.delivered",
+                     *               "document.failed"
                      *             ],
-                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *             "is_active": true,
-                     *             "cursor": "00010000000a91c4000000002f17",
-                     *             "waiting_since": "2026-11-21T09:00:00.000Z",
-                     *             "attempts": 1,
-                     *             "failing_since": "2026-11-21T09:00:00.000Z",
-                     *             "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *             "last_error": "The target answered 401 Unauthorized",
-                     *             "last_error_code": "credentials_refused",
-                     *             "last_sent_at": "2026-11-21T09:00:00.000Z",
-                     *             "created_at": "2026-11-21T09:00:00.000Z",
-                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *             "cursor": "00010000000a91c4000000002f18",
+                     *             "waiting_since": null,
+                     *             "attempts": 0,
+                     *             "failing_since": null,
+                     *             "next_attempt_at": null,
+                     *             "last_error": null,
+                     *             "last_error_code": null,
+                     *             "last_sent_at": "2026-11-21T09:10:30.684Z",
+                     *             "created_at": "2026-11-21T08:30:00.000Z",
+                     *             "updated_at": "2026-11-21T08:30:00.000Z"
                      *           }
                      *         }
                      *       ],
@@ -9998,11 +10015,12 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "Data warehouse",
                  *       "events": [
-                 *         "document.received"
+                 *         "document.delivered",
+                 *         "document.failed"
                  *       ],
-                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG"
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY"
                  *     }
                  */
                 "application/json": components["schemas"]["EventSubscriptionInput"];
@@ -10024,25 +10042,26 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CV",
                      *         "type": "event_subscription",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "Data warehouse",
                      *           "events": [
-                     *             "document.received"
+                     *             "document.delivered",
+                     *             "document.failed"
                      *           ],
-                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "is_active": true,
-                     *           "cursor": "00010000000a91c4000000002f17",
-                     *           "waiting_since": "2026-11-21T09:00:00.000Z",
-                     *           "attempts": 1,
-                     *           "failing_since": "2026-11-21T09:00:00.000Z",
-                     *           "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_sent_at": "2026-11-21T09:00:00.000Z",
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "cursor": "00010000000a91c4000000002f18",
+                     *           "waiting_since": null,
+                     *           "attempts": 0,
+                     *           "failing_since": null,
+                     *           "next_attempt_at": null,
+                     *           "last_error": null,
+                     *           "last_error_code": null,
+                     *           "last_sent_at": "2026-11-21T09:10:30.684Z",
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -10091,25 +10110,26 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CV",
                      *         "type": "event_subscription",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "Data warehouse",
                      *           "events": [
-                     *             "document.received"
+                     *             "document.delivered",
+                     *             "document.failed"
                      *           ],
-                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "is_active": true,
-                     *           "cursor": "00010000000a91c4000000002f17",
-                     *           "waiting_since": "2026-11-21T09:00:00.000Z",
-                     *           "attempts": 1,
-                     *           "failing_since": "2026-11-21T09:00:00.000Z",
-                     *           "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_sent_at": "2026-11-21T09:00:00.000Z",
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "cursor": "00010000000a91c4000000002f18",
+                     *           "waiting_since": null,
+                     *           "attempts": 0,
+                     *           "failing_since": null,
+                     *           "next_attempt_at": null,
+                     *           "last_error": null,
+                     *           "last_error_code": null,
+                     *           "last_sent_at": "2026-11-21T09:10:30.684Z",
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -10182,11 +10202,12 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "Data warehouse",
                  *       "events": [
-                 *         "document.received"
+                 *         "document.delivered",
+                 *         "document.failed"
                  *       ],
-                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                  *       "is_active": true
                  *     }
                  */
@@ -10207,25 +10228,26 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CV",
                      *         "type": "event_subscription",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "Data warehouse",
                      *           "events": [
-                     *             "document.received"
+                     *             "document.delivered",
+                     *             "document.failed"
                      *           ],
-                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "is_active": true,
-                     *           "cursor": "00010000000a91c4000000002f17",
-                     *           "waiting_since": "2026-11-21T09:00:00.000Z",
-                     *           "attempts": 1,
-                     *           "failing_since": "2026-11-21T09:00:00.000Z",
-                     *           "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_sent_at": "2026-11-21T09:00:00.000Z",
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "cursor": "00010000000a91c4000000002f18",
+                     *           "waiting_since": null,
+                     *           "attempts": 0,
+                     *           "failing_since": null,
+                     *           "next_attempt_at": null,
+                     *           "last_error": null,
+                     *           "last_error_code": null,
+                     *           "last_sent_at": "2026-11-21T09:10:30.684Z",
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -10286,25 +10308,26 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CV",
                      *         "type": "event_subscription",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "Data warehouse",
                      *           "events": [
-                     *             "document.received"
+                     *             "document.delivered",
+                     *             "document.failed"
                      *           ],
-                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "is_active": true,
-                     *           "cursor": "00010000000a91c4000000002f17",
-                     *           "waiting_since": "2026-11-21T09:00:00.000Z",
-                     *           "attempts": 1,
-                     *           "failing_since": "2026-11-21T09:00:00.000Z",
-                     *           "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *           "last_error": "The target answered 401 Unauthorized",
-                     *           "last_error_code": "credentials_refused",
-                     *           "last_sent_at": "2026-11-21T09:00:00.000Z",
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "cursor": "00010000000a91c4000000002f18",
+                     *           "waiting_since": null,
+                     *           "attempts": 0,
+                     *           "failing_since": null,
+                     *           "next_attempt_at": null,
+                     *           "last_error": null,
+                     *           "last_error_code": null,
+                     *           "last_sent_at": "2026-11-21T09:10:30.684Z",
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -10358,18 +10381,97 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "00010000000a91b8000000002f14",
                      *           "type": "event",
                      *           "attributes": {
                      *             "event": "document.received",
                      *             "created_at": "2026-11-21T09:00:00.000Z",
-                     *             "data": {}
+                     *             "data": {
+                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "repo_id": "Z1",
+                     *               "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *               "comp_id": "data",
+                     *               "revision": 1,
+                     *               "content_type": "application/pdf",
+                     *               "size_bytes": 48213,
+                     *               "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
+                     *               "erp_object_type": null,
+                     *               "erp_object_id": null,
+                     *               "ar_object": null
+                     *             }
+                     *           }
+                     *         },
+                     *         {
+                     *           "id": "00010000000a91bb000000002f15",
+                     *           "type": "event",
+                     *           "attributes": {
+                     *             "event": "delivery.failed",
+                     *             "created_at": "2026-11-21T09:00:03.000Z",
+                     *             "data": {
+                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "repo_id": "Z1",
+                     *               "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *               "comp_id": "data",
+                     *               "revision": 1,
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "attempts": 1,
+                     *               "ended_by": "permanent_error",
+                     *               "error_code": "credentials_refused"
+                     *             }
+                     *           }
+                     *         },
+                     *         {
+                     *           "id": "00010000000a91bb000000002f16",
+                     *           "type": "event",
+                     *           "attributes": {
+                     *             "event": "document.failed",
+                     *             "created_at": "2026-11-21T09:00:03.000Z",
+                     *             "data": {
+                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "repo_id": "Z1",
+                     *               "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *               "comp_id": "data",
+                     *               "revision": 1
+                     *             }
+                     *           }
+                     *         },
+                     *         {
+                     *           "id": "00010000000a91c4000000002f17",
+                     *           "type": "event",
+                     *           "attributes": {
+                     *             "event": "delivery.delivered",
+                     *             "created_at": "2026-11-21T09:10:30.684Z",
+                     *             "data": {
+                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "repo_id": "Z1",
+                     *               "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *               "comp_id": "data",
+                     *               "revision": 1,
+                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *               "attempts": 2,
+                     *               "location": "s3://invoices/sap/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data"
+                     *             }
+                     *           }
+                     *         },
+                     *         {
+                     *           "id": "00010000000a91c4000000002f18",
+                     *           "type": "event",
+                     *           "attributes": {
+                     *             "event": "document.delivered",
+                     *             "created_at": "2026-11-21T09:10:30.684Z",
+                     *             "data": {
+                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "repo_id": "Z1",
+                     *               "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
+                     *               "comp_id": "data",
+                     *               "revision": 1
+                     *             }
                      *           }
                      *         }
                      *       ],
                      *       "meta": {
-                     *         "next_cursor": "00010000000a91c4000000002f17",
-                     *         "has_more": true
+                     *         "next_cursor": "00010000000a91c4000000002f18",
+                     *         "has_more": false
                      *       }
                      *     }
                      */
@@ -10417,19 +10519,19 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG-failed-credentials_refused",
                      *           "type": "failure_group",
                      *           "attributes": {
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *             "destination_name": "Invoice archive",
-                     *             "destination_deleted": true,
+                     *             "destination_deleted": false,
                      *             "connector_type": "objstore",
                      *             "status": "failed",
                      *             "error_code": "credentials_refused",
-                     *             "last_message": "The target answered 401 Unauthorized",
+                     *             "last_message": "The bucket invoices answered 403 InvalidAccessKeyId",
                      *             "documents": 1,
-                     *             "oldest_at": "2026-11-21T09:00:00.000Z",
-                     *             "newest_at": "2026-11-21T09:00:00.000Z"
+                     *             "oldest_at": "2026-11-21T09:00:03.000Z",
+                     *             "newest_at": "2026-11-21T09:00:03.000Z"
                      *           }
                      *         }
                      *       ],
@@ -10476,19 +10578,19 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CQ",
                      *           "type": "notification",
                      *           "attributes": {
-                     *             "name": "Invoice archive",
+                     *             "name": "On call",
                      *             "events": [
                      *               "destination.failing"
                      *             ],
-                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *             "quiet_seconds": 900,
                      *             "silence_hours": 72,
                      *             "is_active": true,
-                     *             "created_at": "2026-11-21T09:00:00.000Z",
-                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *             "created_at": "2026-11-21T08:30:00.000Z",
+                     *             "updated_at": "2026-11-21T08:30:00.000Z"
                      *           }
                      *         }
                      *       ],
@@ -10523,11 +10625,11 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "On call",
                  *       "events": [
                  *         "destination.failing"
                  *       ],
-                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG"
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY"
                  *     }
                  */
                 "application/json": components["schemas"]["NotificationInput"];
@@ -10549,19 +10651,19 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CQ",
                      *         "type": "notification",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "On call",
                      *           "events": [
                      *             "destination.failing"
                      *           ],
-                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "quiet_seconds": 900,
                      *           "silence_hours": 72,
                      *           "is_active": true,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -10610,19 +10712,19 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CQ",
                      *         "type": "notification",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "On call",
                      *           "events": [
                      *             "destination.failing"
                      *           ],
-                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "quiet_seconds": 900,
                      *           "silence_hours": 72,
                      *           "is_active": true,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -10695,11 +10797,11 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "On call",
                  *       "events": [
                  *         "destination.failing"
                  *       ],
-                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                  *       "quiet_seconds": 900,
                  *       "silence_hours": 72,
                  *       "is_active": true
@@ -10722,19 +10824,19 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CQ",
                      *         "type": "notification",
                      *         "attributes": {
-                     *           "name": "Invoice archive",
+                     *           "name": "On call",
                      *           "events": [
                      *             "destination.failing"
                      *           ],
-                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "quiet_seconds": 900,
                      *           "silence_hours": 72,
                      *           "is_active": true,
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -10787,49 +10889,29 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CP",
                      *           "type": "notice",
                      *           "attributes": {
-                     *             "notice_type": "relay.destination.failing",
-                     *             "status": "pending",
+                     *             "notice_type": "relay.delivery.failed",
+                     *             "status": "delivered",
                      *             "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
                      *             "data": {
                      *               "workspace": "acme/invoices",
                      *               "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                     *               "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                     *               "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                     *               "opened_at": "2026-11-21T09:00:00.000Z",
-                     *               "closed_at": "2026-11-21T09:04:30.000Z",
-                     *               "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "summary": "1 delivery to destination Invoice archive (objstore) failed with credentials_refused.",
+                     *               "opened_at": "2026-11-21T09:00:03.000Z",
+                     *               "console_url": "https://relay.example.com/console/attention",
                      *               "count": 1,
                      *               "destination": {
-                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *                 "name": "Invoice archive",
-                     *                 "type": "webhook"
+                     *                 "type": "objstore"
                      *               },
-                     *               "repository": {
-                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *                 "repo_id": "Z1"
-                     *               },
-                     *               "enrichment": {
-                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *                 "name": "Invoice archive"
-                     *               },
-                     *               "subscription": {
-                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *                 "name": "Invoice archive"
-                     *               },
-                     *               "last_request_at": "2026-11-21T09:00:00.000Z",
-                     *               "certificate": {
-                     *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *                 "auth_id": "CN=SAP,O=ACME,C=DE",
-                     *                 "valid_to": "2036-11-21T09:00:00.000Z"
-                     *               },
-                     *               "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                      *               "error": {
                      *                 "code": "credentials_refused",
-                     *                 "message": "The target answered 401 Unauthorized"
+                     *                 "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                      *               },
+                     *               "remedy": "Save valid credentials for Invoice archive.",
                      *               "document": {
                      *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *                 "repo_id": "Z1",
@@ -10837,21 +10919,21 @@ export interface operations {
                      *                 "comp_id": "data",
                      *                 "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *                 "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *                 "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                     *                 "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices%2FZ1%2F005056B5A3F21EEFA9C1D04F7B6E8C11%2Fdata%2F01K9R4B6ZD8M2V7X0QF3N5T1CF%2F01K9R4B6ZD8M2V7X0QF3N5T1CG"
                      *               }
                      *             },
                      *             "attempts": 1,
-                     *             "last_error": "The target answered 401 Unauthorized",
-                     *             "last_error_code": "credentials_refused",
-                     *             "next_attempt_at": "2026-11-21T09:00:00.000Z",
-                     *             "delivered_at": "2026-11-21T09:00:00.000Z",
-                     *             "created_at": "2026-11-21T09:00:00.000Z"
+                     *             "last_error": null,
+                     *             "last_error_code": null,
+                     *             "next_attempt_at": null,
+                     *             "delivered_at": "2026-11-21T09:01:00.184Z",
+                     *             "created_at": "2026-11-21T09:01:00.000Z"
                      *           }
                      *         }
                      *       ],
                      *       "meta": {
                      *         "per_page": 25,
-                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *         "next_cursor": null
                      *       }
                      *     }
                      */
@@ -10898,7 +10980,7 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "status": "success",
-                     *         "message": "The target answered 401 Unauthorized"
+                     *         "message": "The relay wrote an object to the bucket invoices and removed it."
                      *       }
                      *     }
                      */
@@ -10945,26 +11027,21 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *           "type": "repository",
                      *           "attributes": {
                      *             "repo_id": "Z1",
-                     *             "name": "Invoice archive",
+                     *             "name": "Incoming invoices",
                      *             "status": "active",
                      *             "signature_verification": true,
                      *             "signed_parameter_order": "fixed",
-                     *             "accepts_mcreate": true,
-                     *             "document_count": 1842,
+                     *             "accepts_mcreate": false,
+                     *             "document_count": 1,
                      *             "active_certificates": 1,
                      *             "last_request_at": "2026-11-21T09:00:00.000Z",
-                     *             "warnings": [
-                     *               {
-                     *                 "code": "open_to_all",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               }
-                     *             ],
-                     *             "created_at": "2026-11-21T09:00:00.000Z",
-                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *             "warnings": [],
+                     *             "created_at": "2026-11-21T08:30:00.000Z",
+                     *             "updated_at": "2026-11-21T08:30:00.000Z"
                      *           }
                      *         }
                      *       ],
@@ -11000,7 +11077,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "repo_id": "Z1",
-                 *       "name": "Invoice archive"
+                 *       "name": "Incoming invoices"
                  *     }
                  */
                 "application/json": components["schemas"]["RepositoryInput"];
@@ -11022,26 +11099,21 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *         "type": "repository",
                      *         "attributes": {
                      *           "repo_id": "Z1",
-                     *           "name": "Invoice archive",
+                     *           "name": "Incoming invoices",
                      *           "status": "active",
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
-                     *           "accepts_mcreate": true,
-                     *           "document_count": 1842,
+                     *           "accepts_mcreate": false,
+                     *           "document_count": 1,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",
-                     *           "warnings": [
-                     *             {
-                     *               "code": "open_to_all",
-                     *               "message": "The target answered 401 Unauthorized"
-                     *             }
-                     *           ],
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "warnings": [],
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -11090,39 +11162,34 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *         "type": "repository",
                      *         "attributes": {
                      *           "repo_id": "Z1",
-                     *           "name": "Invoice archive",
+                     *           "name": "Incoming invoices",
                      *           "status": "active",
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
-                     *           "accepts_mcreate": true,
-                     *           "document_count": 1842,
+                     *           "accepts_mcreate": false,
+                     *           "document_count": 1,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",
-                     *           "warnings": [
-                     *             {
-                     *               "code": "open_to_all",
-                     *               "message": "The target answered 401 Unauthorized"
-                     *             }
-                     *           ],
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z",
+                     *           "warnings": [],
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z",
                      *           "certificates": [
                      *             {
-                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CM",
                      *               "subject": "CN=SAP,O=ACME,C=DE",
-                     *               "valid_from": "2026-11-21T09:00:00.000Z",
+                     *               "valid_from": "2026-11-21T08:00:00.000Z",
                      *               "valid_to": "2036-11-21T09:00:00.000Z",
                      *               "status": "active"
                      *             }
                      *           ],
                      *           "connections": [
                      *             {
-                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *               "name": "Invoice archive",
+                     *               "id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *               "name": "Invoices to the archive",
                      *               "destination_name": "Invoice archive",
                      *               "status": "active"
                      *             }
@@ -11178,39 +11245,21 @@ export interface operations {
                      *       "data": {
                      *         "removed_connections": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *             "name": "Invoice archive"
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CB",
+                     *             "name": "Invoices to the archive"
                      *           }
                      *         ],
-                     *         "unlinked_connections": [
-                     *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *             "name": "Invoice archive"
-                     *           }
-                     *         ],
-                     *         "removed_notifications": [
-                     *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *             "name": "Invoice archive"
-                     *           }
-                     *         ],
+                     *         "unlinked_connections": [],
+                     *         "removed_notifications": [],
                      *         "unwired_repositories": [
                      *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *             "repo_id": "Z1",
-                     *             "name": "Invoice archive"
+                     *             "name": "Incoming invoices"
                      *           }
                      *         ],
-                     *         "affected_destinations": [
-                     *           {
-                     *             "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *             "name": "Invoice archive",
-                     *             "repo_ids": [
-                     *               "Z1"
-                     *             ]
-                     *           }
-                     *         ],
-                     *         "failed_documents_delivered": 1
+                     *         "affected_destinations": [],
+                     *         "failed_documents_delivered": 0
                      *       }
                      *     }
                      */
@@ -11260,11 +11309,11 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "name": "Invoice archive",
+                 *       "name": "Incoming invoices",
                  *       "status": "active",
                  *       "signature_verification": true,
                  *       "signed_parameter_order": "fixed",
-                 *       "accepts_mcreate": true
+                 *       "accepts_mcreate": false
                  *     }
                  */
                 "application/json": components["schemas"]["RepositoryChange"];
@@ -11284,26 +11333,21 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                      *         "type": "repository",
                      *         "attributes": {
                      *           "repo_id": "Z1",
-                     *           "name": "Invoice archive",
+                     *           "name": "Incoming invoices",
                      *           "status": "active",
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
-                     *           "accepts_mcreate": true,
-                     *           "document_count": 1842,
+                     *           "accepts_mcreate": false,
+                     *           "document_count": 1,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",
-                     *           "warnings": [
-                     *             {
-                     *               "code": "open_to_all",
-                     *               "message": "The target answered 401 Unauthorized"
-                     *             }
-                     *           ],
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "warnings": [],
+                     *           "created_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -11356,7 +11400,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CM",
                      *           "type": "certificate",
                      *           "attributes": {
                      *             "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -11364,20 +11408,15 @@ export interface operations {
                      *             "subject": "CN=SAP,O=ACME,C=DE",
                      *             "issuer": "CN=SAP,O=ACME,C=DE",
                      *             "serial_number": "0A21070212345678",
-                     *             "valid_from": "2026-11-21T09:00:00.000Z",
+                     *             "valid_from": "2026-11-21T08:00:00.000Z",
                      *             "valid_to": "2036-11-21T09:00:00.000Z",
-                     *             "key_algorithm": "RSA",
-                     *             "key_bits": 2048,
+                     *             "key_algorithm": "EC",
+                     *             "key_bits": 256,
                      *             "fingerprint_sha1": "9cb92e54815e08f10f2177f40ab7633dcb9c3e10",
                      *             "fingerprint_sha256": "a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d",
-                     *             "warnings": [
-                     *               {
-                     *                 "code": "short_key",
-                     *                 "message": "The target answered 401 Unauthorized"
-                     *               }
-                     *             ],
-                     *             "received_at": "2026-11-21T09:00:00.000Z",
-                     *             "updated_at": "2026-11-21T09:00:00.000Z"
+                     *             "warnings": [],
+                     *             "received_at": "2026-11-21T08:30:00.000Z",
+                     *             "updated_at": "2026-11-21T08:30:00.000Z"
                      *           }
                      *         }
                      *       ],
@@ -11440,7 +11479,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CM",
                      *         "type": "certificate",
                      *         "attributes": {
                      *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -11448,20 +11487,15 @@ export interface operations {
                      *           "subject": "CN=SAP,O=ACME,C=DE",
                      *           "issuer": "CN=SAP,O=ACME,C=DE",
                      *           "serial_number": "0A21070212345678",
-                     *           "valid_from": "2026-11-21T09:00:00.000Z",
+                     *           "valid_from": "2026-11-21T08:00:00.000Z",
                      *           "valid_to": "2036-11-21T09:00:00.000Z",
-                     *           "key_algorithm": "RSA",
-                     *           "key_bits": 2048,
+                     *           "key_algorithm": "EC",
+                     *           "key_bits": 256,
                      *           "fingerprint_sha1": "9cb92e54815e08f10f2177f40ab7633dcb9c3e10",
                      *           "fingerprint_sha256": "a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d",
-                     *           "warnings": [
-                     *             {
-                     *               "code": "short_key",
-                     *               "message": "The target answered 401 Unauthorized"
-                     *             }
-                     *           ],
-                     *           "received_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "warnings": [],
+                     *           "received_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -11602,7 +11636,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CM",
                      *         "type": "certificate",
                      *         "attributes": {
                      *           "auth_id": "CN=SAP,O=ACME,C=DE",
@@ -11610,20 +11644,15 @@ export interface operations {
                      *           "subject": "CN=SAP,O=ACME,C=DE",
                      *           "issuer": "CN=SAP,O=ACME,C=DE",
                      *           "serial_number": "0A21070212345678",
-                     *           "valid_from": "2026-11-21T09:00:00.000Z",
+                     *           "valid_from": "2026-11-21T08:00:00.000Z",
                      *           "valid_to": "2036-11-21T09:00:00.000Z",
-                     *           "key_algorithm": "RSA",
-                     *           "key_bits": 2048,
+                     *           "key_algorithm": "EC",
+                     *           "key_bits": 256,
                      *           "fingerprint_sha1": "9cb92e54815e08f10f2177f40ab7633dcb9c3e10",
                      *           "fingerprint_sha256": "a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d",
-                     *           "warnings": [
-                     *             {
-                     *               "code": "short_key",
-                     *               "message": "The target answered 401 Unauthorized"
-                     *             }
-                     *           ],
-                     *           "received_at": "2026-11-21T09:00:00.000Z",
-                     *           "updated_at": "2026-11-21T09:00:00.000Z"
+                     *           "warnings": [],
+                     *           "received_at": "2026-11-21T08:30:00.000Z",
+                     *           "updated_at": "2026-11-21T08:30:00.000Z"
                      *         }
                      *       }
                      *     }
@@ -11743,7 +11772,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *           "type": "captured_request",
                      *           "attributes": {
                      *             "channel": "receiver",
@@ -11753,19 +11782,19 @@ export interface operations {
                      *             "query_string": "create&pVersion=0047&contRep=Z1&docId=005056B5A3F21EEFA9C1D04F7B6E8C11&compId=data",
                      *             "request_content_type": "application/pdf",
                      *             "request_content_length": 48213,
-                     *             "request_body_truncated": true,
-                     *             "request_body_truncation_reason": "too_large",
+                     *             "request_body_truncated": false,
+                     *             "request_body_truncation_reason": null,
                      *             "source_ip": "192.0.2.17",
                      *             "request_at": "2026-11-21T09:00:00.000Z",
                      *             "status_code": 201,
-                     *             "error_code": "credentials_refused",
-                     *             "response_content_type": "application/json",
-                     *             "response_content_length": 19,
-                     *             "response_body_truncated": true,
-                     *             "response_body_truncation_reason": "too_large",
+                     *             "error_code": null,
+                     *             "response_content_type": "",
+                     *             "response_content_length": 0,
+                     *             "response_body_truncated": false,
+                     *             "response_body_truncation_reason": null,
                      *             "duration_ms": 184,
-                     *             "response_at": "2026-11-21T09:00:00.000Z",
-                     *             "created_at": "2026-11-21T09:00:00.000Z",
+                     *             "response_at": "2026-11-21T09:00:00.184Z",
+                     *             "created_at": "2026-11-21T09:00:00.184Z",
                      *             "document_ids": [
                      *               "01K9R4B6ZD8M2V7X0QF3N5T1CF"
                      *             ]
@@ -11774,7 +11803,7 @@ export interface operations {
                      *       ],
                      *       "meta": {
                      *         "per_page": 25,
-                     *         "next_cursor": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *         "next_cursor": null
                      *       }
                      *     }
                      */
@@ -11814,7 +11843,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *         "type": "captured_request",
                      *         "attributes": {
                      *           "channel": "receiver",
@@ -11824,19 +11853,19 @@ export interface operations {
                      *           "query_string": "create&pVersion=0047&contRep=Z1&docId=005056B5A3F21EEFA9C1D04F7B6E8C11&compId=data",
                      *           "request_content_type": "application/pdf",
                      *           "request_content_length": 48213,
-                     *           "request_body_truncated": true,
-                     *           "request_body_truncation_reason": "too_large",
+                     *           "request_body_truncated": false,
+                     *           "request_body_truncation_reason": null,
                      *           "source_ip": "192.0.2.17",
                      *           "request_at": "2026-11-21T09:00:00.000Z",
                      *           "status_code": 201,
-                     *           "error_code": "credentials_refused",
-                     *           "response_content_type": "application/json",
-                     *           "response_content_length": 19,
-                     *           "response_body_truncated": true,
-                     *           "response_body_truncation_reason": "too_large",
+                     *           "error_code": null,
+                     *           "response_content_type": "",
+                     *           "response_content_length": 0,
+                     *           "response_body_truncated": false,
+                     *           "response_body_truncation_reason": null,
                      *           "duration_ms": 184,
-                     *           "response_at": "2026-11-21T09:00:00.000Z",
-                     *           "created_at": "2026-11-21T09:00:00.000Z",
+                     *           "response_at": "2026-11-21T09:00:00.184Z",
+                     *           "created_at": "2026-11-21T09:00:00.184Z",
                      *           "document_ids": [
                      *             "01K9R4B6ZD8M2V7X0QF3N5T1CF"
                      *           ],
@@ -11844,11 +11873,11 @@ export interface operations {
                      *             "content-type": "application/pdf"
                      *           },
                      *           "response_headers": {
-                     *             "content-length": "19"
+                     *             "x-relay-request-id": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
                      *           },
                      *           "request_body_preview": null,
-                     *           "response_body_preview": "{\"status\":\"stored\"}",
-                     *           "replay_of": "01K9R4B6ZD8M2V7X0QF3N5T1CE"
+                     *           "response_body_preview": null,
+                     *           "replay_of": null
                      *         }
                      *       }
                      *     }
@@ -11978,7 +12007,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CW",
                      *         "type": "settings",
                      *         "attributes": {
                      *           "max_retries": 10,
@@ -12079,7 +12108,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CW",
                      *         "type": "settings",
                      *         "attributes": {
                      *           "max_retries": 10,
@@ -12156,32 +12185,32 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CW",
                      *         "type": "stats",
                      *         "attributes": {
-                     *           "date_from": "2026-11-01T00:00:00.000Z",
-                     *           "date_to": "2026-11-30T23:59:59.999Z",
+                     *           "date_from": "2026-11-21T09:00:00.000Z",
+                     *           "date_to": "2026-11-21T10:00:00.000Z",
                      *           "documents": {
-                     *             "pending": 1,
+                     *             "pending": 0,
                      *             "delivered": 1,
-                     *             "failed": 1,
-                     *             "retrying": 1,
-                     *             "discarded": 1
+                     *             "failed": 0,
+                     *             "retrying": 0,
+                     *             "discarded": 0
                      *           },
                      *           "deliveries": {
-                     *             "pending": 1,
-                     *             "held": 1,
-                     *             "retrying": 1,
+                     *             "pending": 0,
+                     *             "held": 0,
+                     *             "retrying": 0,
                      *             "delivered": 1,
-                     *             "failed": 1,
-                     *             "cancelled": 1
+                     *             "failed": 0,
+                     *             "cancelled": 0
                      *           },
                      *           "attempts": {
                      *             "delivered": 1,
-                     *             "superseded": 1,
-                     *             "retryable": 1,
+                     *             "superseded": 0,
+                     *             "retryable": 0,
                      *             "permanent": 1,
-                     *             "interrupted": 1
+                     *             "interrupted": 0
                      *           },
                      *           "interval": "hour",
                      *           "series": [
@@ -12191,22 +12220,13 @@ export interface operations {
                      *               "delivered": 1,
                      *               "failed": 1,
                      *               "latency": {
-                     *                 "p50_ms": 1,
-                     *                 "p95_ms": 1,
-                     *                 "p99_ms": 1
+                     *                 "p50_ms": 630684,
+                     *                 "p95_ms": 630684,
+                     *                 "p99_ms": 630684
                      *               }
                      *             }
                      *           ],
-                     *           "oldest_deliveries": [
-                     *             {
-                     *               "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                     *               "destination_name": "Invoice archive",
-                     *               "connector_type": "objstore",
-                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *               "status": "pending",
-                     *               "received_at": "2026-11-21T09:00:00.000Z"
-                     *             }
-                     *           ],
+                     *           "oldest_deliveries": [],
                      *           "errors": [
                      *             {
                      *               "code": "credentials_refused",
@@ -12214,16 +12234,16 @@ export interface operations {
                      *             }
                      *           ],
                      *           "latency": {
-                     *             "p50_ms": 1,
-                     *             "p95_ms": 1,
-                     *             "p99_ms": 1
+                     *             "p50_ms": 630684,
+                     *             "p95_ms": 630684,
+                     *             "p99_ms": 630684
                      *           },
                      *           "present": {
-                     *             "unacknowledged_failures": 1,
-                     *             "unacknowledged_discards": 1,
-                     *             "pending": 1,
-                     *             "held": 1,
-                     *             "retrying": 1
+                     *             "unacknowledged_failures": 0,
+                     *             "unacknowledged_discards": 0,
+                     *             "pending": 0,
+                     *             "held": 0,
+                     *             "retrying": 0
                      *           }
                      *         }
                      *       }
@@ -12271,7 +12291,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                      *           "type": "destination_stats",
                      *           "attributes": {
                      *             "destination_name": "Invoice archive",
@@ -12283,18 +12303,14 @@ export interface operations {
                      *               }
                      *             ],
                      *             "current_deliveries": {
-                     *               "pending": 1,
-                     *               "held": 1,
-                     *               "retrying": 1,
+                     *               "pending": 0,
+                     *               "held": 0,
+                     *               "retrying": 0,
                      *               "delivered": 1,
-                     *               "failed": 1,
-                     *               "cancelled": 1
+                     *               "failed": 0,
+                     *               "cancelled": 0
                      *             },
-                     *             "oldest_delivery": {
-                     *               "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                     *               "status": "pending",
-                     *               "received_at": "2026-11-21T09:00:00.000Z"
-                     *             }
+                     *             "oldest_delivery": null
                      *           }
                      *         }
                      *       ],
@@ -12368,7 +12384,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "certificate.received",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "certificate_id": "01K9R4B6ZD8M2V7X0QF3N5T1CM",
                  *         "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
@@ -12444,7 +12460,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "delivery.cancelled",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -12453,8 +12469,8 @@ export interface operations {
                  *         "revision": 1,
                  *         "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *         "attempts": 1,
-                 *         "ended_by": "permanent_error",
-                 *         "error_code": "credentials_refused"
+                 *         "ended_by": "destination_deleted",
+                 *         "error_code": null
                  *       }
                  *     }
                  */
@@ -12524,7 +12540,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "delivery.delivered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:10:30.684Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -12532,8 +12548,8 @@ export interface operations {
                  *         "comp_id": "data",
                  *         "revision": 1,
                  *         "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *         "attempts": 1,
-                 *         "location": "s3://invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data"
+                 *         "attempts": 2,
+                 *         "location": "s3://invoices/sap/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data"
                  *       }
                  *     }
                  */
@@ -12603,7 +12619,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "delivery.failed",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:00:03.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -12683,7 +12699,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.acknowledged",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -12759,7 +12775,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.appended",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -12836,7 +12852,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.deleted",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -12912,7 +12928,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.delivered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:10:30.684Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -12988,7 +13004,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.discarded",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -13065,7 +13081,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.erased",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -13141,7 +13157,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.failed",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:00:03.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -13217,21 +13233,20 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.metadata",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
-                 *         "delivery_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF_01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                 *         "delivery_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF_01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
                  *         "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
                  *         "comp_id": "data",
                  *         "erp_object_type": "BUS2081",
-                 *         "erp_object_id": "510560012320261000",
+                 *         "erp_object_id": "51056001232026",
                  *         "ar_object": "ZFIINVOICE",
                  *         "fields": {
-                 *           "vendor_name": "Acme Ltd",
-                 *           "invoice_number": "5105600123"
+                 *           "vendor": "Acme Ltd"
                  *         },
-                 *         "path": "Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
+                 *         "path": "s3://invoices/sap/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data",
                  *         "received_at": "2026-11-21T09:00:00.000Z"
                  *       }
                  *     }
@@ -13302,7 +13317,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.metadata_updated",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -13389,9 +13404,9 @@ export interface operations {
                  *         "content_type": "application/pdf",
                  *         "size_bytes": 48213,
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
-                 *         "erp_object_type": "BUS2081",
-                 *         "erp_object_id": "510560012320261000",
-                 *         "ar_object": "ZFIINVOICE"
+                 *         "erp_object_type": null,
+                 *         "erp_object_id": null,
+                 *         "ar_object": null
                  *       }
                  *     }
                  */
@@ -13461,7 +13476,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "document.superseded",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "document_id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "repo_id": "Z1",
@@ -13537,52 +13552,22 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.certificate.expiring",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:01:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Certificate CN=SAP,O=ACME,C=DE of repository Z1 expires on 2036-11-21.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "console_url": "https://relay.example.com/console/repositories/01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
                  *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *           "repo_id": "Z1"
                  *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CM",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
                  *       }
                  *     }
@@ -13653,52 +13638,23 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.certificate.recovered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Certificate CN=SAP,O=ACME,C=DE of repository Z1 no longer needs to be renewed.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "closed_at": "2026-11-21T09:11:00.000Z",
+                 *         "console_url": "https://relay.example.com/console/repositories/01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
                  *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *           "repo_id": "Z1"
                  *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
                  *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CM",
                  *           "auth_id": "CN=SAP,O=ACME,C=DE",
                  *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
                  *       }
                  *     }
@@ -13769,44 +13725,24 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.delivery.failed",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:01:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "1 delivery to destination Invoice archive (objstore) failed with credentials_refused.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "console_url": "https://relay.example.com/console/attention",
                  *         "count": 1,
                  *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "name": "Invoice archive",
-                 *           "type": "webhook"
+                 *           "type": "objstore"
                  *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
+                 *           "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                  *         },
+                 *         "remedy": "Save valid credentials for Invoice archive.",
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1",
@@ -13814,7 +13750,7 @@ export interface operations {
                  *           "comp_id": "data",
                  *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices%2FZ1%2F005056B5A3F21EEFA9C1D04F7B6E8C11%2Fdata%2F01K9R4B6ZD8M2V7X0QF3N5T1CF%2F01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *         }
                  *       }
                  *     }
@@ -13885,44 +13821,25 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.delivery.recovered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "No delivery to destination Invoice archive (objstore) that failed with credentials_refused needs attention any more.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "closed_at": "2026-11-21T09:11:00.000Z",
+                 *         "console_url": "https://relay.example.com/console/attention",
                  *         "count": 1,
                  *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "name": "Invoice archive",
-                 *           "type": "webhook"
+                 *           "type": "objstore"
                  *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
+                 *           "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                  *         },
+                 *         "remedy": "Save valid credentials for Invoice archive.",
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1",
@@ -13930,7 +13847,7 @@ export interface operations {
                  *           "comp_id": "data",
                  *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices%2FZ1%2F005056B5A3F21EEFA9C1D04F7B6E8C11%2Fdata%2F01K9R4B6ZD8M2V7X0QF3N5T1CF%2F01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *         }
                  *       }
                  *     }
@@ -14001,44 +13918,24 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.destination.failing",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:01:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Destination Invoice archive (objstore) fails: 1 attempt without success.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "console_url": "https://relay.example.com/console/destinations/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *         "count": 1,
                  *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "name": "Invoice archive",
-                 *           "type": "webhook"
+                 *           "type": "objstore"
                  *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
+                 *           "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                  *         },
+                 *         "remedy": "Save valid credentials for Invoice archive.",
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1",
@@ -14046,7 +13943,7 @@ export interface operations {
                  *           "comp_id": "data",
                  *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices%2FZ1%2F005056B5A3F21EEFA9C1D04F7B6E8C11%2Fdata%2F01K9R4B6ZD8M2V7X0QF3N5T1CF%2F01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *         }
                  *       }
                  *     }
@@ -14117,44 +14014,25 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.destination.recovered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Destination Invoice archive (objstore) no longer fails.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "closed_at": "2026-11-21T09:11:00.000Z",
+                 *         "console_url": "https://relay.example.com/console/destinations/01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *         "count": 1,
                  *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
                  *           "name": "Invoice archive",
-                 *           "type": "webhook"
+                 *           "type": "objstore"
                  *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
                  *         "error": {
                  *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
+                 *           "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                  *         },
+                 *         "remedy": "Save valid credentials for Invoice archive.",
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1",
@@ -14162,7 +14040,7 @@ export interface operations {
                  *           "comp_id": "data",
                  *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices%2FZ1%2F005056B5A3F21EEFA9C1D04F7B6E8C11%2Fdata%2F01K9R4B6ZD8M2V7X0QF3N5T1CF%2F01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *         }
                  *       }
                  *     }
@@ -14233,43 +14111,17 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.enrichment.failing",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:01:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Enrichment MM invoices fails: its latest 1 document lacks business data.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "console_url": "https://relay.example.com/console/enrichments/01K9R4B6ZD8M2V7X0QF3N5T1CS?document=01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
                  *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
+                 *           "name": "MM invoices"
                  *         },
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -14278,7 +14130,7 @@ export interface operations {
                  *           "comp_id": "data",
                  *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices%2FZ1%2F005056B5A3F21EEFA9C1D04F7B6E8C11%2Fdata%2F01K9R4B6ZD8M2V7X0QF3N5T1CF%2F01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *         }
                  *       }
                  *     }
@@ -14349,43 +14201,18 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.enrichment.recovered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Enrichment MM invoices no longer fails.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "closed_at": "2026-11-21T09:11:00.000Z",
+                 *         "console_url": "https://relay.example.com/console/enrichments/01K9R4B6ZD8M2V7X0QF3N5T1CS?document=01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
                  *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CS",
+                 *           "name": "MM invoices"
                  *         },
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
@@ -14394,7 +14221,7 @@ export interface operations {
                  *           "comp_id": "data",
                  *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices%2FZ1%2F005056B5A3F21EEFA9C1D04F7B6E8C11%2Fdata%2F01K9R4B6ZD8M2V7X0QF3N5T1CF%2F01K9R4B6ZD8M2V7X0QF3N5T1CG"
                  *         }
                  *       }
                  *     }
@@ -14465,52 +14292,22 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.event_subscription.failing",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:01:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Event subscription Data warehouse is behind: Operations has not accepted the next event in 1 attempt.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "console_url": "https://relay.example.com/console/subscriptions/01K9R4B6ZD8M2V7X0QF3N5T1CV",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
                  *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CV",
+                 *           "name": "Data warehouse"
                  *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
+                 *           "name": "Operations",
+                 *           "type": "webhook"
                  *         }
                  *       }
                  *     }
@@ -14581,52 +14378,23 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.event_subscription.recovered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Event subscription Data warehouse no longer fails.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "closed_at": "2026-11-21T09:11:00.000Z",
+                 *         "console_url": "https://relay.example.com/console/subscriptions/01K9R4B6ZD8M2V7X0QF3N5T1CV",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
                  *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CV",
+                 *           "name": "Data warehouse"
                  *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
+                 *         "destination": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
+                 *           "name": "Operations",
+                 *           "type": "webhook"
                  *         }
                  *       }
                  *     }
@@ -14697,53 +14465,13 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.notification.test",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T08:30:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
-                 *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
-                 *         }
+                 *         "summary": "This is a test of the notification On call of Document Relay. No incident has begun.",
+                 *         "opened_at": "2026-11-21T08:30:00.000Z",
+                 *         "count": 1
                  *       }
                  *     }
                  */
@@ -14813,52 +14541,17 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.repository.not_connected",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:01:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Repository Z1 has no connection to a destination and has discarded 1 document.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents?status=discarded&repo_id=Z1",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
                  *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
                  *       }
                  *     }
@@ -14929,52 +14622,18 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.repository.recovered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Repository Z1 no longer discards documents for lack of a connection.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "closed_at": "2026-11-21T09:11:00.000Z",
+                 *         "console_url": "https://relay.example.com/console/documents?status=discarded&repo_id=Z1",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
                  *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *           "repo_id": "Z1"
-                 *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
                  *         }
                  *       }
                  *     }
@@ -15045,53 +14704,20 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.source.recovered",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "The silence of repository Z1 has ended.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "closed_at": "2026-11-21T09:11:00.000Z",
+                 *         "console_url": "https://relay.example.com/console/requests?repo_id=Z1",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
                  *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *           "repo_id": "Z1"
                  *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
-                 *         }
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z"
                  *       }
                  *     }
                  */
@@ -15161,53 +14787,19 @@ export interface operations {
                 /**
                  * @example {
                  *       "type": "relay.source.silent",
-                 *       "timestamp": "2026-11-21T09:00:00.000Z",
+                 *       "timestamp": "2026-11-21T09:01:00.000Z",
                  *       "data": {
                  *         "workspace": "acme/invoices",
                  *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
-                 *         "summary": "3 deliveries to destination Invoice archive (webhook) failed with credentials_refused.",
-                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
-                 *         "opened_at": "2026-11-21T09:00:00.000Z",
-                 *         "closed_at": "2026-11-21T09:04:30.000Z",
-                 *         "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *         "summary": "Repository Z1 has received no request since 2026-11-21T09:00:00.000Z.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "console_url": "https://relay.example.com/console/requests?repo_id=Z1",
                  *         "count": 1,
-                 *         "destination": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive",
-                 *           "type": "webhook"
-                 *         },
                  *         "repository": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
                  *           "repo_id": "Z1"
                  *         },
-                 *         "enrichment": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "subscription": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "name": "Invoice archive"
-                 *         },
-                 *         "last_request_at": "2026-11-21T09:00:00.000Z",
-                 *         "certificate": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "auth_id": "CN=SAP,O=ACME,C=DE",
-                 *           "valid_to": "2036-11-21T09:00:00.000Z"
-                 *         },
-                 *         "credentials_expire_at": "2026-11-21T09:00:00.000Z",
-                 *         "error": {
-                 *           "code": "credentials_refused",
-                 *           "message": "The target answered 401 Unauthorized"
-                 *         },
-                 *         "document": {
-                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "repo_id": "Z1",
-                 *           "doc_id": "005056B5A3F21EEFA9C1D04F7B6E8C11",
-                 *           "comp_id": "data",
-                 *           "console_url": "https://relay.example.com/console/documents/01K9R4B6ZD8M2V7X0QF3N5T1CF",
-                 *           "workflow_id": "document/acme/invoices/Z1/005056B5A3F21EEFA9C1D04F7B6E8C11/data/01K9R4B6ZD8M2V7X0QF3N5T1CF/01K9R4B6ZD8M2V7X0QF3N5T1CG",
-                 *           "workflow_url": "https://temporal.example.com/namespaces/default/workflows/document%2Facme%2Finvoices"
-                 *         }
+                 *         "last_request_at": "2026-11-21T09:00:00.000Z"
                  *       }
                  *     }
                  */

@@ -59,7 +59,7 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     const name = nameOf(schema)
     if (name === undefined) throw new Error('a request body has no name (.meta({ id }))')
     schemas[name] = withConnectors(name, schemas[name]!, connectors, schemas)
-    return { schema, ...bodyExamples(schemas[name], schemas) }
+    return { schema, ...bodyExamples(schema, schemas) }
   }
 
   const converter: SchemaConverter = {

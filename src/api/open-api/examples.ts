@@ -1,4 +1,6 @@
 import { propertiesOf, type JsonSchema } from '../../base/json-schema.ts'
+import { exampleObjects } from './example-objects.ts'
+import { exampleIds } from './example-story.ts'
 import { exampleValues } from './example-values.ts'
 
 type Schemas = Record<string, JsonSchema>
@@ -6,14 +8,20 @@ type Schemas = Record<string, JsonSchema>
 const resolve = (schema: JsonSchema, schemas: Schemas): JsonSchema =>
   schema.$ref === undefined ? schema : (schemas[schema.$ref.split('/').at(-1)!] ?? {})
 
-const objectExample = (schema: JsonSchema, schemas: Schemas, isResponse: boolean) => {
+const idOf = ({ type }: Record<string, JsonSchema>): string | undefined => exampleIds[type?.const as keyof typeof exampleIds]
+
+const objectExample = (reference: JsonSchema, schemas: Schemas, isResponse: boolean) => {
+  const schema = resolve(reference, schemas)
   const properties = propertiesOf(schema)
+  const own: Record<string, unknown> = { id: idOf(properties), ...exampleObjects[reference.$ref?.split('/').at(-1) ?? ''] }
   const names = Object.keys(properties)
   const isRequired = (name: string) => schema.required?.includes(name) === true
   // A response shows all attributes. So does a PATCH body, which has no required ones.
   const showsAll = isResponse || !names.some(isRequired)
   return Object.fromEntries(
-    names.filter((name) => showsAll || isRequired(name)).map((name) => [name, exampleOf(name, properties[name]!, schemas, isResponse)]),
+    names
+      .filter((name) => showsAll || isRequired(name))
+      .map((name) => [name, own[name] === undefined ? exampleOf(name, properties[name]!, schemas, isResponse) : own[name]]),
   )
 }
 
@@ -29,7 +37,7 @@ const exampleOf = (name: string, reference: JsonSchema, schemas: Schemas, isResp
   if (schema.const !== undefined) return schema.const
   const values = schema.enum ?? (schema['x-extensible-enum'] as unknown[] | undefined)
   if (values) return schema.default ?? values[0]
-  if (type === 'object' && schema.properties) return objectExample(schema, schemas, isResponse)
+  if (type === 'object' && schema.properties) return objectExample(reference, schemas, isResponse)
   const [first] = schema.anyOf ?? []
   if (first && resolve(first, schemas).properties) return exampleOf(name, first, schemas, isResponse)
   const value = valueFor(name)
@@ -51,7 +59,7 @@ export interface Examples {
 
 /** Returns the example of a request body, or one example for each variant, named by the value that tells the variants apart. */
 export const bodyExamples = (body: JsonSchema, schemas: Schemas): Examples => {
-  const discriminator = body['discriminator'] as { mapping: Record<string, string> } | undefined
+  const discriminator = resolve(body, schemas)['discriminator'] as { mapping: Record<string, string> } | undefined
   if (!discriminator) return { example: exampleOf('body', body, schemas, false) }
   const variants = Object.entries(discriminator.mapping).map(([value, $ref]) => [
     value,

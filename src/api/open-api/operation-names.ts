@@ -31,3 +31,9 @@ export const operationId = (method: string, path: string, isList: boolean): stri
 
 /** Returns the tag that groups an operation: the first segment of its path. */
 export const tagOf = (path: string): string => (path.split('/')[1] ?? '').replace(/\..*$/, '')
+
+/** Returns the name of the schema of a message to webhooks. */
+export const messageName = (type: string): string => `${pascalCase(type)}Message`
+
+/** Returns the name of the schema of an event that is sent to webhooks. */
+export const eventSchemaName = (event: string): string => `${pascalCase(event)}Event`

@@ -9,7 +9,8 @@ import {
   type IncidentEvent,
   type Transition,
 } from '../../domain/notices.ts'
-import { pascalCase } from './operation-names.ts'
+import { exampleIds } from './example-story.ts'
+import { eventSchemaName, messageName, pascalCase } from './operation-names.ts'
 import type { SchemaConverter } from './operations.ts'
 
 const header = (name: string, example: string, description: string, required = true) => ({
@@ -21,10 +22,8 @@ const header = (name: string, example: string, description: string, required = t
   example,
 })
 
-const exampleId = '01K9R4B6ZD8M2V7X0QF3N5T1CP'
-
 const headers = [
-  header('webhook-id', exampleId, 'The id of the message, the same in every attempt to send it.'),
+  header('webhook-id', exampleIds.notice, 'The id of the message, the same in every attempt to send it.'),
   header('webhook-timestamp', '1795338000', 'When this attempt was made, in seconds since 1970.'),
   header(
     'webhook-signature',
@@ -52,8 +51,6 @@ const typeHeader = (type: string) => header('x-relay-event-type', type, 'The typ
 
 const summaryOf = (event: IncidentEvent, transition: Transition) =>
   transition === 'opened' ? incidentEvents[event] : `The incident ${event} has ended`
-
-const messageName = (type: string) => `${pascalCase(type)}Message`
 
 const webhookOf = (type: string, summary: string, converter: SchemaConverter) => {
   const message = z
@@ -117,7 +114,7 @@ const lateDataWebhook = (converter: SchemaConverter) => {
 const eventWebhook = (event: EventName, converter: SchemaConverter) => {
   const { summary, data } = eventTypes[event]
   const message = z.object({ type: z.literal(event), timestamp: z.iso.datetime().describe('When the event was written.'), data })
-  const schema = converter.schemaOf(message.meta({ id: `${pascalCase(event)}Event` }), 'response')
+  const schema = converter.schemaOf(message.meta({ id: eventSchemaName(event) }), 'response')
   const post = {
     operationId: `on${pascalCase(event)}`,
     summary,

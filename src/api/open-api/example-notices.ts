@@ -1,0 +1,63 @@
+import { incidentEventNames, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
+import { consolePathOf, summaryOf } from '../../observe/notices/text.ts'
+import { at, certificate, document, documentPath, error, exampleIds, incidentId, names, operationsId } from './example-story.ts'
+import { messageName } from './operation-names.ts'
+
+const subject = { id: exampleIds.destination, name: names.destination, type: 'objstore' }
+const workflowId = `document/acme/invoices/${documentPath}/${exampleIds.document}/${exampleIds.destination}`
+const failedDocument = {
+  id: exampleIds.document,
+  ...document,
+  console_url: `https://relay.example.com/console/documents/${exampleIds.document}`,
+  workflow_id: workflowId,
+  workflow_url: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,
+}
+const ofRepository = { repository: { id: exampleIds.repository, repo_id: document.repo_id } }
+const ofTarget = { destination: subject, error, remedy: 'Save valid credentials for Invoice archive.', document: failedDocument }
+/** What a notice says of each kind of incident. The first two belong to the story, the others happen in none. */
+const subjects = {
+  'destination.failing': ofTarget,
+  'delivery.failed': ofTarget,
+  'source.silent': { ...ofRepository, last_request_at: at.received },
+  'certificate.expiring': { ...ofRepository, certificate: { id: exampleIds.certificate, ...certificate } },
+  'repository.not_connected': ofRepository,
+  'enrichment.failing': { enrichment: { id: exampleIds.enrichment, name: names.enrichment }, document: failedDocument },
+  'event_subscription.failing': {
+    subscription: { id: exampleIds.event_subscription, name: names.eventSubscription },
+    destination: { id: operationsId, name: 'Operations', type: 'webhook' },
+  },
+} satisfies Record<IncidentEvent, object>
+
+const noticeOf = (incident: IncidentEvent, transition: Transition) => {
+  const about: (typeof subjects)[IncidentEvent] & { document?: object } = subjects[incident]
+  const details = {
+    ...about,
+    ...('repository' in about && { repository: { id: exampleIds.repository, repoId: document.repo_id } }),
+    ...('last_request_at' in about && { lastRequestAt: about.last_request_at }),
+    ...('certificate' in about && {
+      certificate: { id: exampleIds.certificate, authId: certificate.auth_id, validTo: certificate.valid_to },
+    }),
+  } as Parameters<typeof consolePathOf>[1]
+  return {
+    workspace: 'acme/invoices',
+    incident_id: incidentId,
+    summary: summaryOf(incident, transition, { ...details, count: '1' }),
+    opened_at: at.failed,
+    ...(transition === 'closed' && { closed_at: at.recovered }),
+    console_url: `https://relay.example.com/console/${consolePathOf(incident, details)}`,
+    count: 1,
+    ...about,
+  }
+}
+/** The notice of the story. */
+export const exampleNotice = noticeOf('delivery.failed', 'opened')
+
+/** The examples of the messages about incidents, by the names of their schemas. */
+export const noticeMessages = Object.fromEntries(
+  incidentEventNames.flatMap((incident) =>
+    (['opened', 'closed'] as const).map((transition) => [
+      messageName(noticeTypeOf(incident, transition)),
+      { timestamp: transition === 'opened' ? at.announced : at.recovered, data: noticeOf(incident, transition) },
+    ]),
+  ),
+)

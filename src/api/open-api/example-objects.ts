@@ -1,0 +1,355 @@
+import { eventNames, type EventName } from '../../domain/events.ts'
+import { noticeTypeOf } from '../../domain/notices.ts'
+import { testSummaryOf } from '../../observe/notices/text.ts'
+import { exampleNotice, noticeMessages } from './example-notices.ts'
+import { at, businessObject, document, documentPath, error, exampleIds, incidentId, names, operationsId } from './example-story.ts'
+import { eventSchemaName } from './operation-names.ts'
+
+const delivery = {
+  destination_id: exampleIds.destination,
+  destination_name: names.destination,
+  status: 'delivered',
+  delivered_at: at.delivered,
+  attempts: 2,
+  status_since: at.delivered,
+  next_attempt_at: null,
+  waiting_for: null,
+  last_error: null,
+  ended_by: null,
+}
+const retryingDelivery = {
+  ...delivery,
+  status: 'retrying',
+  delivered_at: null,
+  attempts: 1,
+  status_since: at.retried,
+  next_attempt_at: at.retried,
+  last_error: error,
+}
+const documentAttributes = { status: 'delivered', acknowledged_at: null, received_at: at.received }
+
+const destination = {
+  config: { bucket: 'invoices', region: 'eu-central-1', prefix: 'sap/' },
+  warnings: [],
+  credentials_expire_at: null,
+  sign_in: null,
+  last_error: null,
+  last_error_code: null,
+  last_error_at: null,
+  failed_attempts: 0,
+  last_delivered_at: at.delivered,
+  circuit_since: null,
+  next_trial_at: null,
+  slots: 16,
+  slots_in_use: 0,
+  created_at: at.setUp,
+  updated_at: at.mended,
+}
+const repository = {
+  name: names.repository,
+  accepts_mcreate: false,
+  document_count: 1,
+  last_request_at: at.received,
+  warnings: [],
+  created_at: at.setUp,
+  updated_at: at.setUp,
+}
+const request = {
+  request_body_truncated: false,
+  request_body_truncation_reason: null,
+  request_at: at.received,
+  error_code: null,
+  response_content_type: '',
+  response_content_length: 0,
+  response_body_truncated: false,
+  response_body_truncation_reason: null,
+  duration_ms: 184,
+  response_at: at.answered,
+  created_at: at.answered,
+}
+const bulkRetry = {
+  status: 'completed',
+  filter: { repo_id: document.repo_id, destination_id: exampleIds.destination, error_code: error.code },
+  matched_documents: 1,
+  matched_deliveries: 1,
+  retried_documents: 1,
+  retried_deliveries: 1,
+  skipped_documents: 0,
+  created_at: at.retried,
+  ended_at: at.delivered,
+}
+const apiKey = { name: 'Dashboard', last_used_at: at.delivered, created_at: at.setUp }
+const noOther = { pending: 0, held: 0, retrying: 0, failed: 0, cancelled: 0 }
+const latency = { p50_ms: 630_684, p95_ms: 630_684, p99_ms: 630_684 }
+
+const attempt = (id: string, attributes: object) => ({
+  id,
+  type: 'delivery_attempt',
+  attributes: { destination_id: exampleIds.destination, destination_name: names.destination, duration_ms: 184, ...attributes },
+})
+const page = { current_page: 1, per_page: 25 }
+
+const noBusinessObject = { erp_object_type: null, erp_object_id: null, ar_object: null }
+const eventData = { document_id: exampleIds.document, ...document, revision: 1 }
+const event = (number: string, name: string, createdAt: string, data: object = {}) => ({
+  id: `00010000000a91${number}`,
+  type: 'event',
+  attributes: { event: name, created_at: createdAt, data: { ...eventData, ...data } },
+})
+const ofDelivery = { destination_id: exampleIds.destination }
+const ended = { ...ofDelivery, attempts: 1, ended_by: 'permanent_error', error_code: error.code }
+const outcome = { ...ofDelivery, attempts: 2, location: `s3://invoices/sap/${documentPath}` }
+
+/** When the events of the story happen. Others would happen later. */
+const eventTimes: Partial<Record<EventName, string>> = {
+  'document.received': at.received,
+  'delivery.failed': at.failed,
+  'document.failed': at.failed,
+  'delivery.delivered': at.delivered,
+  'document.delivered': at.delivered,
+}
+const eventMessages = Object.fromEntries(eventNames.map((name) => [eventSchemaName(name), { timestamp: eventTimes[name] ?? at.recovered }]))
+
+const bucket = { ...destination, name: names.destination, connector_type: 'objstore', status: 'connected', circuit: 'closed' }
+const operations = {
+  ...bucket,
+  name: 'Operations',
+  connector_type: 'webhook',
+  config: { url: 'https://operations.example.com/relay', format: 'json' },
+  sign_in: 'bearer_token',
+  last_delivered_at: at.recovered,
+  updated_at: at.setUp,
+}
+const destinationOf = (id: string, attributes: object) => ({ id, type: 'destination', attributes })
+
+/** Values of the attributes of a schema, by its name. They come before those of `example-values.ts`. */
+export const exampleObjects: Record<string, Record<string, unknown>> = {
+  DestinationList: {
+    data: [destinationOf(exampleIds.destination, bucket), destinationOf(operationsId, operations)],
+    meta: { ...page, total: 2 },
+  },
+  DestinationAttributes: destination,
+  SingleDestinationAttributes: destination,
+  DestinationConnection: { id: exampleIds.connection, name: names.connection },
+  TestResult: { message: 'The relay wrote an object to the bucket invoices and removed it.' },
+  RepositoryAttributes: repository,
+  SingleRepositoryAttributes: repository,
+  RepositoryInput: { name: names.repository },
+  RepositoryChange: { name: names.repository, accepts_mcreate: false },
+  RepositoryCertificate: { id: exampleIds.certificate, valid_from: '2026-11-21T08:00:00.000Z' },
+  RepositoryConnection: { id: exampleIds.connection, name: names.connection },
+  CertificateAttributes: {
+    valid_from: '2026-11-21T08:00:00.000Z',
+    warnings: [],
+    key_algorithm: 'EC',
+    key_bits: 256,
+    received_at: at.setUp,
+    updated_at: at.setUp,
+  },
+  Connection: { id: exampleIds.connection, name: names.connection, held_deliveries: 0, created_at: at.setUp, updated_at: at.setUp },
+  ConnectionInput: { name: names.connection },
+  ConnectionChange: { name: names.connection },
+  ConnectionRepository: { id: exampleIds.repository, description: names.repository },
+  ConnectionDestination: { id: exampleIds.destination },
+  ConnectionFilter: { min_bytes: 1, max_bytes: 10_000_000, fields: { vendor: 'Acme Ltd' } },
+  UpdatedConnectionMeta: { cancelled_deliveries: 0 },
+  DeletedConnection: { message: 'The connection was deleted.' },
+  PreviewedDocument: { received_at: at.received, unmet_condition: null },
+  // A deletion of the destination.
+  Removal: {
+    removed_connections: [{ id: exampleIds.connection, name: names.connection }],
+    unlinked_connections: [],
+    removed_notifications: [],
+    unwired_repositories: [{ id: exampleIds.repository, repo_id: document.repo_id, name: names.repository }],
+    affected_destinations: [],
+    failed_documents_delivered: 0,
+  },
+  ConnectorTypeDescriptionAttributes: {
+    is_message: false,
+    sends_notices: false,
+    config_schema: {
+      type: 'object',
+      properties: { bucket: { type: 'string', title: 'Bucket' }, region: { type: 'string', title: 'Region' } },
+      required: ['bucket', 'region'],
+    },
+    credentials_schema: {
+      type: 'object',
+      properties: {
+        access_key_id: { type: 'string', title: 'Access key ID' },
+        secret_access_key: { type: 'string', title: 'Secret access key', writeOnly: true, format: 'password' },
+      },
+      required: ['access_key_id', 'secret_access_key'],
+    },
+    example_config: { bucket: 'invoices', region: 'eu-central-1' },
+    example_credentials: { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' },
+  },
+  EnrichmentAttributes: { name: names.enrichment, is_failing: false, created_at: at.setUp, updated_at: at.setUp },
+  EnrichmentInput: { name: names.enrichment },
+  EnrichmentChange: { name: names.enrichment },
+  EnrichmentCounts: { pending: 0, complete: 1, partial: 0, failed: 0 },
+  DocumentEnrichment: { status: 'complete', waits_until: at.received, ends_at: at.received, updated_at: at.received },
+  EnrichmentStepOutcome: { name: 'link', error: null, at: at.received },
+  TriedStep: {
+    name: 'link',
+    error: null,
+    at: at.received,
+    request: {
+      kind: 'rfc',
+      function: 'ARCHIV_GET_CONNECTIONS',
+      imports: { ARCHIV_ID: document.repo_id, ARC_DOC_ID: document.doc_id },
+      tables: { CONNECTIONS: [] },
+    },
+    answer: JSON.stringify({
+      exports: { COUNT: '1' },
+      tables: { CONNECTIONS: [{ SAP_OBJECT: businessObject.erp_object_type, OBJECT_ID: businessObject.erp_object_id }] },
+    }),
+    answer_truncated: false,
+    fields: [{ name: 'erp_object_id', value: businessObject.erp_object_id, problem: null }],
+  },
+  DocumentAttributes: documentAttributes,
+  SingleDocumentAttributes: documentAttributes,
+  Delivery: delivery,
+  SingleDelivery: { ...delivery, path: `s3://invoices/sap/${documentPath}`, late_data: null },
+  RetriedDocumentAttributes: { status: 'retrying', received_at: at.received, deliveries: [retryingDelivery] },
+  DeliveryAttemptList: {
+    data: [
+      attempt(exampleIds.delivery_attempt, {
+        number: 1,
+        started_at: at.attempted,
+        outcome: 'permanent',
+        error,
+        answer: { status: 403, body: '<Error><Code>InvalidAccessKeyId</Code></Error>' },
+        bytes_sent: 0,
+      }),
+      attempt('01K9R4B6ZD8M2V7X0QF3N5T1C2', {
+        number: 2,
+        started_at: at.attemptedAgain,
+        outcome: 'delivered',
+        error: null,
+        answer: { status: 200, body: '' },
+        bytes_sent: 48_213,
+      }),
+    ],
+    meta: { ...page, total: 2 },
+  },
+  NotificationAttributes: { name: names.notification, destination_id: operationsId, created_at: at.setUp, updated_at: at.setUp },
+  NotificationInput: { name: names.notification, destination_id: operationsId },
+  NotificationChange: { name: names.notification, destination_id: operationsId },
+  NoticeAttributes: {
+    notice_type: noticeTypeOf('delivery.failed', 'opened'),
+    status: 'delivered',
+    data: exampleNotice,
+    last_error: null,
+    last_error_code: null,
+    next_attempt_at: null,
+    delivered_at: at.announcedEnd,
+    created_at: at.announced,
+  },
+  ...noticeMessages,
+  ...eventMessages,
+  RelayNotificationTestMessage: {
+    timestamp: at.setUp,
+    data: {
+      workspace: 'acme/invoices',
+      incident_id: incidentId,
+      summary: testSummaryOf(names.notification),
+      opened_at: at.setUp,
+      count: 1,
+    },
+  },
+  LateDocumentData: { path: `s3://invoices/sap/${documentPath}`, received_at: at.received },
+  DocumentMetadataMessage: { timestamp: at.recovered },
+  EventList: {
+    data: [
+      event('b8000000002f14', 'document.received', at.received, {
+        content_type: 'application/pdf',
+        size_bytes: 48_213,
+        request_id: exampleIds.captured_request,
+        ...noBusinessObject,
+      }),
+      event('bb000000002f15', 'delivery.failed', at.failed, ended),
+      event('bb000000002f16', 'document.failed', at.failed),
+      event('c4000000002f17', 'delivery.delivered', at.delivered, outcome),
+      event('c4000000002f18', 'document.delivered', at.delivered),
+    ],
+    meta: { next_cursor: '00010000000a91c4000000002f18', has_more: false },
+  },
+  DocumentReceivedData: noBusinessObject,
+  DeliveryFailedData: ended,
+  DeliveryDeliveredData: outcome,
+  DeliveryCancelledData: { ...ofDelivery, attempts: 1, ended_by: 'destination_deleted', error_code: null },
+  EventSubscriptionAttributes: {
+    name: names.eventSubscription,
+    events: ['document.delivered', 'document.failed'],
+    destination_id: operationsId,
+    cursor: '00010000000a91c4000000002f18',
+    waiting_since: null,
+    attempts: 0,
+    failing_since: null,
+    next_attempt_at: null,
+    last_error: null,
+    last_error_code: null,
+    last_sent_at: at.delivered,
+    created_at: at.setUp,
+    updated_at: at.setUp,
+  },
+  EventSubscriptionInput: {
+    name: names.eventSubscription,
+    events: ['document.delivered', 'document.failed'],
+    destination_id: operationsId,
+  },
+  EventSubscriptionChange: {
+    name: names.eventSubscription,
+    events: ['document.delivered', 'document.failed'],
+    destination_id: operationsId,
+  },
+  FailureGroupAttributes: {
+    destination_deleted: false,
+    documents: 1,
+    last_message: error.message,
+    oldest_at: at.failed,
+    newest_at: at.failed,
+  },
+  AttemptedDestinationAttributes: { waiting_deliveries: 1 },
+  StartedBulkRetryAttributes: {
+    ...bulkRetry,
+    status: 'running',
+    retried_documents: 0,
+    retried_deliveries: 0,
+    ended_at: null,
+  },
+  BulkRetryAttributes: bulkRetry,
+  SingleBulkRetryAttributes: { ...bulkRetry, delivered_deliveries: 1, failed_deliveries: 0, open_deliveries: 0 },
+  // A document that came before the connection.
+  DiscardedGroupAttributes: { is_connected: false, documents: 1, newest_at: at.setUp },
+  ApiKeyAttributes: apiKey,
+  ApiKeyWithSecretAttributes: { ...apiKey, last_used_at: null },
+  ApiKeyInput: { name: 'Dashboard' },
+  CapturedRequestAttributes: request,
+  SingleCapturedRequestAttributes: {
+    ...request,
+    replay_of: null,
+    response_headers: { 'x-relay-request-id': exampleIds.captured_request },
+    response_body_preview: null,
+  },
+  AuditLogAttributes: {
+    event: 'document.retried',
+    subject_type: 'Document',
+    subject_id: exampleIds.document,
+    description: `Document ${documentPath} was retried to ${names.destination}.`,
+    metadata: { bulk_retry_id: exampleIds.bulk_retry },
+    created_at: at.retried,
+  },
+  DocumentCounts: { pending: 0, delivered: 1, failed: 0, retrying: 0, discarded: 0 },
+  DeliveryCounts: { ...noOther, delivered: 1 },
+  CurrentDeliveryCounts: { ...noOther, delivered: 1 },
+  AttemptCounts: { delivered: 1, superseded: 0, retryable: 0, permanent: 1, interrupted: 0 },
+  StatsAttributes: { date_from: at.received, date_to: '2026-11-21T10:00:00.000Z', oldest_deliveries: [] },
+  StatsPeriod: { start: at.received, received: 1, delivered: 1, failed: 1 },
+  DestinationStatsPeriod: { start: at.received, delivered: 1, failed: 1 },
+  DestinationStatsAttributes: { oldest_delivery: null },
+  Latency: latency,
+  ErrorCount: { attempts: 1 },
+  PresentCounts: { unacknowledged_failures: 0, unacknowledged_discards: 0, pending: 0, held: 0, retrying: 0 },
+  CursorMeta: { next_cursor: null },
+}
