@@ -118,8 +118,8 @@ const startInstallation = async (temporal: string | undefined): Promise<Installa
     const logFile = join(folder, `${name}-${children.length}.log`)
     const log = await open(logFile, 'w')
     const child = spawn(program, args, { cwd: root, env: { ...variables, ...addresses, ...more }, stdio: ['ignore', log.fd, log.fd, ipc] })
-    await log.close()
     child.on('error', (error) => say(`${program}: ${error.message}`))
+    await log.close()
     children.push(child)
     return { child, logFile }
   }
@@ -209,10 +209,11 @@ const isListening = async (port: number): Promise<boolean> => {
   }
 }
 
-const hasExited = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null
+// A program that could not be started has no pid.
+const hasExited = ({ pid, exitCode, signalCode }: ChildProcess) => pid === undefined || exitCode !== null || signalCode !== null
 
 const stopChild = async (child: ChildProcess): Promise<void> => {
-  if (child.pid === undefined || hasExited(child)) return
+  if (hasExited(child)) return
   child.kill('SIGTERM')
   await once(child, 'exit')
 }
