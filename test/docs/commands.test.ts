@@ -24,6 +24,7 @@ const namedElsewhere: Record<string, string> = {
   RELAY_WORKSPACE: 'clients/typescript/example.ts',
   TEMPORAL_DATABASE_PASSWORD: 'docker-compose.yml',
   TEST_API_TOOLS_DIR: 'test/support/set-up.ts',
+  TEST_SPECTRAL_BIN: 'test/support/set-up.ts',
   TEST_BASE_IMAGE: 'test/support/image/engines.ts',
   TEST_BROWSER_BIN: 'test/support/set-up.ts',
   TEST_DATABASE_URL: 'test/support/set-up.ts',

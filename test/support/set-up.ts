@@ -19,6 +19,7 @@ import { startTemporalCluster } from './temporal-cluster.ts'
 import {
   findApiTools,
   findAzurite,
+  findSpectral,
   findBrowser,
   findHaproxy,
   findHelm,
@@ -106,6 +107,7 @@ export const setUpSystem = setUp(async (workDir) => {
     orWarn(provide('TEST_AZURITE_BIN', () => findAzurite(tools))),
     orWarn(provide('TEST_SSHD_BIN', () => findSshd(tools))),
     orWarn(provide('TEST_BROWSER_BIN', () => findBrowser(tools))),
+    orWarn(provide('TEST_SPECTRAL_BIN', () => findSpectral(tools))),
     orWarn(provide('TEST_API_TOOLS_DIR', () => findApiTools(tools))),
     orWarn(provide('TEST_PROMETHEUS_DIR', () => findPrometheus(tools))),
     orWarn(provide('TEST_HELM_BIN', () => findHelm(tools))),

@@ -272,37 +272,68 @@ export const findKubernetesApi = async ({ config, say }: ToolOptions): Promise<s
   return target
 }
 
-// Not 3.37.0: its telemetry requires a package version that some registries lack.
-const azuriteVersion = '3.36.0'
+interface NpmProgram {
+  /** Name of the package. */
+  name: string
+  version: string
+  /** File in its `node_modules/.bin`. */
+  program: string
+  /** What it is, for messages. */
+  what: string
+  remedy: string
+}
 
-/**
- * Returns the Blob storage server: the cache, or npm. It is no dependency of the project, because it brings 370 packages.
- */
-export const findAzurite = async ({ config, say }: ToolOptions): Promise<string> => {
+/** Returns a program of a package: the cache, or npm. None is a dependency of the project, because each brings hundreds of packages. */
+const fromNpm = async ({ name, version, program, what, remedy }: NpmProgram, { config, say }: ToolOptions): Promise<string> => {
   const env = config.childEnvironment
-  const target = join(cacheDirOf(config), 'azurite', azuriteVersion)
-  const program = join(target, 'node_modules', '.bin', 'azurite-blob')
-  if (await isExecutable(program)) return program
-  const remedy = 'Set TEST_AZURITE_BIN to an azurite-blob.'
+  const target = join(cacheDirOf(config), name.split('/').at(-1)!, version)
+  const found = join(target, 'node_modules', '.bin', program)
+  if (await isExecutable(found)) return found
   const npm = await findProgram('npm', env.PATH)
-  if (!npm)
-    throw new UserError(`azurite, the Blob storage server of the tests, was not found, and npm is not installed to download it. ${remedy}`)
-  say('Installing azurite, the Blob storage server of the tests, with npm: about 2 minutes, once.')
+  if (!npm) throw new UserError(`${program}, ${what}, was not found, and npm is not installed to download it. ${remedy}`)
+  say(`Installing ${program}, ${what}, with npm: less than 2 minutes, once.`)
   try {
     await installInto(target, async (workDir) => {
-      const options = ['install', '--prefix', workDir, '--no-audit', '--no-fund', '--ignore-scripts', `azurite@${azuriteVersion}`]
+      const options = ['install', '--prefix', workDir, '--no-audit', '--no-fund', '--ignore-scripts', `${name}@${version}`]
       await runProgram(npm, options, {
         env,
         timeoutMs: buildTimeoutMs,
-        onWait: (seconds) => say(`Still installing azurite (${seconds} s).`),
+        onWait: (seconds) => say(`Still installing ${program} (${seconds} s).`),
       })
       return workDir
     })
   } catch (thrown) {
-    throw new UserError(`npm could not install azurite. ${remedy} Output of npm: ${messageOf(thrown)}`, { cause: thrown })
+    throw new UserError(`npm could not install ${program}. ${remedy} Output of npm: ${messageOf(thrown)}`, { cause: thrown })
   }
-  return program
+  return found
 }
+
+/** Returns the Blob storage server. */
+export const findAzurite = (options: ToolOptions): Promise<string> =>
+  fromNpm(
+    {
+      name: 'azurite',
+      // Not 3.37.0: its telemetry requires a package version that some registries lack.
+      version: '3.36.0',
+      program: 'azurite-blob',
+      what: 'the Blob storage server of the tests',
+      remedy: 'Set TEST_AZURITE_BIN to an azurite-blob.',
+    },
+    options,
+  )
+
+/** Returns the linter of descriptions of APIs. */
+export const findSpectral = (options: ToolOptions): Promise<string> =>
+  fromNpm(
+    {
+      name: '@stoplight/spectral-cli',
+      version: '6.16.3',
+      program: 'spectral',
+      what: 'the linter of the API description',
+      remedy: 'Set TEST_SPECTRAL_BIN to a spectral.',
+    },
+    options,
+  )
 
 const browserNames = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 // Not a dependency of the project, because it is a browser of 67 MB that most machines do not need.

@@ -48,18 +48,23 @@ export const tagDescriptions: Record<string, string> = {
   stats: 'Counts and durations.',
 }
 
+/** The path of a workspace. */
+export const workspacePath = '/api/{userSlug}/{workspaceSlug}'
+
 /** The parts of the OpenAPI document that do not depend on the endpoints. */
 export const apiInfo = {
   info: {
     title: 'Document Relay',
     version,
     description,
+    contact: { name: 'The operator of the relay' },
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
   servers: [
     {
-      url: '/api/{userSlug}/{workspaceSlug}',
-      description: 'A workspace of this installation',
+      // `/openapi.json` of an installation has its own address.
+      url: `https://relay.example${workspacePath}`,
+      description: 'A workspace of an installation',
       variables: {
         userSlug: { default: 'acme', description: 'The owner of the workspace' },
         workspaceSlug: { default: 'invoices', description: 'The workspace' },

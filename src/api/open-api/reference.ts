@@ -8,6 +8,7 @@ import { relayUrlOf } from '../../http/input.ts'
 import { assetNames, assetPath } from './assets.ts'
 import { describeApi } from './document.ts'
 import { errorPageHtml, errorPageStyle } from './error-page.ts'
+import { workspacePath } from './info.ts'
 
 const assetMaxAgeSeconds = 86_400
 
@@ -49,7 +50,7 @@ export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middlew
   const describe = (context: Context) => {
     const base = relayUrlOf(context, config.RELAY_BASE_URL)
     context.set('cache-control', 'no-cache')
-    context.body = { ...document, servers: document.servers.map((server) => ({ ...server, url: base + server.url })) }
+    context.body = { ...document, servers: document.servers.map((server) => ({ ...server, url: base + workspacePath })) }
   }
 
   return async (context, next) => {

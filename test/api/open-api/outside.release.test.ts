@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { createConnectors } from '../../../src/connectors/index.ts'
 import { createPostgresStore } from '../../../src/content/postgres.ts'
+import { runProgram } from '../../../src/dev/programs.ts'
 import { startApi } from '../../support/api.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createFolder } from '../../support/folder.ts'
@@ -17,6 +18,7 @@ import { wire } from '../objstore.ts'
 // Programs of others read openapi.json: a validator, a generator of clients, and a tester that derives requests from it.
 
 const description = fileURLToPath(new URL('../../../openapi.json', import.meta.url))
+const lintRules = fileURLToPath(new URL('../../support/api-tools/spectral.yaml', import.meta.url))
 const fuzzerConfig = fileURLToPath(new URL('../../support/api-tools/schemathesis.toml', import.meta.url))
 // A fixed seed generates the same requests in every run. Set TEST_SEED to try others.
 const seed = process.env['TEST_SEED'] ?? '20261122'
@@ -42,6 +44,16 @@ const python = (args: string[], env: Record<string, string> = {}) => {
     })
   })
 }
+
+test('spectral has nothing to complain of in openapi.json', async () => {
+  const spectral = process.env['TEST_SPECTRAL_BIN']
+  if (!spectral) throw new Error('TEST_SPECTRAL_BIN is not set: the set-up of the tests could not install spectral')
+  const output = await runProgram(spectral, ['lint', '--fail-severity', 'hint', '--ruleset', lintRules, description], {
+    env: { PATH: process.env['PATH'] ?? '', HOME: workDir },
+    timeoutMs,
+  })
+  expect(output).toContain('No results')
+})
 
 test('openapi-spec-validator finds openapi.json valid', async () => {
   expect(await python(['-m', 'openapi_spec_validator', description])).toContain('OK')
