@@ -1,8 +1,10 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { version } from '../../src/base/version.ts'
@@ -14,6 +16,7 @@ import { startNpmRegistry } from '../support/npm-registry.ts'
 import { startOtlpCollector } from '../support/otlp-collector.ts'
 import { result, startRfcSystem } from '../support/rfc-system.ts'
 import { until } from '../support/until.ts'
+import { blocksOf } from './commands.ts'
 import { comparable, runSteps, stepsOf, walkedPages } from './walk.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -31,9 +34,18 @@ const erp = await startRfcSystem({
 const registry = await startNpmRegistry(join(folder, 'registry'), [version])
 const dataDir = join(folder, 'data')
 const serverLog = join(folder, 'server.log')
+// The folder in which the commands of the tutorial run.
+const tutorialDir = join(folder, 'docs-tutorial.md')
+const targetsDir = join(tutorialDir, '.targets')
 const logFile = await open(serverLog, 'a')
 const server = spawn(script('server'), {
-  env: { ...process.env, RELAY_DATA_DIR: dataDir, RELAY_PORT: '0', RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN },
+  env: {
+    ...process.env,
+    RELAY_DATA_DIR: dataDir,
+    RELAY_PORT: '0',
+    RELAY_TEMPORAL_BIN: process.env.TEST_TEMPORAL_BIN,
+    RELAY_DIRECTORY_ROOTS: join(targetsDir, 'folder'),
+  },
   stdio: ['ignore', logFile.fd, logFile.fd],
 })
 await logFile.close()
@@ -117,6 +129,29 @@ test.each(['docs/api.md', 'README.md'])(
   },
   300_000,
 )
+
+test('every command of docs/tutorial.md prints what the page promises, with the targets that it starts', async () => {
+  const page = await textOf('docs/tutorial.md')
+  const shown = blocksOf(page).find(({ content }) => content.startsWith('Folder '))!.content
+  const [s3Port, smtpPort] = [String(await freePort()), String(await freePort())]
+  const replace = { '127.0.0.1:9001': `127.0.0.1:${s3Port}`, '2525': smtpPort, '/home/you/document-relay': tutorialDir }
+  await mkdir(tutorialDir, { recursive: true })
+  const targets = spawn(script('targets'), ['--directory', targetsDir, '--s3-port', s3Port, '--smtp-port', smtpPort], {
+    cwd: tutorialDir,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const printed = text(targets.stdout)
+  try {
+    await until('the targets have written the invoice', () => existsSync(join(targetsDir, 'invoice.pdf')))
+    const steps = await walk('docs/tutorial.md', { replace })
+    expect(steps.filter(({ answer }) => answer !== undefined).length).toBeGreaterThan(4)
+    for (const { commands, answer, output } of steps)
+      if (answer !== undefined) expect({ commands, answer: comparable(output) }).toEqual({ commands, answer: comparable(answer) })
+  } finally {
+    targets.kill()
+    expect(comparable(await printed)).toBe(comparable(shown.replace('127.0.0.1:2525', '<address>')))
+  }
+}, 300_000)
 
 /** Commands before those of a page that begins with a workspace and a key. A request that is refused ends the shell. */
 const inWorkspace = (workspace: string) => `

@@ -25,6 +25,7 @@ export const walkedPages = {
     'docs/operations.md',
     'docs/security.md',
     'docs/source-system.md',
+    'docs/tutorial.md',
   ],
   'test/docs/backup.release.test.ts': ['docs/backup.md'],
   'test/docs/upgrade.release.test.ts': ['docs/upgrade.md'],
