@@ -9,10 +9,12 @@ const labels = {
     account_key: 'Account key',
     account_url: 'Account URL',
     audience: 'Token audience',
+    auth_id: 'Name of the certificate (authId)',
     bearer_token: 'Bearer token',
     bucket: 'Bucket',
     ca_certificate: 'CA certificate',
     cc: 'Cc',
+    certificate: 'Signing certificate',
     client_certificate: 'Client certificate',
     client_id: 'Client ID',
     client_key: 'Client private key',
@@ -20,6 +22,7 @@ const labels = {
     cloud: 'Microsoft cloud',
     container: 'Container',
     directory: 'Directory',
+    document_ids: 'Document IDs',
     document_library: 'Document library',
     endpoint: 'Endpoint URL',
     folder: 'Folder',
@@ -45,6 +48,7 @@ const labels = {
     previous_secret: 'Previous signing secret',
     private_key: 'Private key',
     region: 'Region',
+    repository: 'Content repository',
     sas_token: 'SAS token',
     scope: 'Token scope',
     secret: 'Signing secret',
@@ -72,10 +76,12 @@ const labels = {
     account_key: 'Kontoschlüssel',
     account_url: 'Konto-URL',
     audience: 'Audience des Tokens',
+    auth_id: 'Name des Zertifikats (authId)',
     bearer_token: 'Bearer-Token',
     bucket: 'Bucket',
     ca_certificate: 'CA-Zertifikat',
     cc: 'Kopie (Cc)',
+    certificate: 'Signaturzertifikat',
     client_certificate: 'Clientzertifikat',
     client_id: 'Client-ID',
     client_key: 'Privater Schlüssel des Clientzertifikats',
@@ -83,6 +89,7 @@ const labels = {
     cloud: 'Microsoft-Cloud',
     container: 'Container',
     directory: 'Verzeichnis',
+    document_ids: 'Dokument-IDs',
     document_library: 'Dokumentbibliothek',
     endpoint: 'Endpunkt-URL',
     folder: 'Ordner',
@@ -108,6 +115,7 @@ const labels = {
     previous_secret: 'Voriges Signaturgeheimnis',
     private_key: 'Privater Schlüssel',
     region: 'Region',
+    repository: 'Content-Repository',
     sas_token: 'SAS-Token',
     scope: 'Scope des Tokens',
     secret: 'Signaturgeheimnis',
@@ -170,11 +178,13 @@ const germanDescriptions: Names = {
   account_url:
     'Adresse des Speicherkontos: https://NAME.blob.core.windows.net, oder die Adresse in einer anderen Cloud (usgovcloudapi.net, chinacloudapi.cn), eines privaten Endpunkts oder eines Emulators (http://HOST:PORT/NAME)',
   audience: 'Audience des Tokens, falls der OAuth2-Server eine braucht',
+  auth_id: 'Name, unter dem das Zertifikat dem Content-Server geschickt wurde (authId), zum Beispiel CN=RELAY',
   bearer_token: 'Wird als Authorization: Bearer gesendet',
   bucket: 'Der Bucket muss vorhanden sein',
   ca_certificate:
     'PEM-Zertifikat der Stelle, die das Zertifikat des Ziels ausgestellt hat. Ihm wird anstelle der öffentlichen Stellen vertraut',
   cc: 'Weitere Empfänger',
+  certificate: 'PEM-Zertifikat, das dort im Repository aktiv ist. Es wird nicht mit einem Dokument gesendet',
   client_certificate:
     'PEM-Zertifikat, mit dem sich das Relay bei einem Ziel ausweist, das eines verlangt, gefolgt von den Zwischenzertifikaten',
   client_id: 'Anwendungs-ID (Client)',
@@ -188,6 +198,8 @@ const germanDescriptions: Names = {
   container: 'Der Container muss vorhanden sein',
   directory:
     'Verzeichnis für die Dokumente. Es muss vorhanden sein, Unterverzeichnisse werden angelegt. Ein relativer Pfad beginnt in dem Verzeichnis, das das Konto nach der Anmeldung hat',
+  document_ids:
+    'ID eines Dokuments dort. source: die ID, die das Quellsystem vergeben hat, sodass seine Verknüpfungen gültig bleiben; relay: die ID des Dokuments in diesem Relay, für einen Server, der keine zwei Dokumente mit derselben ID bekommen darf',
   document_library:
     'Name der Dokumentbibliothek, wie ihn die Website anzeigt, zum Beispiel Dokumente. Sie muss vorhanden sein; Groß- und Kleinschreibung ist unerheblich',
   endpoint: 'Adresse eines Speichers, der nicht von AWS ist, http oder https',
@@ -225,7 +237,10 @@ const germanDescriptions: Names = {
   'blob.prefix': 'Steht unverändert vor jedem Namen; ein Ordner endet mit einem Schrägstrich',
   'objstore.prefix': 'Steht unverändert vor jedem Schlüssel; ein Ordner endet mit einem Schrägstrich',
   previous_secret: 'Fügt eine zweite Signatur hinzu, solange Empfänger auf das neue Geheimnis umstellen',
+  'content-server.private_key':
+    'Privater PEM-Schlüssel des Zertifikats, ohne Passphrase: RSA, DSA oder EC. Er signiert die Adresse jeder Anfrage',
   private_key: 'Privater Schlüssel im OpenSSH- oder PEM-Format',
+  repository: 'Content-Repository dort (contRep)',
   region: 'Region des Buckets, zum Beispiel eu-central-1. Speicher, die nicht von AWS sind, erwarten oft us-east-1',
   sas_token: 'Shared Access Signature für den Container: der Teil der SAS-Adresse nach dem Fragezeichen',
   scope: 'Scope des Tokens, falls der OAuth2-Server einen braucht',
@@ -253,6 +268,7 @@ const germanDescriptions: Names = {
   token_ca_certificate:
     'PEM-Zertifikat der Stelle, die das Zertifikat der Token-URL ausgestellt hat. Ihr wird anstelle der öffentlichen Stellen vertraut',
   token_url: 'Adresse, an der ein OAuth2-Server Clients Token ausstellt (Client Credentials), nur https',
+  'content-server.url': 'Adresse des Content-Servers mit dem HTTP-Skript und ohne Abfrage, wie sie im Quellsystem steht',
   url: 'Adresse, an die Dokumente gesendet werden, http oder https, ohne Benutzername und Passwort',
   'email.username': 'Konto, falls der Server eine Anmeldung verlangt: mit Token das Postfach, als das der Client senden darf',
   'sftp.username': 'Konto',
@@ -272,6 +288,7 @@ const signIns = {
     oauth2: 'OAuth2 (client credentials)',
     password: 'Password',
     private_key: 'Private key',
+    signature: 'Signed requests',
   },
   de: {
     none: 'Keine',
@@ -284,6 +301,7 @@ const signIns = {
     oauth2: 'OAuth2 (Client Credentials)',
     password: 'Passwort',
     private_key: 'Privater Schlüssel',
+    signature: 'Signierte Anfragen',
   },
 } satisfies Record<string, Names>
 
@@ -300,6 +318,10 @@ const connectors = {
     email: { name: 'E-mail', purpose: 'Sends each document as a mail, attached or, if it is too large, as a link.' },
     webhook: { name: 'Webhook', purpose: 'Sends each document as an HTTP request to an endpoint of your own.' },
     directory: { name: 'Directory', purpose: 'Writes each document as a file to a file system that is mounted on the workers.' },
+    'content-server': {
+      name: 'Content server',
+      purpose: 'Stores each document at another content server, under the ids of the source system: the way back to an old archive.',
+    },
   },
   de: {
     objstore: {
@@ -315,6 +337,11 @@ const connectors = {
     directory: {
       name: 'Verzeichnis',
       purpose: 'Schreibt jedes Dokument als Datei in ein Dateisystem, das auf den Workern eingebunden ist.',
+    },
+    'content-server': {
+      name: 'Content-Server',
+      purpose:
+        'Legt jedes Dokument in einem anderen Content-Server ab, unter den IDs des Quellsystems: der Weg zurück in ein altes Archiv.',
     },
   },
 } satisfies Record<string, Connectors>

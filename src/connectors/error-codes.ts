@@ -156,6 +156,11 @@ export const errorCodes = {
     remedy: 'configuration',
     action: 'Correct the recipients of {destination}, or let the account send to them',
   },
+  repository_missing: {
+    permanent: true,
+    remedy: 'configuration',
+    action: 'Create the repository at the content server, or correct url and repository of {destination}',
+  },
   request_failed: { permanent: false, remedy: 'target' },
   sender_refused: {
     permanent: true,

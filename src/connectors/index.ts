@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { createBlob } from './blob/index.ts'
 import type { Connector, FindConnector, PropertyRules } from './connector.ts'
+import { contentServer } from './content-server/index.ts'
 import { createDirectory } from './directory/index.ts'
 import { createDrive } from './drive/index.ts'
 import { createEmail } from './email/index.ts'
@@ -66,6 +67,7 @@ export const createConnectors = ({ directoryRoots }: ConnectorSettings = { direc
     createEmail(tokenCache),
     createWebhook(tokenCache),
     createDirectory(directoryRoots),
+    contentServer,
   ]
   const all = connectors.map((connector) => ({ ...connector, config: withLimits(connector.config) }))
   return { all, find: (kind) => all.find((connector) => connector.kind === kind) }

@@ -28,22 +28,25 @@ export class ContentServerFailure extends Error {
   readonly code: FailureCode
   /** Of the answer, if there is one. */
   readonly status: number | undefined
+  /** Of the answer, if it names a time to wait: seconds or a date. */
+  readonly retryAfter: string | undefined
 
-  constructor(code: FailureCode, message: string, options: { status?: number; cause?: unknown } = {}) {
+  constructor(code: FailureCode, message: string, options: { status?: number; cause?: unknown; retryAfter?: string | undefined } = {}) {
     super(message, { cause: options.cause })
     this.name = 'ContentServerFailure'
     this.code = code
     this.status = options.status
+    this.retryAfter = options.retryAfter
   }
 }
 
 export type Outcome<T> = { ok: true; value: T } | { ok: false; failure: ContentServerFailure }
 
 /** @param description what the server says about it; empty if nothing */
-export const refusedBy = (status: number, description: string): ContentServerFailure => {
+export const refusedBy = (status: number, description: string, retryAfter?: string): ContentServerFailure => {
   const known = (codes as Record<number, FailureCode | undefined>)[status]
   const code = known ?? (status >= 500 ? 'server_error' : 'unexpected_status')
-  return new ContentServerFailure(code, `the content server answers ${status}${description && `: ${description}`}`, { status })
+  return new ContentServerFailure(code, `the content server answers ${status}${description && `: ${description}`}`, { status, retryAfter })
 }
 
 /** Converts anything thrown while an answer is awaited or read. */

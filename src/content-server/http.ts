@@ -87,7 +87,7 @@ export const failureOf = async (answer: HttpAnswer): Promise<ContentServerFailur
   // A body in HTML repeats the header, or is the page of a proxy.
   const body = await readText(answer.body, descriptionMaxCharacters).catch(() => '')
   const description = announced ?? (body.trimStart().startsWith('<') ? '' : body)
-  return refusedBy(answer.status, printableAscii(description).trim().slice(0, descriptionMaxCharacters))
+  return refusedBy(answer.status, printableAscii(description).trim().slice(0, descriptionMaxCharacters), answer.header('retry-after'))
 }
 
 /** Reads a body as bytes of characters. A longer one is cut. */

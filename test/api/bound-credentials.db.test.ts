@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { z } from 'zod'
 import { createConnectors } from '../../src/connectors/index.ts'
+import { createThrowAwayKey } from '../../src/security/throw-away-key.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 
@@ -19,6 +20,8 @@ interface Sample {
   /** A key that is not bound. */
   free: Record<string, unknown>
 }
+
+const signing = await createThrowAwayKey('rsa', 'RELAY', 1)
 
 const samples: Record<string, Sample> = {
   objstore: {
@@ -64,6 +67,12 @@ const samples: Record<string, Sample> = {
     free: { method: 'PUT' },
   },
   directory: { config: {}, credentials: {}, bound: {}, free: {} },
+  'content-server': {
+    config: { url: 'https://archive.example/cs', repository: 'Z1' },
+    credentials: { auth_id: 'CN=RELAY', certificate: signing.certificate, private_key: signing.privateKey },
+    bound: { url: 'https://attacker.example/cs', ca_certificate: certificate },
+    free: { repository: 'Z2' },
+  },
 }
 
 const create = async (kind: string, { config, credentials }: Pick<Sample, 'config' | 'credentials'>): Promise<string> => {

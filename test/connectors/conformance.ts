@@ -83,7 +83,8 @@ const manyParts: TestDocument = { sizeBytes: 6 * minPartBytes + 1, breaksOffAt: 
 
 /** Tests that every connector must pass, against a running target. */
 export const describeConnector = (rig: Rig) => {
-  describe(`the ${rig.kind}${rig.isDouble ? ' (against a double)' : ''} connector`, () => {
+  const against = rig.isDouble ? 'a double' : rig.against
+  describe(`the ${rig.kind}${against === undefined ? '' : ` (against ${against})`} connector`, () => {
     const large = rig.holdsSeveralParts ? manyParts : severalParts
     const documents: [string, TestDocument][] = [
       ['small', small],
@@ -273,6 +274,7 @@ export const describeConnector = (rig: Rig) => {
         ...payloadOf(Buffer.from('first second')),
         deliveryId: first.deliveryId,
         documentId: first.documentId,
+        docId: first.docId,
         path: first.path,
       }
       await deliver(first)

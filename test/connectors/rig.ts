@@ -102,6 +102,8 @@ export interface Rig {
   kind: string
   /** `true` if the tests run against a contract double, since no server of the kind can be run. */
   isDouble?: boolean
+  /** Which target it is, if the kind is tested against several: `a second relay`. */
+  against?: string
   /** `false` if the connector opens no connection. */
   usesNetwork: boolean
   /** `true` if an upload of a large document holds several of its parts in memory. */

@@ -16,27 +16,26 @@ const marks: Record<string, string> = { passed: 'ok', failed: 'FAILED' }
 
 /**
  * Returns the outcome of every row of test/connectors/conformance.ts for every kind of the run. A kind has only the
- * rows that apply to it.
+ * rows that apply to it. A kind that runs against several targets has a column for each.
  */
 const columnsOf = (results: Results) => {
   const columns = new Map<string, Map<string, string>>()
-  const doubles = new Set<string>()
   for (const { ancestorTitles, title, status } of results.testResults.flatMap((file) => file.testResults)) {
-    const [, kind, double] = /^the (\w+)( \(against a double\))? connector$/.exec(ancestorTitles[0] ?? '') ?? []
+    const [, kind, target] = /^the ([\w-]+)(?: \(against an? (.+)\))? connector$/.exec(ancestorTitles[0] ?? '') ?? []
     if (kind === undefined) continue
-    if (double) doubles.add(kind)
-    columns.set(kind, (columns.get(kind) ?? new Map<string, string>()).set(title, marks[status] ?? 'not run'))
+    const name = target === undefined ? kind : `${kind} (${target})`
+    columns.set(name, (columns.get(name) ?? new Map<string, string>()).set(title, marks[status] ?? 'not run'))
   }
-  return { columns, doubles }
+  return columns
 }
 
-const tableOf = (kinds: readonly string[], { columns, doubles }: ReturnType<typeof columnsOf>) => {
-  const rows = [...new Set(kinds.flatMap((kind) => [...columns.get(kind)!.keys()]))]
+const tableOf = (names: readonly string[], columns: ReturnType<typeof columnsOf>) => {
+  const rows = [...new Set(names.flatMap((name) => [...columns.get(name)!.keys()]))]
   const line = (cells: string[]) => `| ${cells.join(' | ')} |`
   const table = [
-    line(['row', ...kinds.map((kind) => (doubles.has(kind) ? `${kind} (double)` : kind))]),
-    line(['---', ...kinds.map(() => '---')]),
-    ...rows.map((row) => line([row, ...kinds.map((kind) => columns.get(kind)!.get(row) ?? 'does not apply')])),
+    line(['row', ...names]),
+    line(['---', ...names.map(() => '---')]),
+    ...rows.map((row) => line([row, ...names.map((name) => columns.get(name)!.get(row) ?? 'does not apply')])),
   ]
   return `${table.join('\n')}\n`
 }
@@ -49,15 +48,16 @@ export default class ConformanceMatrix {
   private difference: Error | undefined
 
   async onRunComplete(_contexts: unknown, results: Results) {
-    const outcome = columnsOf(results)
-    if (outcome.columns.size === 0) return
+    const columns = columnsOf(results)
+    if (columns.size === 0) return
     // Imported only if needed, because the registry loads every SDK, which takes two seconds.
     const { connectorTypes } = await import('../../src/connectors/index.ts')
-    const kinds = connectorTypes.filter((kind) => outcome.columns.has(kind))
-    const table = tableOf(kinds, outcome)
+    const namesOf = (kind: string) => [...columns.keys()].filter((name) => name.split(' ')[0] === kind).toSorted()
+    const names = connectorTypes.flatMap(namesOf)
+    const table = tableOf(names, columns)
     process.stdout.write(`\nConformance of the connectors (test/connectors/conformance.ts)\n\n${table}\n`)
-    const isComplete = kinds.length === connectorTypes.length
-    if (!isComplete || [...outcome.columns.values()].some((column) => [...column.values()].some((mark) => mark !== 'ok'))) return
+    const isComplete = connectorTypes.every((kind) => namesOf(kind).length > 0)
+    if (!isComplete || [...columns.values()].some((column) => [...column.values()].some((mark) => mark !== 'ok'))) return
     const text = readFileSync(page, 'utf8')
     const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)]
     if (text.slice(from, to).trim() !== table.trim()) {

@@ -2309,7 +2309,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        ConnectorType: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory";
+        ConnectorType: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory" | "content-server";
         ConnectorTypeDescription: {
             attributes: components["schemas"]["ConnectorTypeDescriptionAttributes"];
             id: string;
@@ -2356,7 +2356,7 @@ export interface components {
             data: components["schemas"]["ConnectorTypeDescription"][];
         };
         /** @enum {string} */
-        ConnectorTypeInput: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory";
+        ConnectorTypeInput: "objstore" | "blob" | "teamsite" | "drive" | "sftp" | "email" | "webhook" | "directory" | "content-server";
         /** @description All deliveries to the destination, by their present status, whenever they got it. */
         CurrentDeliveryCounts: {
             /** Format: int64 */
@@ -2614,7 +2614,7 @@ export interface components {
         };
         DestinationChange: {
             /**
-             * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory.
+             * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory, DestinationConfigContentServer.
              * @example {
              *       "max_concurrent_deliveries": 4
              *     }
@@ -2653,6 +2653,33 @@ export interface components {
              * @default
              */
             prefix?: string;
+        };
+        /**
+         * @example {
+         *       "url": "https://archive.example.com:1090/ContentServer/ContentServer.dll",
+         *       "repository": "Z1"
+         *     }
+         */
+        DestinationConfigContentServer: {
+            /** @description PEM certificate of the authority that signed the target's certificate. Trusted instead of the public authorities */
+            ca_certificate?: string;
+            /**
+             * @description Id of a document there. source: the `doc_id` that the source system has given, so that its links stay valid; relay: the id of the document in this relay, for a server that must not get two documents with one `doc_id`
+             * @default source
+             * @enum {string}
+             */
+            document_ids?: "source" | "relay";
+            /** @description Deliveries that run at this destination at a time, in the whole installation. Default: DELIVERY_MAX_CONCURRENT_PER_DESTINATION */
+            max_concurrent_deliveries?: number;
+            /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
+            max_deliveries_per_minute?: number;
+            /** @description Content repository there (`contRep`) */
+            repository: string;
+            /**
+             * Format: uri
+             * @description Address of the content server, with the HTTP script and without a query, as the source system has it
+             */
+            url: string;
         };
         /**
          * @example {
@@ -2914,6 +2941,18 @@ export interface components {
             tenant_id?: string;
         };
         /** @example {} */
+        DestinationCredentialsContentServer: {
+            /** @description Name of the certificate at the content server: the `authId` with which it was sent there, such as `CN=RELAY` */
+            auth_id?: string;
+            /** @description PEM certificate that is active in the repository there. It is not sent with a document */
+            certificate?: string;
+            /**
+             * Format: password
+             * @description PEM private key of certificate, without a passphrase: RSA, DSA or EC. It signs the URL of every request
+             */
+            private_key?: string;
+        };
+        /** @example {} */
         DestinationCredentialsDirectory: Record<string, never>;
         /**
          * @example {
@@ -3125,7 +3164,7 @@ export interface components {
             /** @description Sent together with password as Authorization: Basic */
             username?: string;
         };
-        DestinationInput: components["schemas"]["DestinationInputObjstore"] | components["schemas"]["DestinationInputBlob"] | components["schemas"]["DestinationInputTeamsite"] | components["schemas"]["DestinationInputDrive"] | components["schemas"]["DestinationInputSftp"] | components["schemas"]["DestinationInputEmail"] | components["schemas"]["DestinationInputWebhook"] | components["schemas"]["DestinationInputDirectory"];
+        DestinationInput: components["schemas"]["DestinationInputObjstore"] | components["schemas"]["DestinationInputBlob"] | components["schemas"]["DestinationInputTeamsite"] | components["schemas"]["DestinationInputDrive"] | components["schemas"]["DestinationInputSftp"] | components["schemas"]["DestinationInputEmail"] | components["schemas"]["DestinationInputWebhook"] | components["schemas"]["DestinationInputDirectory"] | components["schemas"]["DestinationInputContentServer"];
         DestinationInputBlob: {
             config: components["schemas"]["DestinationConfigBlob"];
             /**
@@ -3134,6 +3173,17 @@ export interface components {
              */
             connector_type: "blob";
             credentials: components["schemas"]["DestinationCredentialsBlob"];
+            /** @description The display name. */
+            name: string;
+        };
+        DestinationInputContentServer: {
+            config: components["schemas"]["DestinationConfigContentServer"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "content-server";
+            credentials: components["schemas"]["DestinationCredentialsContentServer"];
             /** @description The display name. */
             name: string;
         };
@@ -3248,7 +3298,7 @@ export interface components {
             start: string;
         };
         DestinationStatus: "connected" | "failing";
-        DestinationTest: components["schemas"]["DestinationTestObjstore"] | components["schemas"]["DestinationTestBlob"] | components["schemas"]["DestinationTestTeamsite"] | components["schemas"]["DestinationTestDrive"] | components["schemas"]["DestinationTestSftp"] | components["schemas"]["DestinationTestEmail"] | components["schemas"]["DestinationTestWebhook"] | components["schemas"]["DestinationTestDirectory"];
+        DestinationTest: components["schemas"]["DestinationTestObjstore"] | components["schemas"]["DestinationTestBlob"] | components["schemas"]["DestinationTestTeamsite"] | components["schemas"]["DestinationTestDrive"] | components["schemas"]["DestinationTestSftp"] | components["schemas"]["DestinationTestEmail"] | components["schemas"]["DestinationTestWebhook"] | components["schemas"]["DestinationTestDirectory"] | components["schemas"]["DestinationTestContentServer"];
         DestinationTestBlob: {
             config: components["schemas"]["DestinationConfigBlob"];
             /**
@@ -3260,7 +3310,7 @@ export interface components {
         };
         DestinationTestChange: {
             /**
-             * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory.
+             * @description Merged into the current config; null removes a key. The result must match the schema of the connector: DestinationConfigObjstore, DestinationConfigBlob, DestinationConfigTeamsite, DestinationConfigDrive, DestinationConfigSftp, DestinationConfigEmail, DestinationConfigWebhook, DestinationConfigDirectory, DestinationConfigContentServer.
              * @example {
              *       "max_concurrent_deliveries": 4
              *     }
@@ -3270,6 +3320,15 @@ export interface components {
             };
             /** @description Replaces the current credentials. Must match the schema of the connector. */
             credentials?: components["schemas"]["DestinationCredentialsObjstore"] | components["schemas"]["DestinationCredentialsBlob"] | components["schemas"]["DestinationCredentialsTeamsite"] | components["schemas"]["DestinationCredentialsDrive"] | components["schemas"]["DestinationCredentialsSftp"] | components["schemas"]["DestinationCredentialsEmail"] | components["schemas"]["DestinationCredentialsWebhook"];
+        };
+        DestinationTestContentServer: {
+            config: components["schemas"]["DestinationConfigContentServer"];
+            /**
+             * @description The connector type. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            connector_type: "content-server";
+            credentials: components["schemas"]["DestinationCredentialsContentServer"];
         };
         DestinationTestDirectory: {
             config: components["schemas"]["DestinationConfigDirectory"];
@@ -5891,6 +5950,7 @@ export type Destination = components['schemas']['Destination'];
 export type DestinationAttributes = components['schemas']['DestinationAttributes'];
 export type DestinationChange = components['schemas']['DestinationChange'];
 export type DestinationConfigBlob = components['schemas']['DestinationConfigBlob'];
+export type DestinationConfigContentServer = components['schemas']['DestinationConfigContentServer'];
 export type DestinationConfigDirectory = components['schemas']['DestinationConfigDirectory'];
 export type DestinationConfigDrive = components['schemas']['DestinationConfigDrive'];
 export type DestinationConfigEmail = components['schemas']['DestinationConfigEmail'];
@@ -5900,6 +5960,7 @@ export type DestinationConfigTeamsite = components['schemas']['DestinationConfig
 export type DestinationConfigWebhook = components['schemas']['DestinationConfigWebhook'];
 export type DestinationConnection = components['schemas']['DestinationConnection'];
 export type DestinationCredentialsBlob = components['schemas']['DestinationCredentialsBlob'];
+export type DestinationCredentialsContentServer = components['schemas']['DestinationCredentialsContentServer'];
 export type DestinationCredentialsDirectory = components['schemas']['DestinationCredentialsDirectory'];
 export type DestinationCredentialsDrive = components['schemas']['DestinationCredentialsDrive'];
 export type DestinationCredentialsDriveServiceAccount = components['schemas']['DestinationCredentialsDriveServiceAccount'];
@@ -5910,6 +5971,7 @@ export type DestinationCredentialsTeamsite = components['schemas']['DestinationC
 export type DestinationCredentialsWebhook = components['schemas']['DestinationCredentialsWebhook'];
 export type DestinationInput = components['schemas']['DestinationInput'];
 export type DestinationInputBlob = components['schemas']['DestinationInputBlob'];
+export type DestinationInputContentServer = components['schemas']['DestinationInputContentServer'];
 export type DestinationInputDirectory = components['schemas']['DestinationInputDirectory'];
 export type DestinationInputDrive = components['schemas']['DestinationInputDrive'];
 export type DestinationInputEmail = components['schemas']['DestinationInputEmail'];
@@ -5927,6 +5989,7 @@ export type DestinationStatus = components['schemas']['DestinationStatus'];
 export type DestinationTest = components['schemas']['DestinationTest'];
 export type DestinationTestBlob = components['schemas']['DestinationTestBlob'];
 export type DestinationTestChange = components['schemas']['DestinationTestChange'];
+export type DestinationTestContentServer = components['schemas']['DestinationTestContentServer'];
 export type DestinationTestDirectory = components['schemas']['DestinationTestDirectory'];
 export type DestinationTestDrive = components['schemas']['DestinationTestDrive'];
 export type DestinationTestEmail = components['schemas']['DestinationTestEmail'];

@@ -1,0 +1,4 @@
+import { describeConnector } from '../conformance.ts'
+import { rig } from './rig.ts'
+
+describeConnector(rig)

@@ -1,0 +1,112 @@
+import { contentServer } from '../../../src/connectors/content-server/index.ts'
+import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
+import { disposable } from '../../support/disposable.ts'
+import type { ServerFault } from '../../support/old-content-server-faults.ts'
+import { startOldContentServer } from '../../support/old-content-server.ts'
+import { share } from '../../support/share.ts'
+import { contextOf, failure, payloadOf } from '../payloads.ts'
+
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }), (each) => each.close()))
+const context = contextOf(outbound)
+
+const start = async (faults: ServerFault[] = [], config: object = {}) => {
+  const server = await startOldContentServer({ faults })
+  const target = { config: contentServer.config.parse({ url: server.url, repository: 'Z1', ...config }), credentials: {} }
+  const send = (compId: string, content: string, docId = 'D1') =>
+    contentServer.deliver(payloadOf(Buffer.from(content), { docId, compId }), target, context)
+  const contents = (docId = 'D1') =>
+    Object.fromEntries(server.documents.get(`Z1/${docId}`)!.components.map(({ compId, body }) => [compId, body.toString()]))
+  return { server, target, send, contents, [Symbol.asyncDispose]: server.stop }
+}
+
+describe('a document at another content server', () => {
+  test('has the id of the source system and an address at which it can be read', async () => {
+    await using old = await start()
+    const { path, answer } = await old.send('data', 'hello')
+    expect(path).toBe(`${old.server.url}?get&pVersion=0045&contRep=Z1&docId=D1&compId=data`)
+    expect(answer).toEqual({ status: 201 })
+    expect(await (await fetch(path)).text()).toBe('hello')
+  })
+
+  test('gets its components one after another', async () => {
+    await using old = await start()
+    for (const compId of ['data', 'descr', 'note']) await old.send(compId, `content of ${compId}`)
+    expect(old.contents()).toEqual({ data: 'content of data', descr: 'content of descr', note: 'content of note' })
+    expect(old.server.requests.map((line) => line.split(' ')[0])).toEqual([
+      'info',
+      'create',
+      'info',
+      'info',
+      'update',
+      'info',
+      'info',
+      'update',
+      'info',
+    ])
+  })
+
+  test('gets components that arrive together: all but the first find it created', async () => {
+    await using old = await start()
+    await Promise.all(['data', 'descr', 'note'].map((compId) => old.send(compId, compId)))
+    expect(old.contents()).toEqual({ data: 'data', descr: 'descr', note: 'note' })
+  })
+
+  test('keeps what it has when one component is replaced', async () => {
+    await using old = await start()
+    old.server.put('D1', { data: 'old', note: 'kept' })
+    expect((await old.send('data', 'new')).answer).toEqual({ status: 200 })
+    expect(old.contents()).toEqual({ data: 'new', note: 'kept' })
+  })
+
+  test('has the id of the relay if the destination says so', async () => {
+    await using old = await start([], { document_ids: 'relay' })
+    const payload = payloadOf(Buffer.from('x'), { docId: 'not this one' })
+    await contentServer.deliver(payload, old.target, context)
+    expect([...old.server.documents.keys()]).toEqual([`Z1/${payload.documentId}`])
+  })
+})
+
+describe('a content server that is broken', () => {
+  test.each<[ServerFault, string, boolean]>([
+    ['truncates', 'content_altered', false],
+    ['info_size', 'content_altered', false],
+    ['unknown_is_200', 'answer_unreadable', false],
+    ['fails', 'http_500', false],
+  ])('in this way is noticed: %s', async (fault, code, permanent) => {
+    await using old = await start([fault])
+    const sent = old.send('data', 'x'.repeat(70_000))
+
+    expect(await failure(sent)).toMatchObject({ code, permanent })
+  })
+
+  test('so that it does not delete the document of a test: the message names it', async () => {
+    await using old = await start(['refuses_delete'])
+    const error = await failure(contentServer.probe(old.target, context))
+    const [key] = old.server.documents.keys()
+    expect(error).toMatchObject({
+      code: 'http_409',
+      message: expect.stringContaining(`the document ${key!.slice(3)} of this test remains`) as string,
+    })
+  })
+})
+
+describe('the schema of a content server', () => {
+  test('accepts a key with its certificate only', async () => {
+    const [one, other] = [await createThrowAwayKey('rsa', 'A', 1), await createThrowAwayKey('rsa', 'B', 1)]
+    const issues = (credentials: object) => contentServer.credentials.safeParse(credentials).error?.issues.map(({ message }) => message)
+    expect(issues({})).toBeUndefined()
+    expect(issues({ auth_id: 'CN=A', certificate: one.certificate, private_key: one.privateKey })).toBeUndefined()
+    expect(issues({ auth_id: 'CN=A', certificate: one.certificate, private_key: other.privateKey })).toEqual([
+      'the private key does not belong to the certificate',
+    ])
+    expect(issues({ auth_id: 'CN=A' })).toHaveLength(2)
+  })
+
+  test.each(['ftp://old.example/', 'http://old.example/?get', 'http://user:secret@old.example/', 'old.example'])(
+    'refuses the url %s',
+    (url) => {
+      expect(contentServer.config.safeParse({ url, repository: 'Z1' }).success).toBe(false)
+    },
+  )
+})
