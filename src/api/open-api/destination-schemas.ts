@@ -76,7 +76,7 @@ const changedDestination = (body: JsonSchema, connectors: readonly Connector[]):
       description: 'Replaces the current credentials. Must match the schema of the connector.',
       // A kind without credentials would add an empty object, from which a generator makes a map that is in no class.
       anyOf: connectors
-        .filter(({ example }) => Object.keys(example.credentials).length > 0)
+        .filter(({ credentials }) => Object.keys(propertiesOf(toJsonSchema(credentials, 'request').schema)).length > 0)
         .map(({ kind }) => ref(nameOf.credentials(kind))),
     },
   },
