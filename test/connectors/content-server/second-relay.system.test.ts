@@ -88,7 +88,7 @@ test('a document that the relay has sent itself is refused', async () => {
     config: contentServer.config.parse({ url: scene.api.baseUrl + path, repository: 'Z1' }),
     credentials: contentServer.credentials.parse(credentials),
   }
-  const { id: installationId } = (await scene.db('installation').first('id')) as { id: string }
+  const { id: installationId }: { id: string } = await scene.db('installation').first('id')
   const error = await failure(contentServer.deliver(payloadOf(Buffer.from('x')), target, contextOf(outbound, { installationId })))
   expect(error).toMatchObject({ code: 'http_508', permanent: true })
 })
