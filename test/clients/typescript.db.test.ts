@@ -85,6 +85,7 @@ test('an error response is thrown as a RelayError with code, request id and deta
     status: 422,
     code: 'validation_failed',
     requestId: expect.stringMatching(/^[0-9A-Z]{26}$/),
+    docUrl: expect.stringMatching(/\/docs\/errors#validation_failed$/),
     details: [{ path: 'repo_id', message: expect.any(String) }],
     nothingChanged: false,
     retryAfterSeconds: undefined,

@@ -86,6 +86,7 @@ def test_story(relay: Relay, target: Target) -> None:
             retry_document.sync(ids[0], client=client)
         assert (error.value.status, error.value.code) == (409, "nothing_to_retry")
         assert error.value.request_id
+        assert error.value.doc_url and error.value.doc_url.endswith("/docs/errors#nothing_to_retry")
         with pytest.raises(RelayError) as error:
             create_repository.sync(client=client, body=RepositoryInput(repo_id="", name="A"))
         assert [detail.path for detail in error.value.details] == ["repo_id"]

@@ -7,6 +7,7 @@ interface ErrorFacts {
   code: RelayError['code']
   message: string
   requestId?: string | undefined
+  docUrl?: string | undefined
   details?: RelayError['details'] | undefined
   nothingChanged?: boolean | undefined
   retryAfterSeconds?: number | undefined
@@ -19,6 +20,8 @@ export class RelayError extends Error {
   /** The code of the API, `no_response`, or `unknown` if a proxy has answered. */
   readonly code: Envelope['error']['code'] | 'unknown' | 'no_response'
   readonly requestId: string | undefined
+  /** The address of the page that explains the code, if the API has answered. */
+  readonly docUrl: string | undefined
   /** The invalid values, if the error concerns single values. */
   readonly details: { path: string; message: string }[]
   /**
@@ -30,7 +33,7 @@ export class RelayError extends Error {
   readonly retryAfterSeconds: number | undefined
 
   constructor(
-    { status, code, message, requestId, details = [], nothingChanged = false, retryAfterSeconds }: ErrorFacts,
+    { status, code, message, requestId, docUrl, details = [], nothingChanged = false, retryAfterSeconds }: ErrorFacts,
     options?: ErrorOptions,
   ) {
     super(message, options)
@@ -38,6 +41,7 @@ export class RelayError extends Error {
     this.status = status
     this.code = code
     this.requestId = requestId
+    this.docUrl = docUrl
     this.details = details
     this.nothingChanged = nothingChanged
     this.retryAfterSeconds = retryAfterSeconds
@@ -51,12 +55,20 @@ export const retryAfterOf = ({ headers }: Response): number | undefined => {
 }
 
 const errorOf = (response: Response, envelope: Partial<Envelope>): RelayError => {
-  const { code = 'unknown', message, request_id: requestId, nothing_changed: nothingChanged, details } = envelope.error ?? {}
+  const {
+    code = 'unknown',
+    message,
+    request_id: requestId,
+    doc_url: docUrl,
+    nothing_changed: nothingChanged,
+    details,
+  } = envelope.error ?? {}
   return new RelayError({
     status: response.status,
     code,
     message: message ?? `The response was ${response.status} ${response.statusText}`.trimEnd(),
     requestId: requestId ?? response.headers.get('x-relay-request-id') ?? undefined,
+    docUrl,
     details,
     nothingChanged,
     retryAfterSeconds: retryAfterOf(response),

@@ -32,6 +32,8 @@ class RelayError(Exception):
     code: str
     """The code of the API, ``no_response``, or ``unknown`` if a proxy has answered."""
     request_id: str | None
+    doc_url: str | None
+    """The address of the page that explains the code, if the API has answered."""
     details: list[Detail]
     """The invalid values, if the error concerns single values."""
     nothing_changed: bool
@@ -49,6 +51,7 @@ class RelayError(Exception):
         status: int,
         code: str,
         request_id: str | None = None,
+        doc_url: str | None = None,
         details: list[Detail] | None = None,
         nothing_changed: bool = False,
         retry_after_seconds: int | None = None,
@@ -57,6 +60,7 @@ class RelayError(Exception):
         self.status = status
         self.code = code
         self.request_id = request_id
+        self.doc_url = doc_url
         self.details = details or []
         self.nothing_changed = nothing_changed
         self.retry_after_seconds = retry_after_seconds
@@ -86,6 +90,7 @@ def error_of(response: httpx.Response) -> RelayError:
         status=response.status_code,
         code=error.get("code") or "unknown",
         request_id=error.get("request_id") or response.headers.get("x-relay-request-id"),
+        doc_url=error.get("doc_url"),
         details=[Detail(detail["path"], detail["message"]) for detail in error.get("details", [])],
         nothing_changed=error.get("nothing_changed", False),
         retry_after_seconds=retry_after_of(response),
