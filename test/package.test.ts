@@ -89,10 +89,24 @@ describe('the release workflow', () => {
     ])
   })
 
-  test('allows only the job that publishes to sign', () => {
+  test('builds the client for Python, checks it and publishes it as a trusted publisher after the same tests', () => {
+    const { needs, steps: pythonSteps } = workflow.jobs['publish-python']!
+    expect(needs).toEqual(['test', 'release-tests'])
+    expect(commandsOf(pythonSteps!.at(-2)!).slice(1)).toEqual([
+      'python3 -m build --outdir dist clients/python',
+      'python3 -m twine check --strict dist/*',
+    ])
+    expect(pythonSteps!.at(-1)).toMatchObject({ uses: 'pypa/gh-action-pypi-publish@release/v1', with: { 'packages-dir': 'dist' } })
+  })
+
+  test('allows only the jobs that publish to sign', () => {
     expect(workflow.permissions).toEqual({ contents: 'read' })
     const allowed = Object.entries(workflow.jobs).filter(([, { permissions }]) => permissions !== undefined)
-    expect(allowed).toEqual([['publish', expect.objectContaining({ permissions: { contents: 'read', 'id-token': 'write' } })]])
+    const permissions = { contents: 'read', 'id-token': 'write' }
+    expect(allowed).toEqual([
+      ['publish', expect.objectContaining({ permissions })],
+      ['publish-python', expect.objectContaining({ permissions })],
+    ])
   })
 
   test('signs in to the registry of npm before it publishes', async () => {

@@ -66,6 +66,8 @@ test('the package is built from a checkout, contains what is generated, and is b
   await python(checkout, ['-m', 'hatchling', 'build', '-t', 'wheel', '-d', join(workDir, 'again')])
 
   const wheel = (await readdir(built)).find((name) => name.endsWith('.whl'))
+  const packed = [join(built, source!), join(built, wheel!)]
+  expect(await python(workDir, ['-m', 'twine', '--no-color', 'check', '--strict', ...packed])).not.toMatch(/WARNING|FAILED/)
   const list = 'import sys, zipfile; print("\\n".join(sorted(zipfile.ZipFile(sys.argv[1]).namelist())))'
   const files = await python(workDir, ['-c', list, join(built, wheel!)])
   expect(files).toBe(await python(workDir, ['-c', list, join(workDir, 'again', wheel!)]))
