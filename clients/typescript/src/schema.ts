@@ -6356,7 +6356,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CK
                  */
                 id: string;
             };
@@ -6578,7 +6578,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CX
                  */
                 id: string;
             };
@@ -6642,7 +6642,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CX
                  */
                 id: string;
             };
@@ -6893,7 +6893,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CB
                  */
                 id: string;
             };
@@ -6976,7 +6976,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CB
                  */
                 id: string;
             };
@@ -7020,7 +7020,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CB
                  */
                 id: string;
             };
@@ -7480,7 +7480,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
                  */
                 id: string;
             };
@@ -7566,7 +7566,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
                  */
                 id: string;
             };
@@ -7641,7 +7641,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
                  */
                 id: string;
             };
@@ -7734,7 +7734,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
                  */
                 id: string;
             };
@@ -7788,7 +7788,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
                  */
                 id: string;
             };
@@ -7829,7 +7829,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
                  */
                 id: string;
             };
@@ -7880,7 +7880,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CG
                  */
                 id: string;
             };
@@ -9646,7 +9646,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CS
                  */
                 id: string;
             };
@@ -9740,7 +9740,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CS
                  */
                 id: string;
             };
@@ -9777,7 +9777,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CS
                  */
                 id: string;
             };
@@ -9920,7 +9920,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CS
                  */
                 id: string;
             };
@@ -10152,7 +10152,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CV
                  */
                 id: string;
             };
@@ -10218,7 +10218,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CV
                  */
                 id: string;
             };
@@ -10255,7 +10255,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CV
                  */
                 id: string;
             };
@@ -10341,7 +10341,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CV
                  */
                 id: string;
             };
@@ -10754,7 +10754,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CQ
                  */
                 id: string;
             };
@@ -10813,7 +10813,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CQ
                  */
                 id: string;
             };
@@ -10850,7 +10850,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CQ
                  */
                 id: string;
             };
@@ -10932,7 +10932,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CQ
                  */
                 id: string;
             };
@@ -11021,7 +11021,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CQ
                  */
                 id: string;
             };
@@ -11204,7 +11204,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11287,7 +11287,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11362,7 +11362,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11443,7 +11443,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11511,7 +11511,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11593,7 +11593,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11632,7 +11632,7 @@ export interface operations {
                 certificateId: string;
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11671,7 +11671,7 @@ export interface operations {
                 certificateId: string;
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11746,7 +11746,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
                  */
                 id: string;
             };
@@ -11887,7 +11887,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
                  */
                 id: string;
             };
@@ -11963,7 +11963,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
                  */
                 id: string;
                 /**
@@ -12007,7 +12007,7 @@ export interface operations {
             path: {
                 /**
                  * @description The id of the resource.
-                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CF
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CE
                  */
                 id: string;
             };

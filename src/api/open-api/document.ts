@@ -66,7 +66,7 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     schemaOf,
     requestBodyOf,
     responseExampleOf: (schema) => responseExample(schema, schemas),
-    parameterExampleOf: (name, schema) => parameterExample(name, schema, schemas),
+    parameterExampleOf: (path, name, schema) => parameterExample(path, name, schema, schemas),
   }
 
   const paths: OpenApi['paths'] = {}

@@ -61,7 +61,6 @@ export const exampleValues: Record<string, unknown> = {
   fingerprint_sha256: 'a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d',
   http_method: 'PUT',
   incident_id: incidentId,
-  id: exampleIds.document,
   issuer: 'CN=SAP,O=ACME,C=DE',
   key: 'relay_01K9R4B6ZD8M2V7X0QF3N5T1CK_q1w2e3r4t5z6u7i8o9p0a1s2d3f4g5h6j7k8l9y1x2c',
   language: 'EN',

@@ -2,18 +2,19 @@ import { propertiesOf, type JsonSchema } from '../../base/json-schema.ts'
 import { exampleObjects } from './example-objects.ts'
 import { exampleIds } from './example-story.ts'
 import { exampleValues } from './example-values.ts'
+import { resourceTypeOf } from './operation-names.ts'
 
 type Schemas = Record<string, JsonSchema>
 
 const resolve = (schema: JsonSchema, schemas: Schemas): JsonSchema =>
   schema.$ref === undefined ? schema : (schemas[schema.$ref.split('/').at(-1)!] ?? {})
 
-const idOf = ({ type }: Record<string, JsonSchema>): string | undefined => exampleIds[type?.const as keyof typeof exampleIds]
+const idOf = (type: unknown): string | undefined => exampleIds[type as keyof typeof exampleIds]
 
 const objectExample = (reference: JsonSchema, schemas: Schemas, isResponse: boolean) => {
   const schema = resolve(reference, schemas)
   const properties = propertiesOf(schema)
-  const own: Record<string, unknown> = { id: idOf(properties), ...exampleObjects[reference.$ref?.split('/').at(-1) ?? ''] }
+  const own: Record<string, unknown> = { id: idOf(properties['type']?.const), ...exampleObjects[reference.$ref?.split('/').at(-1) ?? ''] }
   const names = Object.keys(properties)
   const isRequired = (name: string) => schema.required?.includes(name) === true
   // A response shows all attributes. So does a PATCH body, which has no required ones.
@@ -71,5 +72,6 @@ export const bodyExamples = (body: JsonSchema, schemas: Schemas): Examples => {
 /** Returns the example of a response: all its attributes. */
 export const responseExample = (response: JsonSchema, schemas: Schemas): unknown => exampleOf('response', response, schemas, true)
 
-/** Returns an example value of a parameter in a path or query. */
-export const parameterExample = (name: string, schema: JsonSchema, schemas: Schemas): unknown => exampleOf(name, schema, schemas, false)
+/** Returns an example value of a parameter of an operation, in its path or in its query. */
+export const parameterExample = (path: string, name: string, schema: JsonSchema, schemas: Schemas): unknown =>
+  (name === 'id' ? idOf(resourceTypeOf(path)) : undefined) ?? exampleOf(name, schema, schemas, false)

@@ -29,6 +29,12 @@ export const operationId = (method: string, path: string, isList: boolean): stri
   return camelCase(pascalCase(last) + noun(words.slice(0, -1)))
 }
 
+/** Returns the type of the resources of a path, such as `bulk_retry` for `/bulk-retries/:id`. */
+export const resourceTypeOf = (path: string): string => {
+  const type = singular(tagOf(path)).replaceAll('-', '_')
+  return type === 'request' ? 'captured_request' : type
+}
+
 /** Returns the tag that groups an operation: the first segment of its path. */
 export const tagOf = (path: string): string => (path.split('/')[1] ?? '').replace(/\..*$/, '')
 

@@ -104,6 +104,7 @@ const parameterSchema = (property: JsonSchema): JsonSchema => {
 }
 
 const parametersOf = (
+  path: string,
   location: Parameter['in'],
   schema: JsonSchema,
   { parameterExampleOf }: Pick<SchemaConverter, 'parameterExampleOf'>,
@@ -111,7 +112,7 @@ const parametersOf = (
   Object.entries(propertiesOf(schema)).map(([name, property]) => {
     const required = location === 'path' || schema.required?.includes(name) === true
     const own = parameterSchema(property)
-    const example = parameterExampleOf(name, own)
+    const example = parameterExampleOf(path, name, own)
     const parameter = { name, in: location, required, schema: own }
     if (required) return { ...parameter, description: property.description, example }
     const isFreeText = own.type === 'string' && own.enum === undefined && own.const === undefined
@@ -135,7 +136,7 @@ export interface SchemaConverter {
   schemaOf(schema: z.ZodType, direction: Direction): JsonSchema
   requestBodyOf(body: z.ZodType): JsonBody
   responseExampleOf(response: JsonSchema): unknown
-  parameterExampleOf(name: string, schema: JsonSchema): unknown
+  parameterExampleOf(path: string, name: string, schema: JsonSchema): unknown
 }
 
 /** Describes an endpoint as an OpenAPI operation. */
@@ -158,8 +159,8 @@ export const operationOf = (endpoint: Endpoint, converter: SchemaConverter): Ope
     'x-required-level': level,
     'x-audit-event': audit,
     parameters: [
-      ...(params ? parametersOf('path', schemaOf(params, 'request'), converter) : []),
-      ...(query ? parametersOf('query', schemaOf(query, 'request'), converter) : []),
+      ...(params ? parametersOf(path, 'path', schemaOf(params, 'request'), converter) : []),
+      ...(query ? parametersOf(path, 'query', schemaOf(query, 'request'), converter) : []),
       ...(method === 'POST' ? [idempotencyKey] : []),
       ...(checksVersion ? [ifMatch] : []),
     ],

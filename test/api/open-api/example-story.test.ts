@@ -64,6 +64,16 @@ test('every id that an example refers to is that of a resource of another exampl
   expect(new Set(references.map(([name]) => name))).toEqual(new Set(Object.keys(typeOf).filter((name) => name !== 'connection_id')))
 })
 
+test('a path has the id of the resource that its answer shows', () => {
+  const paired = Object.entries(paths).flatMap(([path, methods]) =>
+    /^\/[\w-]+\/\{id\}$/.test(path) && 'get' in methods
+      ? [[path, methods['get'].parameters.find(({ name }) => name === 'id')!.example, answerOf('get', path).data.id]]
+      : [],
+  )
+  expect(paired.length).toBeGreaterThan(8)
+  expect(paired.filter(([, parameter, answered]) => parameter !== answered)).toEqual([])
+})
+
 test('a resource has the same name wherever it occurs', () => {
   const named = objects.flatMap((one) => {
     const attributes = isObject(one['attributes']) ? one['attributes'] : one
