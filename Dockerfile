@@ -1,4 +1,4 @@
-# One image for all processes: the command is `api`, `worker` or any other verb of the command line. docs/operations.md#container-image says
+# One image for all processes: the command is `api`, `worker` or any other verb of the command line. docs/install.md#container-image says
 # how to build and run it. The base needs glibc, a shell, and Node 24 with npm. The steps use paths in /app only: test/image.release.test.ts
 # executes them without an engine, too.
 ARG BASE_IMAGE=node:24-bookworm-slim

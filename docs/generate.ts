@@ -14,11 +14,11 @@ import { securityPage } from './levels.ts'
 import { mcpPage } from './mcp.ts'
 import { withMigratedDatabase } from './migrated-database.ts'
 import { openApiFile } from './openapi.ts'
-import { architecturePage, readmePage } from './rooms.ts'
+import { architecturePage, contributingPage } from './rooms.ts'
 import { schemaSql } from './schema.ts'
 
 const made: Record<string, string> = {
-  'README.md': readmePage(),
+  'CONTRIBUTING.md': contributingPage(),
   'docs/architecture.md': architecturePage(),
   'docs/configuration.md': configurationPage(),
   'docs/deliveries.md': deliveriesPage(),

@@ -40,10 +40,10 @@ export const architecturePage = (): string => {
   return withGenerated(page, 'rooms', `\n${markdownTable(['Floor', 'Room', 'Content'], rows)}`)
 }
 
-/** Returns README.md with the table of the folders of the repository. */
-export const readmePage = (): string => {
+/** Returns CONTRIBUTING.md with the table of the folders of the repository. */
+export const contributingPage = (): string => {
   const paths = foldersOf('.').flatMap((name) => (name === 'src' ? roomsOfSrc().map((room) => `src/${room.name}`) : [name]))
   const rows = paths.filter((path) => path !== 'docs').map((path) => [`[\`${path}/\`](${path}/README.md)`, purposeOf(path)])
-  const page = readFileSync(new URL('README.md', root), 'utf8')
+  const page = readFileSync(new URL('CONTRIBUTING.md', root), 'utf8')
   return withGenerated(page, 'rooms', `\n${markdownTable(['Folder', 'Contents'], rows)}`)
 }

@@ -17,7 +17,7 @@ export const places: Record<string, RegExp> = {
   'deploy/kubernetes/document-relay.yaml':
     /(?:chart: document-relay-|\/version: "|image: "document-relay:|TEMPORAL_WORKER_BUILD_ID\n +value: ")([^"\n]+)/g,
   'docs/kubernetes.md': /\/document-relay:(\d\S+)/g,
-  'docs/operations.md': /(?: document-relay:|--build-arg VERSION=)(\d\S+)/g,
+  'docs/install.md': /(?: document-relay:| VERSION=)(\d\S+)/g,
 }
 
 const read = (path: string) => readFile(new URL(`../${path}`, import.meta.url), 'utf8')

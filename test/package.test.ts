@@ -177,7 +177,7 @@ test('the oldest Node that is promised is the one that CI runs the unit and db t
   expect(steps.flatMap(commandsOf)).toEqual(expect.arrayContaining(['script/test unit', 'script/test db']))
   const script = await read('script/lib')
   expect(script).toContain(`major > ${major} || (major === ${major} && minor >= ${minor})`)
-  for (const text of [script, await read('README.md'), await read('CONTRIBUTING.md'), await read('docs/operations.md')]) {
+  for (const text of [script, await read('README.md'), await read('CONTRIBUTING.md'), await read('docs/install.md')]) {
     expect(text).toContain(oldest)
   }
 })

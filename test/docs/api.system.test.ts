@@ -307,22 +307,28 @@ until [ "$(temporal workflow count --query "${failed}")" = 'Total: 3' ]; do slee
   }
 })
 
-test('the commands of docs/operations.md install the package, and start processes that send traces to a collector', async () => {
+test('the commands of docs/install.md install the package, and its services send traces to the collector of docs/observability.md', async () => {
   const [collector, apiPort, probesPort, workerPort] = await Promise.all([startOtlpCollector(), freePort(), freePort(), freePort()])
+  const releases = join(folder, 'releases')
+  const services = [...(await textOf('docs/install.md')).matchAll(/^ExecStart=(.*)$/gm)].map(([, command]) => `${command} &`)
+  const [exports] = stepsOf(await textOf('docs/observability.md'))
+  ran.add(exports!.commands)
   try {
     const ports = { RELAY_PORT: String(apiPort), RELAY_PROBES_PORT: String(probesPort), RELAY_WORKER_PORT: String(workerPort) }
-    const [, installed] = await walk('docs/operations.md', {
-      under: ['Traces', 'Install'],
-      before: withProcesses,
-      replace: { 'http://collector.example:4318': collector.endpoint, 'api-key=...': 'api-key=secret' },
+    const steps = await walk('docs/install.md', {
+      before: `${withProcesses}\n${exports!.commands}`,
+      replace: { '/opt/relay': releases, 'http://collector.example:4318': collector.endpoint, 'api-key=...': 'api-key=secret' },
       variables: { ...registry.variables, ...ports, RELAY_HOST: '127.0.0.1' },
       after: `
+${services.join('\n')}
 for port in ${probesPort} ${workerPort}; do
   curl --silent --show-error --fail --retry 100 --retry-delay 1 --retry-all-errors "http://127.0.0.1:$port/readyz"
 done
 curl --silent --show-error "http://127.0.0.1:${apiPort}/api/acme/none/documents"`,
     })
-    expect(installed!.output).toContain('added 1 package')
+    expect(services).toHaveLength(2)
+    expect(steps[0]!.output).toContain('added 1 package')
+    expect(steps.at(-1)!.output).toMatch(/^relay_\w/m)
     expect(collector.spans.map(({ kind }) => kind)).toContain('server')
     expect(new Set(collector.requests.map(({ headers }) => headers['api-key']))).toEqual(new Set(['secret']))
   } finally {

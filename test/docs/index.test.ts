@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs'
+import { existsSync, globSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const docs = fileURLToPath(new URL('../../docs', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const docs = join(root, 'docs')
 const linksIn = (page: string) => [...page.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, address]) => address!)
 const listPages = async () => (await readdir(docs, { recursive: true })).filter((path) => path.endsWith('.md'))
 
@@ -13,22 +14,40 @@ test('docs/README.md links to every page below docs, and to no other', async () 
   expect(linked.toSorted()).toEqual(pages.toSorted())
 })
 
-test('every link of README.md, CONTRIBUTING.md and the pages below docs leads to an existing file', async () => {
-  const root = join(docs, '..')
-  for (const path of ['README.md', 'CONTRIBUTING.md', ...(await listPages()).map((page) => join('docs', page))]) {
-    for (const address of linksIn(await readFile(join(root, path), 'utf8'))) {
-      const target = join(root, path, '..', address)
-      expect({ path, address, exists: (await readdir(join(target, '..'))).includes(address.split('/').findLast(Boolean)!) }).toEqual({
-        path,
-        address,
-        exists: true,
-      })
-    }
-  }
+/** Returns the anchors that GitHub and GitLab give to the headings of a page. A heading that is there already gets a number. */
+const anchorsOf = (page: string): string[] => {
+  const counts = new Map<string, number>()
+  return [...page.replaceAll(/^( *)```.*?^\1```$/gms, '').matchAll(/^#+ +(.*)$/gm)].map(([, heading]) => {
+    const plain = heading!.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const anchor = plain.replaceAll(/[^\p{L}\p{N}\p{M}_ -]/gu, '').replaceAll(' ', '-')
+    const before = counts.get(anchor) ?? 0
+    counts.set(anchor, before + 1)
+    return before === 0 ? anchor : `${anchor}-${before}`
+  })
+}
+
+/** Returns the links of a page whose file does not exist, and those whose anchor is no heading of its page. */
+const brokenLinksIn = async (path: string): Promise<string[]> => {
+  const page = await readFile(join(root, path), 'utf8')
+  const links = [...page.matchAll(/\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+  const broken = await Promise.all(
+    links.map(async ([link, address, anchor]) => {
+      const target = address === '' ? join(root, path) : join(root, path, '..', address!)
+      if (!existsSync(target)) return [link]
+      return anchor === undefined || anchorsOf(await readFile(target, 'utf8')).includes(anchor) ? [] : [link]
+    }),
+  )
+  return broken.flat()
+}
+
+test('every link of a page leads to an existing file, and to a heading in it', async () => {
+  const pages = globSync('**/*.md', { cwd: root, exclude: (path) => /(^|\/)(node_modules|dist|\.[a-z].*)$/.test(path) })
+  expect(pages.length).toBeGreaterThan(80)
+  const broken = await Promise.all(pages.map(async (path) => ({ path, links: await brokenLinksIn(path) })))
+  expect(broken.filter(({ links }) => links.length > 0)).toEqual([])
 })
 
 test('every file that a page names exists', async () => {
-  const root = join(docs, '..')
   for (const path of ['README.md', 'CONTRIBUTING.md', ...(await listPages()).map((page) => join('docs', page))]) {
     const page = await readFile(join(root, path), 'utf8')
     const named = [...page.matchAll(/`((?:src|workflows|activities|migrations|test|docs|script|bench)\/[\w./-]+\.\w+)`/g)].map(

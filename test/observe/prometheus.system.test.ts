@@ -136,7 +136,7 @@ test('every metric that the dashboard, the rules and the docs use is registered'
     registered.has(name) || registered.has(withoutSuffixes(name)) || (name.startsWith('temporal_') && ofSdk.has(nameInSdk(name)))
   const used = [...(await expressionsOfRules()), ...(await expressionsOfDashboard())].flatMap((expr) => expr.match(metricName) ?? [])
   expect(used.length).toBeGreaterThan(80)
-  const named = [...(await namesInPage('docs/operations.md')), ...(await namesInPage('docs/runbook.md'))]
+  const named = [...(await namesInPage('docs/observability.md')), ...(await namesInPage('docs/runbook.md'))]
   expect([...new Set([...used, ...named])].filter((name) => !isKnown(name))).toEqual([])
 })
 

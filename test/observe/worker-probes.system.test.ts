@@ -19,8 +19,8 @@ const ask = async (path: string, { probesUrl }: { probesUrl: string } = worker) 
   return { status: response.status, text: await response.text() }
 }
 
-test('docs/operations.md describes every metric of the relay, and no other', async () => {
-  const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+test('docs/observability.md describes every metric of the relay, and no other', async () => {
+  const page = await readFile(new URL('../../docs/observability.md', import.meta.url), 'utf8')
   const described = page.matchAll(/^\| `(relay_[a-z_]+)/gm)
   const served = `${(await ask('/metrics', api)).text}${(await ask('/metrics')).text}`.matchAll(/^# HELP (relay_[a-z_]+)/gm)
   const names = (matches: Iterable<RegExpExecArray>) => new Set([...matches].map(([, name]) => name))

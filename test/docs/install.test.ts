@@ -1,0 +1,49 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { readConfig } from '../../src/config/config.ts'
+import { createFolder } from '../support/folder.ts'
+import { share } from '../support/share.ts'
+
+const page = await readFile(new URL('../../docs/install.md', import.meta.url), 'utf8')
+const blocks = [...page.matchAll(/^```ini\n(.*?)^```$/gms)].map(([, content]) => content!)
+const [variables = '', ...units] = blocks
+const { path: folder } = share(await createFolder())
+const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0
+
+test('docs/install.md has the unit of the API and that of the worker, which differ in little', () => {
+  expect(units).toHaveLength(2)
+  const [api, worker] = units.map((unit) => unit.trim().split('\n'))
+  expect(worker!.filter((line) => !api!.includes(line))).toEqual([
+    'Description=Document Relay: worker',
+    'ExecStart=/opt/relay/current/node_modules/.bin/relay worker',
+    'CPUWeight=50',
+  ])
+})
+
+test('the relay accepts the file of variables, and the units leave it the time to stop', () => {
+  const given = Object.fromEntries(
+    variables
+      .replace('KEY', Buffer.alloc(32).toString('base64'))
+      .trim()
+      .split('\n')
+      .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+  ) as Record<string, string>
+  const config = readConfig(given)
+  expect(Object.keys(given)).toHaveLength(6)
+  const closingMs = 10_000
+  const stopMs = config.RELAY_DRAIN_MS + config.RELAY_SHUTDOWN_GRACE_MS + config.OTEL_EXPORTER_OTLP_TIMEOUT + closingMs
+  for (const unit of units) expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1]) * 1_000).toBeGreaterThanOrEqual(stopMs)
+})
+
+test('systemd, where it is installed, finds no fault in the units', async () => {
+  if (!hasSystemd) return
+  for (const [index, unit] of units.entries()) {
+    // systemd demands that the command exists. Only its program is replaced.
+    const file = join(folder, `relay-${index}.service`)
+    await writeFile(file, unit.replace('/opt/relay/current/node_modules/.bin/relay', process.execPath).replace(/^User=.*$/m, ''))
+    const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', '--man=no', file])
+    expect(`${stdout}${stderr}`.split('\n').filter((line) => line.includes(file))).toEqual([])
+  }
+})
