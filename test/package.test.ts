@@ -77,12 +77,13 @@ describe('the release workflow', () => {
     steps = workflow.jobs['publish']!.steps!
   })
 
-  test('publishes both packages with provenance after the check of the version and the tests', () => {
+  test('publishes both packages with provenance after the check of the version, the tests and the question for advisories', () => {
     const { version: check, test, 'release-tests': releaseTests, publish } = workflow.jobs
     expect(check!.steps!.flatMap(commandsOf)).toEqual(['node script/check-release.ts "$GITHUB_REF_NAME"'])
     expect(test).toEqual({ needs: 'version', uses: './.github/workflows/test.yml' })
     expect(releaseTests).toEqual({ needs: 'version', uses: './.github/workflows/release-tests.yml' })
-    expect(publish!.needs).toEqual(['test', 'release-tests'])
+    expect(workflow.jobs['audit']).toEqual({ needs: 'version', uses: './.github/workflows/audit.yml' })
+    expect(publish!.needs).toEqual(['test', 'release-tests', 'audit'])
     expect(commandsOf(steps.at(-1)!)).toEqual([
       'npm publish --provenance --access public --workspace clients/typescript',
       'npm publish --provenance --access public',
@@ -91,12 +92,31 @@ describe('the release workflow', () => {
 
   test('builds the client for Python, checks it and publishes it as a trusted publisher after the same tests', () => {
     const { needs, steps: pythonSteps } = workflow.jobs['publish-python']!
-    expect(needs).toEqual(['test', 'release-tests'])
+    expect(needs).toEqual(['test', 'release-tests', 'audit'])
     expect(commandsOf(pythonSteps!.at(-2)!).slice(1)).toEqual([
       'python3 -m build --outdir dist clients/python',
       'python3 -m twine check --strict dist/*',
     ])
     expect(pythonSteps!.at(-1)).toMatchObject({ uses: 'pypa/gh-action-pypi-publish@release/v1', with: { 'packages-dir': 'dist' } })
+  })
+
+  test('pushes and signs image and chart after the same tests, and names the image in the chart', async () => {
+    const { needs, steps: imageSteps } = workflow.jobs['publish-image']!
+    expect(needs).toEqual(['test', 'release-tests', 'audit'])
+    const [build, write, push] = imageSteps!.slice(-3)
+    for (const step of [build!, push!]) expect(commandsOf(step).at(-1)).toMatch(/^cosign sign --yes "\$\w+[^ ]*@\$/)
+    const folder = await mkdtemp(join(tmpdir(), 'relay-release-'))
+    try {
+      const values = 'deploy/helm/document-relay/values.yaml'
+      await mkdir(join(folder, values, '..'), { recursive: true })
+      await copyFile(new URL(`../${values}`, import.meta.url), join(folder, values))
+      const variables = { ...process.env, IMAGE: 'images.example/acme/document-relay' }
+      await promisify(execFile)('bash', ['-e', '-c', write!.run!], { cwd: folder, env: variables })
+      const { image } = parse(await readFile(join(folder, values), 'utf8')) as { image: { repository: string } }
+      expect(image.repository).toBe('images.example/acme/document-relay')
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   })
 
   test('allows only the jobs that publish to sign', () => {
@@ -106,6 +126,7 @@ describe('the release workflow', () => {
     expect(allowed).toEqual([
       ['publish', expect.objectContaining({ permissions })],
       ['publish-python', expect.objectContaining({ permissions })],
+      ['publish-image', expect.objectContaining({ permissions: { ...permissions, packages: 'write' } })],
     ])
   })
 
@@ -188,9 +209,10 @@ test('the unit tests run on each platform that README.md names', async () => {
   expect(steps.flatMap(commandsOf).at(-1)).toBe('script/test unit')
 })
 
-test('advisories are asked for every week', async () => {
+test('advisories are asked for every week, and for a change of the packages', async () => {
   const { on, permissions, jobs } = await readWorkflow('audit')
   expect(Object.keys(on)).toContain('schedule')
+  expect(on['pull_request']).toEqual({ paths: ['package-lock.json'] })
   expect(permissions).toEqual({ contents: 'read' })
   expect(jobs['audit']!.steps!.flatMap(commandsOf)).toEqual(['npm run audit'])
 })
