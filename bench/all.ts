@@ -1,4 +1,4 @@
-// Runs the benchmarks one after the other, and writes their results to bench/results/. `--only` names some of them, separated by
+// Runs the benchmarks one after the other, and writes their results to docs/measurements/bench/. `--only` names some of them, separated by
 // commas; the results of the others stay as they are. What follows `--` is passed to each of them.
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -28,5 +28,8 @@ for (const name of options.only.split(',')) {
   const text = resultText(JSON.parse(stdout) as BenchResult)
   if (options.quick) console.log(text)
   else
-    writeFileSync(new URL(`./results/${name}.md`, import.meta.url), `# Results of \`${name}\`\n\nWritten by \`script/bench all\`.\n${text}`)
+    writeFileSync(
+      new URL(`../docs/measurements/bench/${name}.md`, import.meta.url),
+      `# Results of \`${name}\`\n\nWritten by \`script/bench all\`.\n${text}`,
+    )
 }

@@ -8,7 +8,7 @@ import { messageOf } from '../src/base/errors.ts'
 import { keepLogs, startInstallation, type Installation } from './installation.ts'
 import { rows } from './rows/index.ts'
 import { runRow, type Outcome, type Row } from './run-row.ts'
-import { isShortfall, reliabilityPage, summaryOf, textTable } from './table.ts'
+import { isShortfall, faultsPage, summaryOf, textTable } from './table.ts'
 
 const usage = `script/faults [--short] [--seed N] [--row NAME]... [--list] [--json] [--write-docs]
 
@@ -17,7 +17,7 @@ const usage = `script/faults [--short] [--seed N] [--row NAME]... [--list] [--js
   --row NAME    run this row only; may be repeated
   --list        list the rows
   --json        print the results as JSON
-  --write-docs  write the table into docs/reliability.md
+  --write-docs  write the table into docs/measurements/faults.md
 `
 
 const { values: options } = parseArgs({
@@ -94,9 +94,9 @@ if (options.help) {
   if (options.json) console.log(JSON.stringify({ ...conditions, outcomes }, null, 2))
   else console.log(textTable(outcomes, conditions))
   if (options['write-docs']) {
-    const page = new URL('../docs/reliability.md', import.meta.url)
+    const page = new URL('../docs/measurements/faults.md', import.meta.url)
     const names = (options.row.length > 0 ? rows : chosenRows()).map(({ name }) => name)
-    await writeFile(page, reliabilityPage(await readFile(page, 'utf8'), names, outcomes, conditions))
+    await writeFile(page, faultsPage(await readFile(page, 'utf8'), names, outcomes, conditions))
   }
   if (outcomes.some(isShortfall)) process.exitCode = 1
 }

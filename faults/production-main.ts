@@ -16,7 +16,7 @@ const usage = `script/production [--write-docs]
   Temporal, upgrades them under load, backs up, destroys everything, restores it, and counts what is lost. Needs PostgreSQL with
   pg_basebackup, HAProxy, Go, and npm with its cache or a registry.
 
-  --write-docs  write the transcript into docs/production.md
+  --write-docs  write the transcript into docs/measurements/production.md
 `
 
 const { values: options } = parseArgs({
@@ -61,7 +61,7 @@ if (options.help) {
       const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
       const minutes = Math.round((Date.now() - startedAt) / 60_000)
       const conditions = `${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${minutes} minutes, ${availableParallelism()} cores, Node.js ${process.versions.node}`
-      const page = new URL('../docs/production.md', import.meta.url)
+      const page = new URL('../docs/measurements/production.md', import.meta.url)
       const text = transcriptMarkdown(transcript.steps, counts, conditions)
       await writeFile(page, withGenerated(await readFile(page, 'utf8'), 'transcript', text, 'script/production --write-docs'))
     }

@@ -91,7 +91,7 @@ const start = async (site: Site): Promise<Installed> => {
 
   transcript.begin(
     'PostgreSQL and Temporal',
-    'PostgreSQL archives its log from the beginning, by the commands of [backup.md](backup.md). Temporal is a cluster with a PostgreSQL server of its own, and accepts only clients with a certificate.',
+    'PostgreSQL archives its log from the beginning, by the commands of [backup.md](../backup.md). Temporal is a cluster with a PostgreSQL server of its own, and accepts only clients with a certificate.',
   )
   await site.startPostgres()
   await site.follow(backupBlocks.archive)
@@ -251,7 +251,7 @@ const restore = async (site: Site, { workspace, load, acknowledged }: Traffic) =
   const { transcript, targets, query } = site
   transcript.begin(
     'Restore',
-    'By the commands of [backup.md](backup.md#restore), into a new cluster of PostgreSQL and an empty cluster of Temporal.',
+    'By the commands of [backup.md](../backup.md#restore), into a new cluster of PostgreSQL and an empty cluster of Temporal.',
   )
   const startedAt = performance.now()
   await site.follow(backupBlocks.restore)

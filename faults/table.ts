@@ -75,10 +75,10 @@ const linesOf = (page: string, name: string) =>
   page.split('\n').filter((line) => line.startsWith(`| \`${name}\` |`) || line.startsWith(`- \`${name}\`: `))
 
 /**
- * Writes the table into docs/reliability.md.
+ * Writes the table into docs/measurements/faults.md.
  * @param names of the rows of the table. Those that were not run this time stay as they are
  */
-export const reliabilityPage = (page: string, names: string[], outcomes: Outcome[], conditions: Conditions): string => {
+export const faultsPage = (page: string, names: string[], outcomes: Outcome[], conditions: Conditions): string => {
   const lines = names.flatMap((name) => {
     const outcome = outcomes.find(({ row }) => row.name === name)
     if (!outcome) return linesOf(page, name)

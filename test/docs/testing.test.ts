@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const faultTable = 'docs/reliability.md'
+const faultTable = 'docs/measurements/faults.md'
 const page = readFileSync(join(root, 'docs/testing.md'), 'utf8')
 const claims = page
   .slice(page.indexOf('## Claims'))

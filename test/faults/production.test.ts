@@ -8,7 +8,8 @@ import { backupSteps } from '../docs/backup-commands.ts'
 // script/production takes minutes and is run by hand. These tests hold what it relies on, and what it has written.
 
 const blocks: Block[] = Object.values(backupBlocks).flat()
-const page = await readFile(new URL('../../docs/production.md', import.meta.url), 'utf8')
+const read = (path: string) => readFile(new URL(`../../docs/${path}`, import.meta.url), 'utf8')
+const page = await read('measurements/production.md')
 
 test('every command that script/production takes from docs/backup.md stands there', async () => {
   const steps = await backupSteps()
@@ -18,7 +19,7 @@ test('every command that script/production takes from docs/backup.md stands ther
   }
 })
 
-test('the transcript in docs/production.md has the commands of docs/backup.md as they stand there now', async () => {
+test('the transcript in docs/measurements/production.md has the commands of docs/backup.md as they stand there now', async () => {
   const commands = page
     .split('\n')
     .filter((line) => /^[$>] /.test(line))
@@ -31,7 +32,7 @@ test('the transcript in docs/production.md has the commands of docs/backup.md as
   }
 })
 
-test('docs/production.md shows a run whose every count met its goal, without names of the machine', () => {
+test('docs/measurements/production.md shows a run whose every count met its goal, without names of the machine', () => {
   const rows = page
     .slice(page.indexOf('### Counts'))
     .split('\n')
@@ -40,6 +41,18 @@ test('docs/production.md shows a run whose every count met its goal, without nam
   expect(rows.filter((row) => !row.endsWith('| met |'))).toEqual([])
   for (const name of ['lost', 'altered']) expect(rows).toContain(`| **${name}** | 0 | 0 | met |`)
   expect(page).not.toMatch(/127\.0\.0\.1:\d|\/tmp\/|\/home\/|\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b/)
+})
+
+test('docs/production.md states the numbers of the transcript', async () => {
+  const text = (await read('production.md')).replaceAll(/\s+/g, ' ')
+  const [, date, commit] = /^Last run: (\S+), commit (\w+),/m.exec(page)!
+  expect(text).toContain(`(${date}, commit ${commit})`)
+  const of = (name: string) => new RegExp(`^\\| ${name} \\| (\\d+) `, 'm').exec(page)![1]!
+  expect(text).toContain(
+    `${of('documents acknowledged')} documents were acknowledged, ${of('... while the processes were replaced')} of them while all processes were ` +
+      `replaced, and ${of('... since the backup began')} since the backup began. ${of('deliveries open at the loss')} deliveries were open`,
+  )
+  expect(text).toContain(`${of('delivered twice by the restore')} document was delivered twice by the restore`)
 })
 
 test('an output is printed without addresses, times and ids, and without its middle', () => {

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { readPages } from './commands.ts'
+
+// A measured figure is true on a date, on a machine and for a commit. The rule: a section of the second level that states one names its date, or
+// the measurement, test or program that it comes from. A decision record has its date at the beginning.
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const figure =
+  /\d[\d,.]* (?:documents|creates|requests|deliveries|events) (?:per|a) second|\d CPU-ms|\d\/s\b|\bp9[059]\b.*\d|\d[\d,.]* ms of processor|\b[Mm]easured\b[^.]{0,80}\d|\btook \d/
+const source = /\b20\d\d-\d\d-\d\d\b|measurements\/|\btest\/[\w./-]+|\bbench\/|script\/(?:bench|faults|production|upgrade)\b/
+
+/** Returns the headings of the sections of a page that state a measured figure and no source. */
+const unsourced = (page: string): string[] =>
+  page
+    .replaceAll(/^( *)```.*?^\1```$/gms, '')
+    .split(/^(?=## )/m)
+    .filter((section) => figure.test(section.replaceAll(/\s+/g, ' ')) && !source.test(section))
+    .map((section) => section.split('\n')[0]!)
+
+test('every section of README.md, CONTRIBUTING.md and docs that states a measured figure names where it comes from', async () => {
+  const pages = (await readPages()).filter(({ path }) => path.endsWith('.md') && !path.startsWith('docs/adr/'))
+  const found = pages.map(({ path, text }) => ({ path, sections: unsourced(text) }))
+  expect(found.filter(({ sections }) => sections.length > 0)).toEqual([])
+})
+
+test.each([
+  'It takes 5 CPU-ms.',
+  'It carries 276 documents per second.',
+  'p95 93 ms alone',
+  'measured with 100 clients',
+  'an upgrade took 39 seconds',
+])('the rule finds "%s", and accepts it with a date, or with the measurement', (sentence) => {
+  expect(unsourced(`# A\n\n## B\n\n${sentence}\n`)).toEqual(['## B'])
+  expect(unsourced(`# A\n\n## B\n\n${sentence} Measured on 2026-11-24.\n`)).toEqual([])
+  expect(unsourced(`# A\n\n## B\n\n${sentence} See [accept](measurements/bench/accept.md).\n`)).toEqual([])
+})
+
+test('docs/reliability.md states the totals of the fault table, and each row that falls short', () => {
+  const textOf = (path: string) => readFileSync(join(root, 'docs', path), 'utf8')
+  const rows = textOf('measurements/faults.md')
+  const page = textOf('reliability.md')
+  const [, all, met, short] = /(\d+) rows run: (\d+) met every goal, (\d+) are known/.exec(rows)!
+  expect(page.replaceAll(/\s+/g, ' ')).toContain(`${all} rows were run: ${met} met every goal, and ${short} are known to fall short`)
+  const known = [...rows.matchAll(/^- `([\w-]+)`: known: (.*)$/gm)].map(([, name, reason]) => `| \`${name}\` | ${reason} |`)
+  expect(known.filter((row) => !page.includes(row))).toEqual([])
+})
