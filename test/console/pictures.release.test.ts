@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { disposable } from '../support/disposable.ts'
 import { share } from '../support/share.ts'
 import { openPage, startBrowser, takeScreenshot } from './browser.ts'
@@ -9,6 +10,14 @@ import { testMs } from './scene.ts'
 
 const demo = share(await startDemo())
 const browser = share(disposable(await startBrowser(), (each) => each.close()))
+
+/** Takes a picture in light and one in dark colours. */
+const takeBoth = async (page: Page, name: string) => {
+  await takeScreenshot(page, name)
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await takeScreenshot(page, `${name}-dark`)
+  await page.emulateMedia({ colorScheme: 'light' })
+}
 
 test(
   'the documentation shows the sample data of the demo, with 30 days of traffic',
@@ -22,13 +31,13 @@ test(
       .getByText(/^\d{1,2},\d{3}$/)
       .nth(1)
       .waitFor()
-    await takeScreenshot(page, 'overview')
+    await takeBoth(page, 'overview')
     await page.getByRole('link', { name: /^Needs attention/ }).click()
     await page.locator('.group').first().waitFor()
-    await takeScreenshot(page, 'attention')
+    await takeBoth(page, 'attention')
     await page.getByRole('link', { name: 'Connections', exact: true }).click()
     await page.getByRole('table').getByRole('link').first().waitFor()
-    await takeScreenshot(page, 'connections')
+    await takeBoth(page, 'connections')
     expect(errors).toEqual([])
   },
   testMs,

@@ -317,7 +317,12 @@ test('the commands of docs/install.md install the package, and its services send
     const ports = { RELAY_PORT: String(apiPort), RELAY_PROBES_PORT: String(probesPort), RELAY_WORKER_PORT: String(workerPort) }
     const steps = await walk('docs/install.md', {
       before: `${withProcesses}\n${exports!.commands}`,
-      replace: { '/opt/relay': releases, 'http://collector.example:4318': collector.endpoint, 'api-key=...': 'api-key=secret' },
+      replace: {
+        '/opt/relay': releases,
+        'acme/invoices': 'acme/installed',
+        'http://collector.example:4318': collector.endpoint,
+        'api-key=...': 'api-key=secret',
+      },
       variables: { ...registry.variables, ...ports, RELAY_HOST: '127.0.0.1' },
       after: `
 ${services.join('\n')}

@@ -77,8 +77,8 @@ export const errorGuide: Readonly<Record<ErrorCode | 'internal_error', Guide>> =
   rate_limited: {
     caller: 'Wait for the number of seconds in `Retry-After`, then use a valid key',
     operator:
-      'A client uses an invalid key. Find its address in the access log of your proxy; the relay does not store it. The limit ' +
-      'is `RELAY_WRONG_KEYS_PER_MINUTE`',
+      'A client uses an invalid key. Find its address in the log lines `http.request` with this code (`source_ip`). The limit is ' +
+      '`RELAY_WRONG_KEYS_PER_MINUTE`',
   },
   internal_error: {
     caller: 'Report the error with its `request_id`',
