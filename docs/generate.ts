@@ -5,6 +5,7 @@ import { describeApi } from '../src/api/open-api/document.ts'
 import { workspacesSchema } from '../src/cli/apply/workspaces-schema.ts'
 import { createConnectors } from '../src/connectors/index.ts'
 import { configurationPage } from './configuration.ts'
+import { conformancePage } from './conformance.ts'
 import { connectorPages } from './connectors.ts'
 import { deliveriesPage } from './deliveries.ts'
 import { errorsPage } from './errors.ts'
@@ -21,6 +22,7 @@ const made: Record<string, string> = {
   'CONTRIBUTING.md': contributingPage(),
   'docs/architecture.md': architecturePage(),
   'docs/configuration.md': configurationPage(),
+  'docs/conformance.md': conformancePage(),
   'docs/deliveries.md': deliveriesPage(),
   'docs/errors.md': errorsPage(),
   'docs/mcp.md': mcpPage(),

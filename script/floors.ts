@@ -9,7 +9,7 @@ export const floors: readonly (readonly string[])[] = [
   ['app'],
   ['api', 'maintenance'],
   ['enrichment'],
-  ['receiver', 'bridge', 'observe'],
+  ['receiver', 'bridge', 'observe', 'check-source'],
   ['workspace', 'temporal'],
   ['delivery'],
   ['archive'],

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { version } from '../base/version.ts'
 import { addKeyVerbs, addSealingKeyVerbs, addWorkspaceVerbs } from './administration-verbs.ts'
 import { addApplyVerbs } from './apply-verbs.ts'
+import { addCheckVerbs } from './check-verbs.ts'
 import { createContext } from './context.ts'
 import { addDiscardedVerbs, addDocumentVerbs } from './document-verbs.ts'
 import { addDevelopmentVerbs, addServiceVerbs } from './service-verbs.ts'
@@ -26,6 +27,7 @@ export const createCli = (variables: NodeJS.ProcessEnv): Command => {
 
   addServiceVerbs(program, context)
   addSetupVerbs(program, context)
+  addCheckVerbs(program, context)
   addDocumentVerbs(program, context)
   addDiscardedVerbs(program, context)
   addWorkspaceVerbs(program, context)

@@ -1,12 +1,12 @@
 import { Option, type Command } from 'commander'
 import type { Running } from '../app/runtime.ts'
 import type { Tracing } from '../app/tracing/tracing.ts'
-import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import { version } from '../base/version.ts'
 import type { Config } from '../config/config.ts'
 import type { CommandContext } from './context.ts'
 import { print, printProgress } from './output.ts'
+import { createStopSignal } from './stop-signal.ts'
 
 /** Adds the verbs that run parts of the relay until they are stopped. */
 export const addServiceVerbs = (program: Command, context: CommandContext) => {
@@ -151,18 +151,6 @@ const runService = async (
   } finally {
     await tracing?.stop()
   }
-}
-
-/**
- * Returns a signal that SIGTERM and Ctrl-C abort. The handlers are installed immediately, and only for the first
- * signal: a second one ends the process without a clean shutdown.
- */
-const createStopSignal = (): AbortSignal => {
-  const controller = new AbortController()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => controller.abort(new UserError(`Stopped by ${signal}.`)))
-  }
-  return controller.signal
 }
 
 const aborted = (signal: AbortSignal) =>

@@ -145,6 +145,16 @@ export const createRepositories = (db: Database) => {
       return { items: items.map(withWarnings), total }
     },
 
+    /** Finds a repository by its name in the source system. */
+    findByRepoId: async (workspaceId: string, repoId: string): Promise<Repository | undefined> => {
+      const row = await db('repositories')
+        .select(counted())
+        .where({ workspace_id: workspaceId, repo_id: repoId })
+        .whereNull('deleted_at')
+        .first<Row | undefined>()
+      return row && withWarnings(row)
+    },
+
     listConnections: async (id: string): Promise<RepositoryConnection[]> => {
       const { rows } = await db.raw<{ rows: RepositoryConnection[] }>(
         `

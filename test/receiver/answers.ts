@@ -1,16 +1,4 @@
-import { multipartBody, type CallOptions, type PartToSend, type SourceAnswer } from '../support/source-system.ts'
-
-export const post = (parts: PartToSend[]): CallOptions => ({
-  method: 'POST',
-  body: multipartBody('KoZbnd01', parts),
-  headers: { 'content-type': 'multipart/form-data; boundary=KoZbnd01' },
-})
-
-interface AnswerPart {
-  /** Names in lower case. A value has one character per byte. */
-  headers: Record<string, string>
-  body: string
-}
+import type { SourceAnswer } from '../support/source-system.ts'
 
 /** Expects a refusal: its code begins X-ErrorDescription and stands in the JSON body, with the message and the id of the request. */
 export const expectRefusal = ({ headers, body }: SourceAnswer, code: string) => {
@@ -25,24 +13,6 @@ export const expectRefusal = ({ headers, body }: SourceAnswer, code: string) => 
 
 /** Returns the boundary of an answer to info or docGet. */
 export const boundaryOf = ({ headers }: SourceAnswer) => /^multipart\/form-data; boundary=(\w+)$/.exec(headers['content-type'] ?? '')![1]!
-
-/** Returns the parts of an answer to info or docGet, with one character per byte. */
-export const partsOf = (answer: SourceAnswer): AnswerPart[] => {
-  const [preamble, ...parts] = answer.body.toString('latin1').split(`--${boundaryOf(answer)}`)
-  expect([preamble, parts.pop()]).toEqual(['', '--\r\n'])
-  // An empty document is written as a delimiter without a part.
-  if (parts.length === 1 && parts[0] === '\r\n') return []
-  return parts.map((text) => {
-    const headEnd = text.indexOf('\r\n\r\n')
-    const lines = text.slice(2, headEnd).split('\r\n')
-    return {
-      headers: Object.fromEntries(lines.map((line) => [line.split(': ')[0]!.toLowerCase(), line.slice(line.indexOf(': ') + 2)])),
-      body: text.slice(headEnd + 4, -2),
-    }
-  })
-}
-
-export const compIdsOf = (answer: SourceAnswer) => partsOf(answer).map(({ headers }) => headers['x-compid'])
 
 const serverHeader = /(Date|Connection|Keep-Alive|x-relay-request-id|X-Content-Type-Options|Content-Security-Policy): .*\r\n/g
 

@@ -4,7 +4,7 @@ import { createRoutes } from './factories.ts'
 import { createSourceSystem, type SourceAnswer } from './source-system.ts'
 import { until } from './until.ts'
 
-export const longAgo = '2026-03-02T10:15:30Z'
+const longAgo = '2026-03-02T10:15:30Z'
 
 /**
  * Starts a database and an API with the workspaces `acme/prod` and `other/prod`. `workspace` creates another one with the repository Z1, its

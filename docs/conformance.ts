@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs'
+import { checks } from '../src/check-source/checks.ts'
+import { facts } from '../src/check-source/facts.ts'
+import { markdownTable, withGenerated } from './generated-table.ts'
+
+/** Returns docs/conformance.md with its two tables: what the protocol says with the checks about it, and every check. */
+export const conformancePage = (): string => {
+  const page = readFileSync(new URL('conformance.md', import.meta.url), 'utf8')
+  const ofFacts = Object.entries(facts).map(([id, text]) => {
+    const about = checks.filter((check) => (check.facts as readonly string[]).includes(id))
+    return [text, about.map((check) => `\`${check.id}\``).join(', ')]
+  })
+  const ofChecks = checks.map(({ id, title, profile, needs = ['access'] }) => [
+    `\`${id}\``,
+    title,
+    profile,
+    needs.includes('throw-away') ? '`--throw-away`' : needs.includes('signature') ? 'a signature' : '',
+  ])
+  const withFacts = withGenerated(page, 'facts', `\n${markdownTable(['What the protocol says', 'Checks'], ofFacts)}`)
+  return withGenerated(withFacts, 'checks', `\n${markdownTable(['Check', 'A content server', 'From profile', 'Needs'], ofChecks)}`)
+}

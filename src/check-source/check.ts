@@ -1,0 +1,60 @@
+import type { FactId } from './facts.ts'
+import type { Source } from './source.ts'
+
+/** Sets of checks. Each contains the sets before it. */
+export const profiles = ['smoke', 'core', 'wire', 'full'] as const
+
+export type Profile = (typeof profiles)[number]
+
+/** What a check needs of its run. Without it, the check is `not_checked`. */
+export type Need =
+  /** The server has accepted a request of this run. */
+  | 'access'
+  /** The run signs its requests. */
+  | 'signature'
+  /** The run has made its certificate itself, and sends it. */
+  | 'throw-away'
+
+export interface Check {
+  /** Stable name, for filters and for comparisons of runs. */
+  id: string
+  /** What a good server does, as a sentence. */
+  title: string
+  /** The smallest profile that contains the check. */
+  profile: Profile
+  facts: readonly FactId[]
+  /** If it is undefined, `access` only. */
+  needs?: readonly Need[]
+  /** What to do about a failure. */
+  remedy: string
+  /** @throws `Deviation`, `NotOffered` or `NotChecked` */
+  run(source: Source): Promise<void>
+}
+
+/** The server does something else than the protocol says. */
+export class Deviation extends Error {
+  /** If it is undefined, that of the check. */
+  readonly remedy: string | undefined
+
+  constructor(message: string, remedy?: string) {
+    super(message)
+    this.name = 'Deviation'
+    this.remedy = remedy
+  }
+}
+
+/** The server does not have a command that the protocol leaves to it. */
+export class NotOffered extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'NotOffered'
+  }
+}
+
+/** The check has no result, because something that it needs has failed. */
+export class NotChecked extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'NotChecked'
+  }
+}

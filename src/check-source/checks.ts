@@ -1,0 +1,30 @@
+import { profiles, type Check, type Profile } from './check.ts'
+import { certificateChecks } from './checks/certificates.ts'
+import { changeChecks } from './checks/change.ts'
+import { createChecks } from './checks/create.ts'
+import { loadChecks } from './checks/load.ts'
+import { readChecks } from './checks/read.ts'
+import { requestChecks } from './checks/requests.ts'
+import { searchChecks } from './checks/search.ts'
+import { serverChecks } from './checks/server.ts'
+import { signatureChecks } from './checks/signatures.ts'
+
+const access = serverChecks.filter(({ id }) => id === 'access')
+
+/** All checks, in the order of a run: what needs no access, the certificate of the run, access, and what needs it. */
+export const checks: readonly Check[] = [
+  ...serverChecks.filter(({ id }) => id !== 'access'),
+  ...certificateChecks,
+  ...access,
+  ...createChecks,
+  ...readChecks,
+  ...changeChecks,
+  ...requestChecks,
+  ...searchChecks,
+  ...signatureChecks,
+  ...loadChecks,
+]
+
+/** Returns the checks of a profile: its own, and those of the profiles before it. */
+export const checksOf = (profile: Profile): readonly Check[] =>
+  checks.filter((check) => profiles.indexOf(check.profile) <= profiles.indexOf(profile))

@@ -1,0 +1,94 @@
+import type { Readable } from 'node:stream'
+import { Agent } from 'undici'
+import { messageOf } from '../base/errors.ts'
+import { Deviation } from './check.ts'
+
+export interface Answer {
+  /** The command and its method, for messages: `create by PUT`. */
+  asked: string
+  status: number
+  reason: string
+  /** Keyed by name in lower case. A value has one character per byte. */
+  headers: Record<string, string>
+  body: Buffer
+}
+
+export interface Sent {
+  method?: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
+  headers?: Record<string, string>
+  body?: string | Buffer | Readable
+}
+
+export interface HttpOptions {
+  /** Wait for the answer, and for each next piece of it. */
+  timeoutMs: number
+  /** Ends a request that is running. */
+  signal: AbortSignal
+}
+
+// More than the largest component of a check (64 MiB) with its headers.
+const answerMaxBytes = 80 * 1024 * 1024
+// A request that is neither stuck nor finished after this time fails. 64 MiB need it at 1.8 Mbit/s.
+const requestMaxMs = 300_000
+// As many as the check of concurrent creates sends at a time.
+const maxConnections = 8
+
+/** The server did not answer. */
+export class NoAnswer extends Deviation {
+  constructor(message: string) {
+    super(message)
+    this.name = 'NoAnswer'
+  }
+}
+
+/** Creates an HTTP client that sends a query as it is written: a signature covers its bytes. */
+export const createHttp = (address: URL, { timeoutMs, signal }: HttpOptions) => {
+  const agent = new Agent({
+    connections: maxConnections,
+    connect: { timeout: timeoutMs },
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+  })
+
+  return {
+    /** @throws `NoAnswer` if no whole answer arrives */
+    send: async (query: string, { method = 'GET', headers = {}, body }: Sent = {}, until = signal): Promise<Answer> => {
+      const command = query.split('&', 1)[0]!
+      const asked = method === 'GET' ? command : `${command} by ${method}`
+      const bounded = AbortSignal.any([until, AbortSignal.timeout(requestMaxMs)])
+      try {
+        const path = `${address.pathname}?${query}`
+        const { origin } = address
+        const answer = await agent.request({ origin, path, method, headers, body: body ?? null, signal: bounded })
+        return {
+          asked,
+          status: answer.statusCode,
+          reason: answer.statusText,
+          headers: Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, String(value)])),
+          body: await readAll(answer.body),
+        }
+      } catch (thrown) {
+        until.throwIfAborted()
+        if (thrown instanceof Deviation) throw thrown
+        throw new NoAnswer(`${asked} was not answered as a whole: ${causeOf(thrown)}`)
+      }
+    },
+
+    close: () => agent.destroy(),
+  }
+}
+
+const readAll = async (body: Readable): Promise<Buffer> => {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body) {
+    bytes += (chunk as Buffer).length
+    if (bytes > answerMaxBytes) throw new Deviation(`an answer has more than ${answerMaxBytes} bytes`)
+    chunks.push(chunk as Buffer)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** A connection that cannot be opened at any of several addresses has an error without a message of its own. */
+const causeOf = (thrown: unknown): string =>
+  thrown instanceof AggregateError ? thrown.errors.map(messageOf).join(', ') : messageOf(thrown)

@@ -1,0 +1,46 @@
+import type { AuditActor } from '../db/audit.ts'
+import type { Certificates } from '../workspace/certificates.ts'
+import { runChecks, type Report, type RunOptions } from './run.ts'
+import { createIdentity, type Identity } from './throw-away.ts'
+
+/** A repository of this relay. */
+export interface OwnRepository {
+  workspaceId: string
+  repositoryId: string
+  repoId: string
+  signatureVerification: boolean
+  /** Address of its receiver. */
+  url: URL
+}
+
+interface OwnDeps {
+  certificates: Pick<Certificates, 'listAll' | 'setStatus' | 'delete'>
+  actor: AuditActor
+}
+
+const stranger = async () => (await createIdentity('rsa')).signer
+
+/**
+ * Checks a repository of this relay over HTTP, as its source system would use it. If it requires signatures, a certificate of the run is sent,
+ * activated and deleted again, each with its entry in the audit log.
+ */
+export const checkOwnRepository = async (own: OwnRepository, { certificates, actor }: OwnDeps, options: RunOptions): Promise<Report> => {
+  const target = { url: own.url, contRep: own.repoId, pVersion: '0047', stranger }
+  if (!own.signatureVerification) return runChecks(target, options)
+
+  const owner = { workspaceId: own.workspaceId, repositoryId: own.repositoryId, actor }
+  const identity = await createIdentity('rsa')
+  const find = async ({ fingerprintSha256 }: Identity) =>
+    (await certificates.listAll(own.repositoryId)).find((certificate) => certificate.fingerprintSha256 === fingerprintSha256)
+  const activated = async () => {
+    const received = await find(identity)
+    // Otherwise putCert has failed, which is a line of the report.
+    if (received) await certificates.setStatus(owner, received.id, 'active')
+  }
+  try {
+    return await runChecks({ ...target, signer: identity.signer, throwAway: { ...identity, activated } }, options)
+  } finally {
+    const received = await find(identity)
+    if (received) await certificates.delete(owner, received.id)
+  }
+}
