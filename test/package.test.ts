@@ -146,6 +146,7 @@ describe('the release workflow', () => {
   test('writes its repository into both packages before it publishes them', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'relay-release-'))
     try {
+      const address = 'https://git.example/acme/document-relay'
       const manifests = ['package.json', 'clients/typescript/package.json'] as const
       await mkdir(join(folder, 'clients/typescript'), { recursive: true })
       for (const path of manifests) await copyFile(new URL(`../${path}`, import.meta.url), join(folder, path))
@@ -153,12 +154,12 @@ describe('the release workflow', () => {
       expect(env).toEqual({ REPOSITORY: '${{ github.server_url }}/${{ github.repository }}' })
       await promisify(execFile)('bash', ['-e', '-c', script!], {
         cwd: folder,
-        env: { ...process.env, REPOSITORY: 'https://git.example/acme/document-relay' },
+        env: { ...process.env, REPOSITORY: address },
       })
-      const repository = { type: 'git', url: 'git+https://git.example/acme/document-relay.git' }
+      const repository = { type: 'git', url: `git+${address}.git` }
       const written = await Promise.all(manifests.map(async (path) => JSON.parse(await readFile(join(folder, path), 'utf8')) as object))
       expect(written).toEqual([
-        expect.objectContaining({ name: 'document-relay', repository }),
+        expect.objectContaining({ name: 'document-relay', repository, bugs: { url: `${address}/issues` }, homepage: `${address}#readme` }),
         expect.objectContaining({ name: 'document-relay-client', repository: { ...repository, directory: 'clients/typescript' } }),
       ])
     } finally {
