@@ -47,12 +47,12 @@ test('every link of a page leads to an existing file, and to a heading in it', a
   expect(broken.filter(({ links }) => links.length > 0)).toEqual([])
 })
 
-test('every file that a page names exists', async () => {
+test('every file and folder that a page names exists', async () => {
   for (const path of ['README.md', 'CONTRIBUTING.md', ...(await listPages()).map((page) => join('docs', page))]) {
     const page = await readFile(join(root, path), 'utf8')
-    const named = [...page.matchAll(/`((?:src|workflows|activities|migrations|test|docs|script|bench)\/[\w./-]+\.\w+)`/g)].map(
-      ([, file]) => file!,
-    )
+    const named = [
+      ...page.matchAll(/`((?:src|workflows|activities|migrations|test|docs|script|bench|faults|deploy|console)\/[\w./-]+(?:\.\w+|\/))`/g),
+    ].map(([, file]) => file!)
     expect({ path, missing: named.filter((file) => !existsSync(join(root, file))) }).toEqual({ path, missing: [] })
   }
 })
