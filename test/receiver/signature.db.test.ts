@@ -95,7 +95,7 @@ describe.each<[KeyKind, string]>([
   })
   afterAll(() => signer.remove())
 
-  // Steps 2 to 5 of the conformance script.
+  // As administrators do it: send, compare, activate.
   test('is accepted once the certificate that it has sent is activated', async () => {
     const fresh = await startSigned(signer, digest)
     const garbage = await fresh.putCert('garbage')
