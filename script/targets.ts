@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Server } from 'node:net'
 import { dirname, join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
@@ -58,6 +59,16 @@ const answerS3 = async (request: IncomingMessage, response: ServerResponse, dire
   }
 }
 
+/** Waits until a server listens. Ends the process if another program has the port. */
+const listening = async (server: Server, port: number, option: string): Promise<void> => {
+  try {
+    await once(server, 'listening')
+  } catch (thrown) {
+    console.error(`Port ${port} cannot be used (${(thrown as NodeJS.ErrnoException).code}). Choose another one with ${option}.`)
+    process.exit(1)
+  }
+}
+
 const startS3Store = async (port: number, directory: string): Promise<void> => {
   await mkdir(directory, { recursive: true })
   const server = createServer((request, response) => {
@@ -67,7 +78,7 @@ const startS3Store = async (port: number, directory: string): Promise<void> => {
     })
   })
   server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
+  await listening(server, port, '--s3-port')
 }
 
 const startMailServer = async (port: number, directory: string): Promise<void> => {
@@ -86,9 +97,9 @@ const startMailServer = async (port: number, directory: string): Promise<void> =
     },
   })
   // A client may disconnect at any time.
-  server.on('error', (thrown) => console.error(thrown.message))
+  server.on('error', () => {})
   server.listen(port, '127.0.0.1')
-  await once(server.server, 'listening')
+  await listening(server.server, port, '--smtp-port')
 }
 
 if (options.help) {
