@@ -9,7 +9,7 @@ import { Client } from 'pg'
 import { until } from '../../test/support/until.ts'
 import { untilStreaming, type Installation } from '../installation.ts'
 import { databaseName, findBaseBackup, maxConnections, roleName } from '../postgres.ts'
-import type { Row } from '../run-row.ts'
+import type { Row, Scene } from '../run-row.ts'
 
 const run = promisify(execFile)
 
@@ -22,7 +22,7 @@ const newFolder = ({ workDir }: Installation): string => {
 }
 const answerLost = 'a delivery whose record was lost with the database is made again'
 
-const needsStandby = async ({ config }: Installation) => ((await findBaseBackup(config)) ? undefined : 'pg_basebackup was not found')
+export const needsStandby = async ({ config }: Installation) => ((await findBaseBackup(config)) ? undefined : 'pg_basebackup was not found')
 const needsMount = async (installation: Installation) =>
   isRoot ? needsStandby(installation) : 'it mounts a file system, which only root may do, on Linux'
 
@@ -141,23 +141,28 @@ const outOfConnections: Row = {
   },
 }
 
+/** Kills the server, promotes its synchronous standby, and leads the relay to it. */
+export const failOver = async ({ installation, hold }: Pick<Scene, 'installation' | 'hold'>): Promise<void> => {
+  const primary = installation.postgres()
+  const standby = await primary.startStandby(newFolder(installation))
+  await primary.query(`alter system set synchronous_standby_names = 'standby'`)
+  await primary.query('select pg_reload_conf()')
+  await untilStreaming(primary, true)
+  await hold(3_000, 20_000)
+  await primary.kill()
+  await standby.promote()
+  await hold(2_000, 10_000)
+  installation.usePostgres(standby)
+}
+
 const failedOverSync: Row = {
   name: 'postgres-failed-over',
   fault: 'The server is killed, and its synchronous standby (synchronous_standby_names) is promoted; the address leads to it 2 s later',
   cannotRun: needsStandby,
   mayDuplicate: answerLost,
-  run: async ({ installation, returned, hold }) => {
-    const primary = installation.postgres()
-    const standby = await primary.startStandby(newFolder(installation))
-    await primary.query(`alter system set synchronous_standby_names = 'standby'`)
-    await primary.query('select pg_reload_conf()')
-    await untilStreaming(primary, true)
-    await hold(3_000, 20_000)
-    await primary.kill()
-    await standby.promote()
-    await hold(2_000, 10_000)
-    installation.usePostgres(standby)
-    returned()
+  run: async (scene) => {
+    await failOver(scene)
+    scene.returned()
   },
 }
 

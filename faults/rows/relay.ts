@@ -117,16 +117,21 @@ const workerKilled = (name: string, slowed: Kind[], more: Partial<Row>): Row => 
   ...more,
 })
 
+/** Kills every process of the installation but the targets, and starts them again. */
+export const killEverything = async (installation: Installation): Promise<void> => {
+  const postgres = installation.postgres()
+  killAll(installation, 'api')
+  killAll(installation, 'worker')
+  await Promise.all([postgres.kill(), installation.temporal.kill()])
+  await Promise.all([postgres.start(), installation.temporal.start()])
+}
+
 const everythingKilled: Row = {
   name: 'everything-killed',
   fault: 'PostgreSQL, Temporal, every API process and every worker are killed at once. All are started again',
   mayDuplicate: lostAnswer,
   run: async ({ installation, returned }) => {
-    const postgres = installation.postgres()
-    killAll(installation, 'api')
-    killAll(installation, 'worker')
-    await Promise.all([postgres.kill(), installation.temporal.kill()])
-    await Promise.all([postgres.start(), installation.temporal.start()])
+    await killEverything(installation)
     returned()
   },
 }

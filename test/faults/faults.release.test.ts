@@ -17,7 +17,7 @@ const installation = share(
   disposable(await startInstallation({ say: () => {}, fromSource: true, replicas: 1, kinds }), (each) => each.stop()),
 )
 
-test.each(['same-document-at-once', 'temporal-crashed', 'everything-killed'])(
+test.each(['same-document-at-once', 'temporal-crashed', 'everything-killed', 'followed-through-faults'])(
   'no acknowledged document is lost, altered or stuck: %s',
   async (name) => {
     const row = rows.find((one) => one.name === name)!
