@@ -20,6 +20,8 @@ interface Compose {
     string,
     {
       image?: string
+      build?: string
+      pull_policy?: string
       command?: string[]
       entrypoint?: string[]
       depends_on?: Record<string, { condition: string }>
@@ -35,7 +37,7 @@ interface Compose {
   volumes: Record<string, unknown>
 }
 
-// The tests run without a container engine, so they check only the content of the file.
+// The content of the file. docker-compose.release.test.ts starts it.
 describe('docker-compose.yml', () => {
   let compose: Compose
 
@@ -68,6 +70,14 @@ describe('docker-compose.yml', () => {
     ])
     expect(names(true)).toEqual(['grafana', 'prometheus'])
     for (const name of names(true)) expect(compose.services[name]!.profiles).toEqual(['monitoring'])
+  })
+
+  test('builds one image for all processes of the relay, before the first of them starts', () => {
+    const relays = Object.entries(compose.services).filter(([, { image }]) => image === 'document-relay:local')
+    expect(relays.map(([name]) => name).toSorted()).toEqual(['api', 'migrate', 'promote', 'worker'])
+    // An image for each service would be another one, and the next `up` would replace the containers.
+    expect(relays.filter(([, { build }]) => build !== undefined).map(([name]) => name)).toEqual(['migrate'])
+    for (const [, { pull_policy }] of relays) expect(pull_policy).toBe('never')
   })
 
   test('depends on the completion only of services that end', () => {
