@@ -34,6 +34,14 @@ test('the image is installed from the lock file, and the packages that it keeps 
   expect(image).toContain('COPY --from=packages /app/node_modules ./node_modules\n')
 })
 
+test('docs/install.md makes an installation by npm as small as the image, with the commands of the Dockerfile', async () => {
+  const dockerfile = await readFile(new URL('../Dockerfile', import.meta.url), 'utf8')
+  const commands = [...dockerfile.matchAll(/^RUN ((?:cd|find) node_modules\b(?:.*\\\n)*.*)$/gm)].map(([, command]) => command!)
+  const [native, maps] = commands
+  expect(commands).toHaveLength(2)
+  expect(await readFile(new URL('../docs/install.md', import.meta.url), 'utf8')).toContain(`(${native})\n${maps}\n`)
+})
+
 test('only a tag with the version that every file states, and with a section of the changelog, is released', async () => {
   // The changelog gets its section with the release.
   const others = (await findMismatches(`v${version}`)).filter((line) => !line.startsWith('CHANGELOG.md'))

@@ -316,6 +316,7 @@ test('the commands of docs/install.md install the package, and its services send
   try {
     const ports = { RELAY_PORT: String(apiPort), RELAY_PROBES_PORT: String(probesPort), RELAY_WORKER_PORT: String(workerPort) }
     const steps = await walk('docs/install.md', {
+      under: ['2. Install the package', '5. Migrate and start', 'The first workspace'],
       before: `${withProcesses}\n${exports!.commands}`,
       replace: {
         '/opt/relay': releases,
@@ -340,6 +341,20 @@ curl --silent --show-error "http://127.0.0.1:${apiPort}/api/acme/none/documents"
     await collector.stop()
   }
 }, 300_000)
+
+test('the commands of docs/install.md leave of the packages what runs on this platform', async () => {
+  const steps = await walk('docs/install.md', {
+    under: ['Installed size'],
+    before: `
+bridge=node_modules/@temporalio/core-bridge
+cd "$(mktemp -d)"
+mkdir -p $bridge/{sdk-core,src,ts,bridge-macros,lib,releases/{this,other}} node_modules/pg
+echo 'exports.getPrebuiltTargetName = () => "this"' >$bridge/common.js
+touch $bridge/{sdk-core,src,ts}/source $bridge/lib/index.{js,js.map,d.ts} $bridge/releases/{this,other}/index.node node_modules/pg/{LICENSE,esm.d.mts}`,
+    after: `test "$(find node_modules -type f | sort | tr '\\n' ' ')" = "$(ls -d $bridge/{common.js,lib/index.js,releases/this/index.node} node_modules/pg/LICENSE | tr '\\n' ' ')"`,
+  })
+  expect(steps).toHaveLength(1)
+})
 
 // The following tests leave a server whose workflows wait for a worker with a build id, and which still seals with the former key.
 test('the commands of docs/operations.md give some workflows, then all, to the version of a worker with a build id', async () => {
