@@ -36,6 +36,7 @@ import { createProbes } from '../observe/probes.ts'
 import { createSendEvents, createFindDue } from '../observe/send-events.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
 import { createDispatcher } from '../temporal/dispatcher.ts'
+import { isUnavailable, reasonOf } from '../temporal/errors.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
@@ -186,13 +187,19 @@ const lateIntervals = 5
 const startMaintenance = async ({ db, temporal, config, log }: Runtime, deps: MaintenanceDeps): Promise<() => Promise<void>> => {
   const schedules = createSchedules(temporal.client, temporal.connection, config)
   const jobs = maintenanceJobs(config)
+  const catchUp = async () => {
+    if (await takeOverLate(db, reconcileDuty, lateIntervals * config.RECONCILE_INTERVAL_MS)) await deps.reconcile()
+  }
+  const keep = (areEnsured: boolean) => keepSchedules(schedules, jobs, { areEnsured, temporal, catchUp, config, log })
   try {
     await schedules.ensure(jobs)
-    const catchUp = async () => {
-      if (await takeOverLate(db, reconcileDuty, lateIntervals * config.RECONCILE_INTERVAL_MS)) await deps.reconcile()
-    }
-    return keepSchedules(schedules, jobs, { temporal, catchUp, config, log })
+    return keep(true)
   } catch (thrown) {
+    // A server that has just been started accepts connections before it answers.
+    if (isUnavailable(thrown)) {
+      log.info({ reason: reasonOf(thrown) }, 'Temporal does not answer yet; the schedules of the maintenance jobs are checked later')
+      return keep(false)
+    }
     log.warn({ reason: messageOf(thrown) }, 'Temporal does not accept schedules; this worker runs maintenance jobs on its own timer')
     return runJobsLocally(deps, jobs, log)
   }

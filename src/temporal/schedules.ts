@@ -108,6 +108,8 @@ type Schedules = ReturnType<typeof createSchedules>
 const failuresToReport = 3
 
 interface KeepOptions {
+  /** False: the schedules may have the settings of a former start. */
+  areEnsured: boolean
   temporal: Pick<Temporal, 'registerSearchAttributes'>
   /** Reconciles if the job does not, because its own workflow is stuck. */
   catchUp(): Promise<void>
@@ -124,9 +126,15 @@ interface KeepOptions {
 export const keepSchedules = (
   schedules: Schedules,
   jobs: readonly ScheduledJob[],
-  { temporal, catchUp, config, log }: KeepOptions,
+  { areEnsured, temporal, catchUp, config, log }: KeepOptions,
 ): (() => Promise<void>) => {
+  let isFirst = !areEnsured
   const repair = async () => {
+    if (isFirst) {
+      await schedules.ensure(jobs)
+      isFirst = false
+      return
+    }
     const missing = await schedules.findMissing(jobs)
     if (missing.length === 0) {
       const terminated = await schedules.replaceStuck(jobs)
