@@ -424,8 +424,17 @@ export const debianPrograms = {
   pgbouncer: { package: 'pgbouncer', use: 'the connection pooler of the tests' },
   // The PostgreSQL of the npm package lacks it.
   pg_basebackup: { package: 'postgresql', use: 'a program of PostgreSQL for backups' },
+  etcd: { package: 'etcd-server', use: 'the database of the API server of Kubernetes' },
   java: { package: 'default-jdk-headless', use: 'which runs the receiver in Java of docs/connectors/webhook.md' },
 }
+
+/** Those of a container engine that a test starts itself. Only root gets them: CI has an engine. */
+const enginePrograms = {
+  dockerd: { package: 'docker.io', use: 'the container engine of the tests' },
+  mmdebstrap: { package: 'mmdebstrap', use: 'which makes the base of images' },
+}
+
+const installable = { ...debianPrograms, ...enginePrograms }
 
 /** Where Debian installs programs that are not on PATH. */
 const debianFolders = () => [...globSync('/usr/lib/postgresql/*/bin'), '/usr/sbin'].toSorted().toReversed()
@@ -434,8 +443,8 @@ const debianFolders = () => [...globSync('/usr/lib/postgresql/*/bin'), '/usr/sbi
  * Returns a program that is in a folder of Debian or on PATH, or that root can install from Debian. Services are not started.
  * @throws `UserError` that says what to install
  */
-const fromDebian = async (name: keyof typeof debianPrograms, { config, say }: ToolOptions): Promise<string> => {
-  const { package: debianPackage, use } = debianPrograms[name]
+export const fromDebian = async (name: keyof typeof installable, { config, say }: ToolOptions): Promise<string> => {
+  const { package: debianPackage, use } = installable[name]
   const { childEnvironment: env } = config
   const lookUp = () => findProgram(name, [...debianFolders(), env.PATH].join(':'))
   const found = await lookUp()
