@@ -126,7 +126,9 @@ create table repositories (
   accepts_mcreate boolean not null default true,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  deleted_at timestamptz
+  deleted_at timestamptz,
+  upstream jsonb,
+  upstream_key_sealed bytea
 );
 comment on table repositories is
   'A content repository of the source system. A deleted one keeps its row, because documents still refer to it.';
@@ -135,6 +137,11 @@ comment on column repositories.signed_parameter_order is
   'URL differently.';
 comment on column repositories.accepts_mcreate is
   'Whether mCreate is accepted: its signature covers the docId of the first document only.';
+comment on column repositories.upstream is
+  'The content server that the source system used before: its address, the repository there, and with which certificate requests are '
+  'signed. Null if there is none.';
+comment on column repositories.upstream_key_sealed is
+  'The private key of the certificate. AES-256-GCM, see src/security/seal.ts. Null if requests are not signed.';
 
 create unique index repositories_by_repo_id on repositories (workspace_id, repo_id)
 where deleted_at is null;
@@ -417,7 +424,8 @@ create table documents (
   modified_at timestamptz not null,
   superseded_at timestamptz,
   request_id text collate "C" not null,
-  traceparent text
+  traceparent text,
+  origin text not null default 'source' check (origin in ('source', 'upstream'))
 );
 comment on table documents is
   'One component as it was received: what the relay delivers and the API shows.';
@@ -443,6 +451,8 @@ comment on column documents.request_id is
   'The captured request that contained the document. It may have been removed since.';
 comment on column documents.traceparent is
   'The span of the request that contained the document (W3C Trace Context): the parent of its deliveries. Null if it was not traced.';
+comment on column documents.origin is
+  'source if the source system has sent the document to the relay, upstream if it was fetched from the upstream of its repository.';
 
 create index documents_acknowledged on documents (workspace_id, received_at, id)
 where acknowledged_at is not null;
@@ -1264,6 +1274,17 @@ comment on index event_subscriptions_of_destination is
 create index event_subscriptions_of_workspace on event_subscriptions (workspace_id, id);
 comment on index event_subscriptions_of_workspace is
   'Serves the list of subscriptions.';
+
+create table upstream_deletions (
+  repository_id text collate "C" not null references repositories (id) on delete cascade,
+  doc_id text not null,
+  deleted_at timestamptz not null default now(),
+  primary key (repository_id, doc_id)
+);
+comment on table upstream_deletions is
+  'A docId that was deleted or erased here and may still exist upstream: it is never fetched again. Not subject to retention.';
+comment on index upstream_deletions_pkey is
+  'Serves reads of documents that the relay does not have.';
 
 create function document_keys_of(doc_id text, erp_object_id text) returns setof text language sql immutable parallel safe as $$
 select distinct upper(left(key, 255))

@@ -11,7 +11,7 @@ export const floors: readonly (readonly string[])[] = [
   ['enrichment'],
   ['receiver', 'bridge', 'observe', 'check-source'],
   ['workspace', 'temporal'],
-  ['delivery'],
+  ['delivery', 'upstream'],
   ['archive'],
   ['capture'],
   ['http', 'content'],

@@ -203,6 +203,7 @@ const DocumentFacts = ({ document: { attributes } }: { document: Document }) => 
       [words.type, attributes.content_type || '–'],
       [words.size, formatBytes(attributes.size_bytes, locale())],
       [words.received, html`<${ExactTime} at=${attributes.received_at} />`],
+      [words.origin, attributes.origin === 'source' ? undefined : words.fromUpstream],
       [words.acknowledgedAt, attributes.acknowledged_at === null ? undefined : html`<${ExactTime} at=${attributes.acknowledged_at} />`],
     ]}
   />`

@@ -1,5 +1,5 @@
 import { call, callRaw, may, type Schemas } from '../api.ts'
-import { fieldAt, type Values } from '../form.ts'
+import { fieldAt, newValues, type Texts, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
 import { navigate } from '../router.ts'
@@ -21,6 +21,22 @@ const signatureVerification = fieldAt('signature_verification', 'switch')
 const signedParameterOrder = fieldAt('signed_parameter_order', 'choice')
 const acceptsMcreate = fieldAt('accepts_mcreate', 'switch')
 
+const hasUpstream = (texts: Texts) => texts['upstream'] === 'true'
+const upstreamFields = [
+  fieldAt('upstream', 'object'),
+  fieldAt('upstream.url', 'text', { isRequired: true, when: hasUpstream }),
+  fieldAt('upstream.cont_rep', 'text', { isRequired: true, when: hasUpstream }),
+  fieldAt('upstream.auth_id', 'text', { when: hasUpstream }),
+  fieldAt('upstream.certificate', 'lines', { when: hasUpstream }),
+  fieldAt('upstream.private_key', 'lines', { isSecret: true, when: hasUpstream }),
+  fieldAt('upstream.ca_certificate', 'lines', { when: hasUpstream }),
+  fieldAt('upstream.delivers', 'switch', { when: hasUpstream }),
+]
+
+/** Makes the body of a change: the API replaces the upstream as a whole. */
+const toBody = (values: Values, texts: Texts): Values =>
+  values['upstream'] ? { ...values, upstream: newValues(upstreamFields, texts).values['upstream'] } : values
+
 /** Creates or changes a repository. @param stored the repository to change, with the ETag of what is shown */
 export const RepositoryForm = ({
   stored,
@@ -33,9 +49,17 @@ export const RepositoryForm = ({
   const before = stored?.attributes
   const isAdmin = may('admin')
   const form = useForm({
-    fields: [...(stored ? [] : [repoId]), name, signatureVerification, acceptsMcreate, ...(isAdmin ? [signedParameterOrder] : [])],
+    fields: [
+      ...(stored ? [] : [repoId]),
+      name,
+      signatureVerification,
+      acceptsMcreate,
+      ...(isAdmin ? [signedParameterOrder] : []),
+      ...upstreamFields,
+    ],
     stored: before,
-    start: { signature_verification: false, signed_parameter_order: 'fixed', accepts_mcreate: true },
+    start: { signature_verification: false, signed_parameter_order: 'fixed', accepts_mcreate: true, upstream: null },
+    toBody,
   })
   const address = stored ? `repositories/${stored.id}` : 'repositories'
 
@@ -87,6 +111,23 @@ export const RepositoryForm = ({
         label=${words.signedOrder}
         options=${orders.map((value) => ({ value, label: words.signedOrders[value] }))}
       />`
+    }
+    <${FormField} form=${form} path="upstream" label=${words.upstream} hint=${words.upstreamHint} />
+    ${
+      hasUpstream(form.texts) &&
+      html`<${FormField} form=${form} path="upstream.url" label=${words.upstreamUrl} hint=${words.upstreamUrlHint} isMono />
+        <${FormField} form=${form} path="upstream.cont_rep" label=${words.upstreamRepository} isMono />
+        <${FormField} form=${form} path="upstream.auth_id" label=${words.upstreamAuthId} hint=${words.upstreamAuthIdHint} isMono />
+        <${FormField} form=${form} path="upstream.certificate" label=${words.upstreamCertificate} rows=${4} />
+        <${FormField} form=${form} path="upstream.private_key" label=${words.upstreamKey} hint=${words.upstreamKeyHint} rows=${4} />
+        <${FormField}
+          form=${form}
+          path="upstream.ca_certificate"
+          label=${words.upstreamAuthority}
+          hint=${words.upstreamAuthorityHint}
+          rows=${4}
+        />
+        <${FormField} form=${form} path="upstream.delivers" label=${words.upstreamDelivers} hint=${words.upstreamDeliversHint} />`
     }
   </${FormCard}>`
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { call, callRaw, may, type Schemas } from '../api.ts'
+import { call, callRaw, may, toApiError, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
@@ -91,6 +91,33 @@ const Refusals = ({ repoId }: { repoId: string }) => {
   </${Loaded}>`
 }
 
+/** The earlier content server of a repository, with a test. */
+const Upstream = ({ repository: { id, attributes } }: { repository: Repository }) => {
+  const words = repositoriesWords()
+  const [result, setResult] = useState<Schemas['TestResult'] | 'running'>()
+  const test = async () => {
+    setResult('running')
+    try {
+      const { data } = await call<Schemas['TestResultResponse']>('POST', `/repositories/${id}/test-upstream`)
+      setResult(data)
+    } catch (thrown) {
+      setResult({ status: 'failed', message: toApiError(thrown).message })
+    }
+  }
+  return html`<code>${attributes.upstream!.url}</code>${' '}
+    ${
+      may('member') &&
+      html`<button type="button" class="button" disabled=${result === 'running'} onClick=${() => void test()}>
+        ${words.upstreamTest}
+      </button>`
+    }
+    ${
+      result !== undefined &&
+      result !== 'running' &&
+      html`<${Notice} tone=${result.status === 'success' ? 'good' : 'bad'}><span lang="en">${result.message}</span></${Notice}>`
+    }`
+}
+
 const Show = ({ repository, reload }: { repository: Repository; reload: () => void }) => {
   const words = repositoriesWords()
   const [asked, setAsked] = useState<'status' | 'delete'>()
@@ -135,6 +162,7 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
                   >${words.activeCertificates(attributes.active_certificates)}</span
                 >`,
             ],
+            [words.upstream, attributes.upstream === null ? undefined : html`<${Upstream} repository=${repository} />`],
             [words.mcreateLabel, attributes.accepts_mcreate ? undefined : words.mcreateRefused],
             [words.signedOrder, attributes.signed_parameter_order === 'fixed' ? undefined : words.signedOrders.any],
             [

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Document, Documents } from '../archive/document-list.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
 import { enrichmentStatuses } from '../domain/enrichment-states.ts'
+import { documentOrigins } from '../domain/upstream.ts'
 import { resource, timestamp } from './schemas.ts'
 
 // A document and its deliveries, as every answer has them.
@@ -60,6 +61,13 @@ export const documentAttributes = z.object({
   content_type: z.string(),
   size_bytes: z.int(),
   status: documentStatus,
+  origin: z
+    .enum(documentOrigins)
+    .meta({ id: 'DocumentOrigin' })
+    .describe(
+      '`source`: the source system has sent the document. `upstream`: the relay has fetched it from the content server that the source ' +
+        'system used before. Such a document without deliveries is `delivered`.',
+    ),
   content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
   acknowledged_at: timestamp
     .nullable()

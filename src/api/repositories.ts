@@ -1,11 +1,17 @@
 import { z } from 'zod'
+import { upstreamFields } from '../domain/upstream.ts'
 import type { SendTestDocument } from '../receiver/test-document.ts'
 import { demandLevel } from '../security/levels.ts'
+import type { KeyRing } from '../security/seal.ts'
+import { createUpstreams, type UpstreamsDeps } from '../upstream/upstreams.ts'
 import { actorOf } from '../workspace/authenticator.ts'
 import type { Certificates } from '../workspace/certificates.ts'
 import { activity, newRepository, parameterOrder, repositoryChange } from '../workspace/inputs.ts'
 import { weakensSignatures, type Repositories, type Repository } from '../workspace/repositories.ts'
+import { storedUpstream } from '../workspace/repository-upstream.ts'
 import { repositoryWarningCodes } from '../workspace/repository-warnings.ts'
+import { createTestUpstream } from '../workspace/test-upstream.ts'
+import { testResult } from './destination-tests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
@@ -33,6 +39,10 @@ const attributes = z.object({
   signature_verification: z.boolean(),
   signed_parameter_order: parameterOrder,
   accepts_mcreate: z.boolean(),
+  upstream: upstreamFields
+    .meta({ id: 'Upstream' })
+    .nullable()
+    .describe('The content server that the source system used before. Null if there is none. The private key is never returned.'),
   document_count: z.int(),
   active_certificates: z.int().describe('The number of active certificates.'),
   last_request_at: timestamp
@@ -61,13 +71,14 @@ const singleRepository = resource(
 
 const present = resourceOf('repository')
 
-type Versioned = Pick<Repository, 'name' | 'status' | 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'>
+type Versioned = Pick<Repository, 'name' | 'status' | 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate' | 'upstream'>
 const versionOf = (current: Versioned) => [
   current.name,
   current.status,
   current.signatureVerification,
   current.signedParameterOrder,
   current.acceptsMcreate,
+  storedUpstream(current.upstream),
 ]
 const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
 
@@ -84,9 +95,14 @@ export interface RepositoryDeps extends LaunchDeps {
   repositories: Repositories
   certificates: Pick<Certificates, 'listAll'>
   sendTestDocument: SendTestDocument
+  keyRing: KeyRing
+  outbound: UpstreamsDeps['outbound']
+  installation: UpstreamsDeps['installation']
 }
 
-export const repositoryEndpoints = ({ repositories, certificates, sendTestDocument, launch, batchSize }: RepositoryDeps): Endpoint[] => {
+export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
+  const { repositories, certificates, sendTestDocument, keyRing, outbound, installation, launch, batchSize } = deps
+  const testUpstream = createTestUpstream(createUpstreams({ outbound, keyRing, installation }))
   return [
     endpoint({
       method: 'GET',
@@ -133,7 +149,7 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
       conflict: 'The workspace already has a repository with this `repo_id`.',
       handle: async ({ body }, { workspaceId, actor }) => {
         if (weakensSignatures({ signedParameterOrder: 'fixed' }, body)) demandLevel(actor, 'admin')
-        return { data: present(await repositories.insert(workspaceId, body, actorOf(actor))) }
+        return { data: present(await repositories.insert(workspaceId, body, actorOf(actor), keyRing)) }
       },
     }),
 
@@ -157,7 +173,7 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
           if (weakensSignatures(current, body)) demandLevel(actor, 'admin')
           checkVersion(versionOf(current))
         }
-        return { data: present(await repositories.update(workspaceId, params.id, body, actorOf(actor), check)) }
+        return { data: present(await repositories.update(workspaceId, params.id, body, actorOf(actor), keyRing, check)) }
       },
     }),
 
@@ -179,6 +195,24 @@ export const repositoryEndpoints = ({ repositories, certificates, sendTestDocume
         const found = await repositories.find(workspaceId, params.id)
         return { data: await sendTestDocument(actor.workspace, found, actorOf(actor)) }
       },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/repositories/:id/test-upstream',
+      operation: 'testUpstream',
+      level: 'member',
+      summary: 'Test the upstream of a repository',
+      description:
+        'Asks the content server for the repository and, signed if a certificate is set, for a document that does not exist; `message` says ' +
+        'what it answers. Changes nothing, here or there.',
+      params: idParams,
+      response: testResult,
+      status: 200,
+      conflict: 'The repository has no upstream.',
+      handle: async ({ params }, { workspaceId, signal }) => ({
+        data: await testUpstream(workspaceId, await repositories.find(workspaceId, params.id), signal),
+      }),
     }),
 
     deletionEndpoint({

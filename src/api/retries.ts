@@ -25,6 +25,7 @@ const retriedAttributes = documentAttributes.omit({
   comp_id: true,
   content_type: true,
   size_bytes: true,
+  origin: true,
   content_retained: true,
   acknowledged_at: true,
   request_id: true,

@@ -6,25 +6,30 @@ import { createReplay } from '../capture/replay.ts'
 import { createAcknowledgeReplayed } from '../delivery/discarded.ts'
 import { createThreads } from '../http/threads.ts'
 import { createReceiver } from '../receiver/app.ts'
+import { createReadThrough } from '../upstream/read-through.ts'
 import type { Runtime } from './runtime.ts'
 import { traceCommits } from './tracing/documents.ts'
 import { receiverUseCases } from './use-cases.ts'
 
 /** Opens the receiver and what it captures with: for the requests of source systems in the API, and for replays in both processes. */
-export const openReceiver = ({ config, log, tracing, db, launcher, stores, writeTo, keyRing, onClose }: Runtime) => {
+export const openReceiver = ({ config, log, tracing, db, launcher, stores, writeTo, keyRing, outbound, onClose }: Runtime) => {
   const captures = createCaptureQueue(createCaptureStore(db), config, log)
   onClose(captures.close)
   const threads = createThreads(config)
   onClose(threads.close)
   const sealedQueries = createSealedQueries(keyRing)
   const receiving = receiverUseCases(db, config)
+  const launch = launcher.launch
+  const readThrough = createReadThrough({ ...receiving, outbound, keyRing, writeTo, launch, log })
+  onClose(readThrough.close)
   const receiver = createReceiver({
     ...(tracing ? traceCommits(tracing, receiving) : receiving),
     contents: { stores, writeTo },
     captures,
     sealedQueries,
     runOnThread: threads.run,
-    launch: launcher.launch,
+    readThrough,
+    launch,
     config,
     log,
   })

@@ -6,6 +6,7 @@ import { createArchiveDocuments } from '../archive/documents.ts'
 import { createReceive, type InsertConfig } from '../archive/receive.ts'
 import { createReceivingRepositories } from '../archive/receiving-repository.ts'
 import { createUpdate } from '../archive/update.ts'
+import { createUpstreamDocuments } from '../archive/upstream-documents.ts'
 import type { BridgeDeps } from '../bridge/app.ts'
 import { createCapturedRequests } from '../capture/captured-requests.ts'
 import { planAppend } from '../content/segments.ts'
@@ -28,6 +29,7 @@ import { createFailures } from '../observe/failures.ts'
 import { createNoticeLog } from '../observe/notices/notice-log.ts'
 import { createStatistics } from '../observe/statistics.ts'
 import type { ReceiverDeps } from '../receiver/app.ts'
+import type { ReadThroughDeps } from '../upstream/read-through.ts'
 import { createApiKeys } from '../workspace/api-keys.ts'
 import { createCertificates } from '../workspace/certificates.ts'
 import { createConnections } from '../workspace/connections.ts'
@@ -46,6 +48,7 @@ export const receiverUseCases = (db: Database, config: DeliveryConfig) =>
   ({
     receivingRepositories: createReceivingRepositories(db),
     archiveDocuments: createArchiveDocuments(db, config),
+    upstreamDocuments: createUpstreamDocuments(db, config),
     receive: createReceive(db, config),
     update: createUpdate(db, config),
     append: createAppend(db, createRedeliverAppended(config), config),
@@ -53,7 +56,7 @@ export const receiverUseCases = (db: Database, config: DeliveryConfig) =>
     certificates: createCertificates(db),
     workspaces: createWorkspaces(db),
     installation: createInstallation(db),
-  }) satisfies Partial<ReceiverDeps>
+  }) satisfies Partial<ReceiverDeps & ReadThroughDeps>
 
 /** What a call to the source system needs: the settings of the workspace, and the metadata of the document that it links. */
 export const bridgeUseCases = (db: Database) =>

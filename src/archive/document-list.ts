@@ -13,6 +13,7 @@ import {
   type WaitReason,
 } from '../domain/delivery-states.ts'
 import type { EnrichmentStatus } from '../domain/enrichment-states.ts'
+import type { DocumentOrigin } from '../domain/upstream.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 
 export interface DocumentDelivery {
@@ -49,6 +50,7 @@ export interface Document extends BusinessMetadata {
   contentType: string
   sizeBytes: number
   status: DocumentStatus
+  origin: DocumentOrigin
   /** True if the bytes are kept. */
   contentRetained: boolean
   acknowledgedAt: Date | null
@@ -107,6 +109,7 @@ const columnsOf = (db: Database) => [
   'content_type as contentType',
   'size_bytes as sizeBytes',
   'status',
+  'origin',
   db.raw('content_id is not null as "contentRetained"'),
   'acknowledged_at as acknowledgedAt',
   'received_at as receivedAt',

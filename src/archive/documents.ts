@@ -2,6 +2,7 @@ import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import { lockArchiveDocument, supersedeDocuments, type LockConfig } from './locks.ts'
+import { lockDocId, recordDeletion } from './upstream-documents.ts'
 
 /** A component as the source system reads it. */
 export interface ArchiveComponent {
@@ -87,11 +88,20 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
   /**
    * Deletes a document for reading, or one of its components. After the former, the docId can be used again. Nothing else changes:
    * open deliveries continue, and retention decides about the bytes.
+   * @param hasUpstream true to remember that the document must not be fetched again
    */
-  delete: (repositoryId: string, docId: string, compId?: string): Promise<'deleted' | 'no document' | 'no component'> =>
+  delete: (
+    repositoryId: string,
+    docId: string,
+    compId?: string,
+    hasUpstream = false,
+  ): Promise<'deleted' | 'no document' | 'no component'> =>
     db.transaction(async (trx) => {
+      const isForever = hasUpstream && compId === undefined
+      if (isForever) await lockDocId(trx, repositoryId, docId)
       const id = await lockArchiveDocument(trx, { repositoryId, docId }, config)
       if (id === undefined) return 'no document'
+      if (isForever) await recordDeletion(trx, repositoryId, docId)
       const superseded = await supersedeDocuments(trx, id, 'document.deleted', compId === undefined ? undefined : [compId])
       if (compId !== undefined && superseded === 0) return 'no component'
       await trx('archive_documents')

@@ -21,6 +21,14 @@ export interface ReceivedComponent {
   sizeBytes: number
   /** Null if no destination is wired to the repository: the component is acknowledged and not kept. */
   content: UnownedContent | null
+  /** Set if it comes from the upstream of the repository. */
+  times?: Times
+}
+
+/** When an earlier content server created and modified something. */
+interface Times {
+  createdAt: Date
+  modifiedAt: Date
 }
 
 /** Components that a create or an update has sent for one archive document. */
@@ -38,6 +46,8 @@ export interface ReceivedDocument {
   capture: Capture | undefined
   /** Span of the request, if it is traced. */
   traceparent?: string | undefined
+  /** Set if it comes from the upstream of the repository. It is kept even if no destination is wired. */
+  upstream?: Times
 }
 
 /** Attributes of a component that an update keeps from the component it replaces. */
@@ -92,7 +102,9 @@ const planDocument = (
   const document = { repoId, docId, compId, contentType, sizeBytes, ...metadata, fields: {}, receivedAt }
   const deliveries = planDeliveries(routes, document, enrichment === null)
   const documentId = after === undefined ? newId() : newIdAfter(after)
-  const destinations = deliveries.filter(({ status }) => status === 'pending').map(({ destination }) => destination)
+  // A document from the upstream has arrived wherever it has to: it is not discarded.
+  const status = received.upstream && deliveries.length === 0 ? 'delivered' : documentStatus(deliveries.map((each) => each.status))
+  const destinations = deliveries.filter((each) => each.status === 'pending').map(({ destination }) => destination)
   const message: StartDocument = {
     kind: 'startDocument',
     input: {
@@ -107,7 +119,7 @@ const planDocument = (
       ...deliveryTerms(workspace, config),
     },
   }
-  return { documentId, component, contentType, carriedOver, deliveries, message }
+  return { documentId, component, contentType, carriedOver, deliveries, status, message }
 }
 
 /** Returns the content that the statement writes as well: the only content of the request, if it is still in memory. */
@@ -153,9 +165,10 @@ export const insertDocuments = async (
     position: plan.carriedOver.position,
     content_type: plan.contentType,
     size_bytes: plan.component.sizeBytes,
-    status: documentStatus(plan.deliveries.map(({ status }) => status)),
-    is_unconnected: repository.routes.length === 0,
-    component_created_at: plan.carriedOver.createdAt ?? null,
+    status: plan.status,
+    is_unconnected: repository.routes.length === 0 && !received.upstream,
+    component_created_at: plan.carriedOver.createdAt ?? plan.component.times?.createdAt ?? null,
+    modified_at: plan.component.times?.modifiedAt ?? receivedAt,
     is_enriched: plan.message.input.enrichment !== undefined,
   }))
   const deliveries = plans.flatMap((plan) =>
@@ -180,6 +193,9 @@ export const insertDocuments = async (
     docId,
     docProt,
     ...metadata,
+    origin: received.upstream ? 'upstream' : 'source',
+    createdAt: received.upstream?.createdAt ?? receivedAt,
+    modifiedAt: received.upstream?.modifiedAt ?? receivedAt,
     receivedAt,
     requestId,
     traceparent,
@@ -211,13 +227,20 @@ const enrichmentTerms = ({ waitSeconds, lateDays }: NonNullable<ReceivingReposit
   lateMs: lateDays * 86_400_000,
 })
 
-const describe = ({ documentId, component, contentType, deliveries, message }: ReturnType<typeof planDocument>): InsertedDocument => ({
+const describe = ({
+  documentId,
+  component,
+  contentType,
+  deliveries,
+  status,
+  message,
+}: ReturnType<typeof planDocument>): InsertedDocument => ({
   documentId,
   repoId: message.input.repoId,
   compId: component.compId,
   contentType,
   sizeBytes: component.sizeBytes,
-  status: documentStatus(deliveries.map(({ status }) => status)),
+  status,
   destinations: deliveries.length,
   startsWorkflow: message.input.destinations.length > 0,
 })
@@ -237,7 +260,7 @@ const writeDocuments = createStatement<{ inserted: boolean; atOnce: boolean; lat
   ), created as (
     -- Concurrent creates of one docId wait for each other at the unique index, up to lock_timeout. The first commit wins.
     insert into archive_documents (id, workspace_id, repository_id, doc_id, doc_prot, created_at, modified_at)
-    select :archiveDocumentId, :workspaceId, :repositoryId, :docId, :docProt, :receivedAt::timestamptz, :receivedAt::timestamptz
+    select :archiveDocumentId, :workspaceId, :repositoryId, :docId, :docProt, :createdAt::timestamptz, :modifiedAt::timestamptz
     where :mode = 'create'
       and (select id from later) is null
       and set_config('lock_timeout', :lockTimeout, true) is not null
@@ -282,14 +305,15 @@ const writeDocuments = createStatement<{ inserted: boolean; atOnce: boolean; lat
   ), document as (
     insert into documents (
       id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type, size_bytes,
-      status, is_unconnected, erp_object_type, erp_object_id, ar_object, received_at, modified_at, component_created_at, request_id, traceparent)
+      status, is_unconnected, erp_object_type, erp_object_id, ar_object, origin, received_at, modified_at, component_created_at, request_id,
+      traceparent)
     select
       planned.id, :workspaceId, :repositoryId, archive_document.id, content_id, :repoId, :docId, comp_id, position, content_type,
-      size_bytes, status, is_unconnected, :erpObjectType, :erpObjectId, :arObject, :receivedAt::timestamptz, :receivedAt::timestamptz,
+      size_bytes, status, is_unconnected, :erpObjectType, :erpObjectId, :arObject, :origin, :receivedAt::timestamptz, planned.modified_at,
       component_created_at, :requestId, :traceparent
     from archive_document, jsonb_to_recordset(:documents::jsonb) as planned (
       id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text, is_unconnected boolean,
-      component_created_at timestamptz)
+      component_created_at timestamptz, modified_at timestamptz)
   ), enrichment as (
     insert into document_enrichments (document_id, workspace_id, enrichment_id, waits_until, ends_at)
     select

@@ -4,6 +4,7 @@ import { createStatement } from '../db/statement.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import type { Route } from '../domain/fan-out.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
+import type { StoredUpstream } from '../domain/upstream.ts'
 
 export interface RepositorySummary {
   id: string
@@ -22,6 +23,10 @@ export interface ReceivingRepository extends RepositorySummary {
   routes: Route[]
   /** The enrichment of its documents. Null if there is none, or none that is active. */
   enrichment: { id: string; waitSeconds: number; lateDays: number } | null
+  /** The content server that the source system used before. */
+  upstream: StoredUpstream | null
+  /** Null if requests to the upstream are not signed. */
+  upstreamKeySealed: Buffer | null
 }
 
 type Row = Omit<ReceivingRepository, 'workspace' | 'routes'> & {
@@ -52,7 +57,7 @@ const findRepository = createStatement<Row>(
   select
     repositories.id, repo_id as "repoId", repositories.name, repositories.status,
     signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
-    accepts_mcreate as "acceptsMcreate",
+    accepts_mcreate as "acceptsMcreate", upstream, upstream_key_sealed as "upstreamKeySealed",
     jsonb_build_object(
       'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
       'storedBytes', case when :forStoring::boolean then (

@@ -73,7 +73,21 @@ const componentFacts = (header: FindHeader): Omit<ComponentFacts, 'sizeBytes' | 
 }
 
 /** Returns what the headers of a `get` say about the component. */
-export const contentHead = componentFacts
+export const contentHead = (header: FindHeader) => ({ ...componentFacts(header), digest: digestOf(header) })
+
+/** Digest of the bytes of an answer, if the server sends one. */
+export interface ContentDigest {
+  algorithm: 'sha256' | 'md5'
+  value: Buffer
+}
+
+const digestOf = (header: FindHeader): ContentDigest | undefined => {
+  // RFC 9530, and the older RFC 3230 and RFC 1864.
+  const [, sha256] = /(?:^|,)\s*sha-256=:?([A-Za-z0-9+/]{43}=):?/i.exec(header('content-digest') ?? header('digest') ?? '') ?? []
+  if (sha256 !== undefined) return { algorithm: 'sha256', value: Buffer.from(sha256, 'base64') }
+  const md5 = /^\s*([A-Za-z0-9+/]{22}==)\s*$/.exec(header('content-md5') ?? '')?.[1]
+  return md5 === undefined ? undefined : { algorithm: 'md5', value: Buffer.from(md5, 'base64') }
+}
 
 export interface ReceivedPart {
   component: ComponentFacts

@@ -7,6 +7,7 @@ import {
   readDocumentFacts,
   readNumbers,
   type ComponentFacts,
+  type ContentDigest,
   type DocumentFacts,
   type DocumentHead,
   type ReceivedPart,
@@ -39,6 +40,8 @@ export interface ReceivedContent
   extends Partial<Pick<ComponentFacts, 'compId' | 'sizeBytes'>>, Omit<ComponentFacts, 'compId' | 'sizeBytes'> {
   /** Bytes of this answer, if the server announces them. Reading fails if there are fewer. */
   contentLength: number | undefined
+  /** Of these bytes, if the server sends one. The caller compares it. */
+  digest: ContentDigest | undefined
   /** Must be read to its end or destroyed. Throws `ContentServerFailure` if the answer breaks off. */
   body: Readable
 }
@@ -222,6 +225,8 @@ const offsets = ({ fromOffset, toOffset }: OffsetRange): Parameters => ({
   fromOffset: textOrNone(fromOffset),
   toOffset: textOrNone(toOffset),
 })
+
+export type ContentServerClient = ReturnType<typeof createContentServerClient>
 
 const searchParameters = ({ isCaseSensitive, numResults, ...range }: SearchOptions): Parameters => ({
   caseSensitive: isCaseSensitive === undefined ? undefined : isCaseSensitive ? 'y' : 'n',

@@ -50,7 +50,7 @@ export interface ByteRange {
 }
 
 /** Clamps a byte range to a content; both ends are inclusive. @returns undefined if the range is empty */
-export const clampRange = (content: Content, { start = 0, end = Number.MAX_SAFE_INTEGER }: ByteRange = {}) => {
+export const clampRange = (content: Pick<Content, 'sizeBytes'>, { start = 0, end = Number.MAX_SAFE_INTEGER }: ByteRange = {}) => {
   const last = Math.min(end, content.sizeBytes - 1)
   return start <= last ? { start, end: last } : undefined
 }

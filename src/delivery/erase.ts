@@ -37,6 +37,7 @@ export const createErase =
       const { contentId, sizeBytes, ...document } = found
       const messages = await cancelOpen(trx, document)
       if (contentId !== null) await trx('documents').where({ id }).update({ content_id: null })
+      await rememberErased(trx, id)
       const enrichments = await trx('document_enrichments').where({ document_id: id }).delete()
       const { repoId, docId, compId } = document
       const { rows: bodies } = await trx.raw<{ rows: { pieces: Piece[] | null }[] }>(
@@ -84,6 +85,22 @@ export const createErase =
     })
 
 export type Erase = ReturnType<typeof createErase>
+
+/** Prevents the upstream of the repository from bringing the document back. */
+const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
+  await trx.raw(
+    `
+    insert into upstream_deletions (repository_id, doc_id)
+    select repository_id, doc_id
+    from documents
+    join repositories on repositories.id = repository_id
+    where documents.id = ?
+      and upstream is not null
+    on conflict do nothing
+    `,
+    [id],
+  )
+}
 
 /**
  * Disowns the content of the document, and releases the contents that the deleted captured bodies referred to.

@@ -42,6 +42,10 @@ export const refusals = {
   too_many_certificates: { status: 503, remedy: 'Wait a minute. Behind a proxy, set RELAY_TRUST_PROXY.' },
   rate_limited: { status: 503, remedy: 'If the requests are legitimate, raise receiver_max_requests_per_minute in the settings.' },
   unavailable: { status: 503, remedy: 'Restore the database or the content store. The source system can then repeat the request.' },
+  upstream_failed: {
+    status: 503,
+    remedy: 'Restore the content server that the repository names as its upstream, or correct the upstream. The answer says what it did.',
+  },
   quota_exceeded: { status: 507, remedy: 'Raise receiver_max_bytes in the settings, or let retention remove content that was delivered.' },
   loop_detected: { status: 508, remedy: 'Correct the url of the destination that leads back to the relay.' },
 } as const satisfies Record<string, { status: number; remedy: string }>

@@ -133,6 +133,12 @@ const disownContents = `
       and content_id is not null
       and received_at < :before
       and ${isSettled('documents')}
+      -- A document of the upstream that was delivered nowhere is kept here only.
+      and (origin = 'source' or exists (
+        select
+        from deliveries
+        where document_id = documents.id
+      ))
     order by received_at
     limit :limit
     for no key update skip locked

@@ -6,6 +6,7 @@ import { clientGoneStatus } from '../capture/capture.ts'
 import type { ReplayableRequest } from '../capture/captured-requests.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import { openStoredBody } from '../capture/stored-body.ts'
+import type { ReadThrough } from '../upstream/read-through.ts'
 import { sendAnswer, type Answer } from './answer.ts'
 import { drainBody } from './body.ts'
 import { createExchange, isReceiverTarget, joinHeaders, type ExchangeDeps, type ReceiverRequest } from './exchange.ts'
@@ -15,6 +16,7 @@ import { createReceiverLog } from './receiver-log.ts'
 import type { TestCreate } from './test-document.ts'
 
 export interface ReceiverDeps extends Omit<ExecuteDeps, 'receiverLog'> {
+  readThrough: ReadThrough
   captures: CaptureQueue
   sealedQueries: ExchangeDeps['sealedQueries']
 }
@@ -90,7 +92,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
 
   const createTest = (create: TestCreate) => executeHere(requestOfTest(create, captures))
 
-  return { middleware, replay, createTest, metrics: receiverLog.metrics }
+  return { middleware, replay, createTest, metrics: [...receiverLog.metrics, ...deps.readThrough.metrics] }
 }
 
 const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {

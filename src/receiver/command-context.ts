@@ -1,7 +1,7 @@
 import type { AppendToDocument } from '../archive/append.ts'
 import type { ArchiveDocuments } from '../archive/documents.ts'
 import type { Receive } from '../archive/receive.ts'
-import type { ReceivingRepository } from '../archive/receiving-repository.ts'
+import type { ReceivingRepositories, ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { UpdateDocument } from '../archive/update.ts'
 import type { ConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { Log } from '../base/log.ts'
@@ -11,6 +11,7 @@ import type { Content, ContentStore, Stores } from '../content/store.ts'
 import type { StartDocument } from '../db/starts.ts'
 import type { RunOnThread } from '../http/threads.ts'
 import type { AttemptLimit } from '../security/attempt-limit.ts'
+import type { ReadThrough } from '../upstream/read-through.ts'
 import type { Certificates } from '../workspace/certificates.ts'
 import type { Answer } from './answer.ts'
 import type { Command } from './command.ts'
@@ -37,6 +38,9 @@ export type CommandConfig = QuotaConfig & Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES
 
 export interface CommandDeps {
   archiveDocuments: ArchiveDocuments
+  receivingRepositories: Pick<ReceivingRepositories, 'find'>
+  /** Documents that the upstream of a repository may have. */
+  readThrough: Pick<ReadThrough, 'describe' | 'open' | 'keep' | 'delete'>
   receive: Receive
   update: UpdateDocument
   append: AppendToDocument

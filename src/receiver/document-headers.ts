@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import type { ArchiveComponent, ArchiveDocument } from '../archive/documents.ts'
 import { encodeHeader } from '../content-server/encoding.ts'
+import type { DescribedComponent, DescribedDocument } from './upstream.ts'
 
 /** The protocol has dates and times of day in UTC, as separate values. */
 export const dateOf = (time: Date) => time.toISOString().slice(0, 10)
 export const timeOf = (time: Date) => time.toISOString().slice(11, 19)
 
 /** Returns the headers of a component, in the order of the interface's own examples. */
-export const componentHeaders = (component: ArchiveComponent, pVersion: string) => ({
+export const componentHeaders = (component: DescribedComponent, pVersion: string) => ({
   'X-compId': encodeHeader(component.compId),
   'X-Content-Length': component.sizeBytes,
   'X-compDateC': dateOf(component.createdAt),
@@ -19,7 +19,7 @@ export const componentHeaders = (component: ArchiveComponent, pVersion: string) 
 })
 
 /** Returns the headers of a document. The interface's own pages give two of them two names each, and clients read either. */
-export const documentHeaders = (document: ArchiveDocument, repoId: string, components: ArchiveComponent[], pVersion: string) => ({
+export const documentHeaders = (document: DescribedDocument, repoId: string, components: DescribedComponent[], pVersion: string) => ({
   'X-dateC': dateOf(document.createdAt),
   'X-timeC': timeOf(document.createdAt),
   'X-dateM': dateOf(document.modifiedAt),
@@ -40,7 +40,7 @@ export const createDocumentParts = (pVersion: string) => {
     contentType: `multipart/form-data; boundary=${boundary}`,
 
     /** Returns everything before the bytes of a component. @param lengthBytes number of bytes that follow */
-    head: (component: ArchiveComponent, lengthBytes: number): Buffer => {
+    head: (component: DescribedComponent, lengthBytes: number): Buffer => {
       const headers = { 'Content-Type': component.contentType, 'Content-Length': lengthBytes, ...componentHeaders(component, pVersion) }
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
       // Header values hold one character per byte.

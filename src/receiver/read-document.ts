@@ -1,20 +1,17 @@
-import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import type { ArchiveComponent, ArchiveDocument } from '../archive/documents.ts'
-import type { ByteRange } from '../content/store.ts'
-import type { ContentStore } from '../content/store.ts'
+import { componentNamed } from '../content-server/component-name.ts'
+import type { ByteRange, ContentStore } from '../content/store.ts'
 import type { CommandContext, CommandDeps, ContentStores } from './command-context.ts'
 import { Refusal } from './refusal.ts'
+import { documentNotFound, fetchWhole, withFirstBytes } from './upstream.ts'
 
-export const documentNotFound = () => new Refusal('document_not_found', 'the document does not exist')
 export const componentNotFound = () => new Refusal('component_not_found', 'the document has no such component')
 
-/** @throws `Refusal` if the document does not exist */
-export const findDocument = async (
-  { repository, command }: CommandContext,
-  { archiveDocuments }: Pick<CommandDeps, 'archiveDocuments'>,
-): Promise<ArchiveDocument> => {
-  const document = await archiveDocuments.find(repository.id, command.get('docId'))
+/** Finds a document, after it has been fetched from the upstream if only that has it. @throws `Refusal` if it does not exist */
+export const findDocument = async (context: CommandContext, deps: CommandDeps): Promise<ArchiveDocument> => {
+  const find = () => deps.archiveDocuments.find(context.repository.id, context.command.get('docId'))
+  const document = (await find()) ?? ((await fetchWhole(context, deps)) ? await find() : undefined)
   if (!document) throw documentNotFound()
   return document
 }
@@ -23,14 +20,18 @@ export const findDocument = async (
  * Finds a component by its exact name, or else by its name in another case. Without a name, finds the document itself (`data`, `data1`).
  * @throws `Refusal` if the component does not exist
  */
-export const findComponent = ({ components }: ArchiveDocument, compId: string | undefined): ArchiveComponent => {
-  const named = (name: string) => components.find((component) => component.compId === name)
-  const component =
-    compId === undefined
-      ? (named('data') ?? named('data1'))
-      : (named(compId) ?? components.find((candidate) => candidate.compId.toLowerCase() === compId.toLowerCase()))
+export const findComponent = <Component extends { compId: string }>(
+  { components }: { components: readonly Component[] },
+  compId: string | undefined,
+): Component => {
+  const component = componentNamed(components, compId)
   if (!component) throw componentNotFound()
   return component
+}
+
+/** @throws `Refusal` if retention has removed the bytes */
+export const requireOnline = ({ content }: { content: object | null }): void => {
+  if (!content) throw new Refusal('component_offline', 'the bytes of this component are no longer kept')
 }
 
 interface StoredContent {
@@ -39,16 +40,14 @@ interface StoredContent {
 }
 
 /** @throws `Refusal` if retention has removed the bytes, or if this process cannot reach their store */
-export const findContent = ({ content }: ArchiveComponent, { stores }: ContentStores): StoredContent => {
-  if (!content) throw new Refusal('component_offline', 'the bytes of this component are no longer kept')
+export const findContent = (component: ArchiveComponent, { stores }: ContentStores): StoredContent => {
+  requireOnline(component)
+  const content = component.content!
   const store = stores[content.store]
   if (!store) throw new Refusal('unavailable', `the ${content.store} content store is not configured in this process`)
   return { content, store }
 }
 
-/** Opens a content and waits for its first bytes, so that an unavailable store results in an error status and not in a broken answer. */
-export const openContent = async ({ content, store }: StoredContent, range?: ByteRange): Promise<Readable> => {
-  const body = store.read(content, range)
-  await once(body, 'readable')
-  return body
-}
+/** Opens a content and waits for its first bytes. */
+export const openContent = ({ content, store }: StoredContent, range?: ByteRange): Promise<Readable> =>
+  withFirstBytes(store.read(content, range))

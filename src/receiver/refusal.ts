@@ -2,6 +2,7 @@ import { AppError, messageOf } from '../base/errors.ts'
 import { MultipartError } from '../content-server/multipart.ts'
 import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
 import { refusals, type RefusalCode } from '../domain/refusal-codes.ts'
+import { UpstreamFailure } from '../upstream/failure.ts'
 
 /**
  * Returns true if somebody mends the cause of a refusal, and then replays the request: the repository was missing, or the certificate was not
@@ -30,6 +31,7 @@ export const toRefusal = (thrown: unknown): Refusal => {
   if (thrown instanceof MultipartError) {
     return new Refusal(thrown.code === 'malformed' ? 'invalid_parameter' : 'too_large', thrown.message)
   }
+  if (thrown instanceof UpstreamFailure) return new Refusal('upstream_failed', thrown.message, { cause: thrown.cause ?? thrown.message })
   if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
   const isGone = isWorkspaceGone(thrown) || (thrown instanceof AppError && thrown.code === 'not_found')
   if (isGone)

@@ -4,6 +4,7 @@ import { connectorTypes } from '../connectors/index.ts'
 import { quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
 import { eventIdPattern, eventNames } from '../domain/events.ts'
 import { incidentEventNames, incidentEvents } from '../domain/notices.ts'
+import { upstreamFields } from '../domain/upstream.ts'
 import { keyLevels } from '../security/levels.ts'
 
 const nameMaxCharacters = 200
@@ -40,6 +41,27 @@ const acceptsMcreate = z
 
 export const repositoryStatus = activity.describe('An inactive repository refuses all requests of the source system.')
 
+const privateKeyMaxCharacters = 16_384
+
+export const upstream = upstreamFields
+  .extend({
+    private_key: z
+      .string()
+      .max(privateKeyMaxCharacters)
+      .optional()
+      .describe(
+        'The private key of the certificate, in PEM without a passphrase. Never returned. If omitted, the stored one is kept; it is required ' +
+          'if `url`, `certificate` or `ca_certificate` changes.',
+      )
+      .meta({ writeOnly: true }),
+  })
+  .meta({ id: 'UpstreamInput' })
+  .nullable()
+  .describe(
+    'The content server that the source system used before. Documents that the relay does not have are fetched from there when they are ' +
+      'first asked for, and kept. Null if there is none. Replaced as a whole.',
+  )
+
 export const newRepository = z.strictObject({
   repo_id: z
     .string()
@@ -50,6 +72,7 @@ export const newRepository = z.strictObject({
   signature_verification: signatureVerification.default(false),
   signed_parameter_order: signedParameterOrder.default('fixed'),
   accepts_mcreate: acceptsMcreate.default(true),
+  upstream: upstream.default(null),
 })
 
 export const repositoryChange = z
@@ -59,6 +82,7 @@ export const repositoryChange = z
     signature_verification: signatureVerification,
     signed_parameter_order: signedParameterOrder,
     accepts_mcreate: acceptsMcreate,
+    upstream,
   })
   .partial()
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
@@ -5,9 +6,13 @@ import { record, type AuditActor } from '../db/audit.ts'
 import { isDuplicate, type Database, type Transaction } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { toCamelCase } from '../domain/casing.ts'
+import { upstreamFields, type StoredUpstream, type Upstream } from '../domain/upstream.ts'
+import type { KeyRing } from '../security/seal.ts'
 import { deleteCertificatesOf } from './certificates.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
+import { sealUpstream, storedUpstream, type SealedUpstream, type UpstreamInput } from './repository-upstream.ts'
 import { repositoryWarnings, warningFactsColumn, type RepositoryWarning, type WarningFacts } from './repository-warnings.ts'
 import { lockRouting } from './workspaces.ts'
 
@@ -24,6 +29,8 @@ export interface Repository {
   signedParameterOrder: SignedParameterOrder
   /** Whether mCreate is accepted. */
   acceptsMcreate: boolean
+  /** The content server that the source system used before. */
+  upstream: Upstream | null
   documentCount: number
   activeCertificates: number
   /** Null if no request that names the repository is stored. */
@@ -32,6 +39,9 @@ export interface Repository {
   createdAt: Date
   updatedAt: Date
 }
+
+/** A repository with the key with which requests to its upstream are signed. */
+export type SealedRepository = Repository & SealedUpstream
 
 /** A destination that a connection links to a repository. */
 export interface RepositoryConnection {
@@ -42,7 +52,9 @@ export interface RepositoryConnection {
   status: 'active' | 'inactive'
 }
 
-type NewRepository = Pick<Repository, 'repoId' | 'name' | 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'>
+type NewRepository = Pick<Repository, 'repoId' | 'name' | 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'> & {
+  upstream: UpstreamInput | null
+}
 
 export interface RepositoryChange {
   name?: string | undefined
@@ -50,6 +62,7 @@ export interface RepositoryChange {
   signatureVerification?: boolean | undefined
   signedParameterOrder?: SignedParameterOrder | undefined
   acceptsMcreate?: boolean | undefined
+  upstream?: UpstreamInput | null | undefined
 }
 
 /** Returns true if a change makes the verification of signatures weaker. The management API demands a key of level `admin` for it. */
@@ -69,6 +82,8 @@ const columns = [
   'signature_verification as signatureVerification',
   'signed_parameter_order as signedParameterOrder',
   'accepts_mcreate as acceptsMcreate',
+  'upstream',
+  'upstream_key_sealed as upstreamKeySealed',
   'created_at as createdAt',
   'updated_at as updatedAt',
 ]
@@ -101,9 +116,32 @@ const differences = (current: Repository, change: RepositoryChange) => {
   return { changed: changed.map((field) => columnNames[field]), before: valuesOf(current), after: valuesOf(change) }
 }
 
-type Row = Omit<Repository, 'warnings'> & { warningFacts: WarningFacts | null }
+type Row = Omit<SealedRepository, 'warnings' | 'upstream'> & { upstream: StoredUpstream | null; warningFacts: WarningFacts | null }
 
-const withWarnings = ({ warningFacts, ...row }: Row): Repository => ({ ...row, warnings: repositoryWarnings(warningFacts) })
+const repositoryOf = ({ warningFacts, upstream, ...row }: Row): SealedRepository => ({
+  ...row,
+  upstream: upstream && toCamelCase(upstreamFields, upstream),
+  warnings: repositoryWarnings(warningFacts),
+})
+
+const noUpstream: SealedUpstream = { upstream: null, upstreamKeySealed: null }
+
+const upstreamColumns = ({ upstream, upstreamKeySealed }: SealedUpstream) => ({
+  upstream: upstream && JSON.stringify(storedUpstream(upstream)),
+  upstream_key_sealed: upstreamKeySealed,
+})
+
+/** Returns the values that a change of the upstream alters, like `differences`. A new private key has no value. */
+const upstreamDifferences = (current: SealedUpstream, sealed: SealedUpstream) => {
+  const [before, after] = [storedUpstream(current.upstream), storedUpstream(sealed.upstream)]
+  const isChanged = !isDeepStrictEqual(before, after)
+  const hasNewKey = !isDeepStrictEqual(current.upstreamKeySealed, sealed.upstreamKeySealed)
+  return {
+    changed: [...(isChanged ? ['upstream'] : []), ...(hasNewKey ? ['upstream.private_key'] : [])],
+    before: isChanged ? { upstream: before } : {},
+    after: isChanged ? { upstream: after } : {},
+  }
+}
 
 export const createRepositories = (db: Database) => {
   const counted = () => [
@@ -114,19 +152,19 @@ export const createRepositories = (db: Database) => {
     db.raw(lastRequestColumn),
     db.raw(warningFactsColumn),
   ]
-  const select = async (executor: Database | Transaction, workspaceId: string, id: string): Promise<Repository> => {
+  const select = async (executor: Database | Transaction, workspaceId: string, id: string): Promise<SealedRepository> => {
     const row = await executor('repositories')
       .select(counted())
       .where({ workspace_id: workspaceId, id })
       .whereNull('deleted_at')
       .first<Row | undefined>()
     if (!row) throw notFound()
-    return withWarnings(row)
+    return repositoryOf(row)
   }
   /** @throws `AppError` 404 */
-  const find = (workspaceId: string, id: string): Promise<Repository> => select(db, workspaceId, id)
+  const find = (workspaceId: string, id: string): Promise<SealedRepository> => select(db, workspaceId, id)
   /** Locks a repository and reads it. @throws `AppError` 404 */
-  const lock = async (trx: Transaction, workspaceId: string, id: string): Promise<Repository> => {
+  const lock = async (trx: Transaction, workspaceId: string, id: string): Promise<SealedRepository> => {
     await trx('repositories').select('id').where({ workspace_id: workspaceId, id }).forNoKeyUpdate()
     return select(trx, workspaceId, id)
   }
@@ -138,11 +176,11 @@ export const createRepositories = (db: Database) => {
     list: async (
       workspaceId: string,
       { status, ...page }: PageRequest & { status?: RepositoryStatus | undefined },
-    ): Promise<Page<Repository>> => {
+    ): Promise<Page<SealedRepository>> => {
       const query = db('repositories').where({ workspace_id: workspaceId }).whereNull('deleted_at').orderBy('id')
       if (status) query.where({ status })
       const { items, total } = await pageOf<Row>(query, counted(), page)
-      return { items: items.map(withWarnings), total }
+      return { items: items.map(repositoryOf), total }
     },
 
     /** Finds a repository by its name in the source system. */
@@ -152,7 +190,7 @@ export const createRepositories = (db: Database) => {
         .where({ workspace_id: workspaceId, repo_id: repoId })
         .whereNull('deleted_at')
         .first<Row | undefined>()
-      return row && withWarnings(row)
+      return row && repositoryOf(row)
     },
 
     listConnections: async (id: string): Promise<RepositoryConnection[]> => {
@@ -173,13 +211,15 @@ export const createRepositories = (db: Database) => {
       return rows
     },
 
-    /** Inserts a repository. @throws `AppError` 409 if the workspace has a repository with this `repoId` */
+    /** Inserts a repository. @throws `AppError` 409 if the workspace has a repository with this `repoId`, 422 if the upstream is invalid */
     insert: async (
       workspaceId: string,
-      { repoId, name, signatureVerification, signedParameterOrder, acceptsMcreate }: NewRepository,
+      { repoId, name, signatureVerification, signedParameterOrder, acceptsMcreate, upstream }: NewRepository,
       actor: AuditActor,
+      keyRing: KeyRing,
     ): Promise<Repository> => {
       const id = newId()
+      const sealed = sealUpstream(keyRing, { workspaceId, repositoryId: id }, noUpstream, upstream)
       try {
         return await db.transaction(async (trx) => {
           const settings = {
@@ -188,13 +228,13 @@ export const createRepositories = (db: Database) => {
             signed_parameter_order: signedParameterOrder,
             accepts_mcreate: acceptsMcreate,
           }
-          await trx('repositories').insert({ id, workspace_id: workspaceId, repo_id: repoId, ...settings })
+          await trx('repositories').insert({ id, workspace_id: workspaceId, repo_id: repoId, ...settings, ...upstreamColumns(sealed) })
           await record(trx, {
             workspaceId,
             event: 'repository.created',
             subjectId: id,
             description: `Repository ${repoId} was created.`,
-            metadata: { repo_id: repoId, ...settings },
+            metadata: { repo_id: repoId, ...settings, ...(upstream && { upstream: storedUpstream(sealed.upstream) }) },
             actor,
           })
           return select(trx, workspaceId, id)
@@ -208,29 +248,37 @@ export const createRepositories = (db: Database) => {
     /**
      * Writes and records the values that differ, if any.
      * @param check throws if the change is not allowed; the row is locked meanwhile
-     * @throws `AppError` 404
+     * @throws `AppError` 404, or 422 if the upstream is invalid
      */
     update: (
       workspaceId: string,
       id: string,
-      change: RepositoryChange,
+      { upstream, ...change }: RepositoryChange,
       actor: AuditActor,
+      keyRing: KeyRing,
       check?: (current: Repository) => void,
     ): Promise<Repository> =>
       db.transaction(async (trx) => {
         const current = await lock(trx, workspaceId, id)
         check?.(current)
-        const { changed, before, after } = differences(current, change)
+        const others = differences(current, change)
+        const sealed = upstream === undefined ? current : sealUpstream(keyRing, { workspaceId, repositoryId: id }, current, upstream)
+        const ofUpstream = upstreamDifferences(current, sealed)
+        const changed = [...others.changed, ...ofUpstream.changed]
         if (changed.length === 0) return current
         await trx('repositories')
           .where({ id })
-          .update({ ...after, updated_at: trx.fn.now() })
+          .update({ ...others.after, ...upstreamColumns(sealed), updated_at: trx.fn.now() })
         await record(trx, {
           workspaceId,
           event: 'repository.updated',
           subjectId: id,
           description: `Repository ${current.repoId} was changed: ${changed.join(', ')}.`,
-          metadata: { repo_id: current.repoId, before, after },
+          metadata: {
+            repo_id: current.repoId,
+            before: { ...others.before, ...ofUpstream.before },
+            after: { ...others.after, ...ofUpstream.after },
+          },
           actor,
         })
         return select(trx, workspaceId, id)
@@ -272,7 +320,9 @@ export const createRepositories = (db: Database) => {
         await unlinkConnections(trx, workspaceId, 'repository', id, removal.unlinkedConnections, actor)
         await trx('connection_repositories').where({ repository_id: id }).delete()
         await trx('enrichment_repositories').where({ repository_id: id }).delete()
-        await trx('repositories').where({ id }).update({ deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
+        await trx('repositories')
+          .where({ id })
+          .update({ ...upstreamColumns(noUpstream), deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
         return { ...removal, messages }
       }),
   }

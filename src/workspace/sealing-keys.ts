@@ -2,14 +2,15 @@ import { createConnectors } from '../connectors/index.ts'
 import { credentialsOwner } from '../connectors/target.ts'
 import type { Database } from '../db/database.ts'
 import { rfcBoundValues } from '../domain/settings.ts'
-import { enrichmentCredentialsOf, rfcCredentialsOf, SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
+import type { StoredUpstream } from '../domain/upstream.ts'
+import { enrichmentCredentialsOf, rfcCredentialsOf, SealError, upstreamKeyOf, type KeyRing, type SealedFor } from '../security/seal.ts'
 
 const batchRows = 100
 
 /**
  * `relay keys rotate`: opens all credentials that another key has sealed, and seals them with the first key. Safe to
  * repeat and to run while the relay runs.
- * @returns the number of re-sealed credentials, and the ids of the destinations and enrichments (for the bridge:
+ * @returns the number of re-sealed credentials, and the ids of the destinations, enrichments and repositories (for the bridge:
  *   workspaces) whose credentials no key opens
  */
 export const rotateKeys = async (db: Database, keyRing: KeyRing): Promise<{ resealed: number; unreadable: string[] }> => {
@@ -35,7 +36,7 @@ export const rotateKeys = async (db: Database, keyRing: KeyRing): Promise<{ rese
   }
 }
 
-/** Returns the ids of the destinations and enrichments (for the bridge: workspaces) whose credentials no key opens. Changes nothing. */
+/** Returns the ids of the destinations, enrichments and repositories (for the bridge: workspaces) whose credentials no key opens. Changes nothing. */
 export const findUnreadableCredentials = async (db: Database, keyRing: KeyRing): Promise<string[]> => {
   const credentials = createSealedCredentials(db)
   const unreadable: string[] = []
@@ -59,14 +60,14 @@ const opens = (keyRing: KeyRing, row: SealedCredentials): boolean => {
   }
 }
 
-/** Credentials as they are stored: of a destination, of an enrichment, or of the bridge of a workspace. */
+/** Credentials as they are stored: of a destination, of an enrichment, of the upstream of a repository, or of the bridge of a workspace. */
 export interface SealedCredentials {
-  kind: 'destination' | 'enrichment' | 'rfc'
+  kind: 'destination' | 'enrichment' | 'repository' | 'rfc'
   id: string
   workspaceId: string
   /** Of a destination. */
   connectorType: string | null
-  /** Of a destination, the system of an enrichment, or the settings of a workspace. */
+  /** Of a destination, the system of an enrichment, the upstream of a repository, or the settings of a workspace. */
   config: Record<string, unknown> | null
   sealed: Buffer
 }
@@ -76,11 +77,19 @@ const { find: findConnector } = createConnectors()
 /** @throws `SealError` if this version does not have the connector, and so does not know what the credentials are bound to */
 const ownerOf = ({ kind, id, workspaceId, connectorType, config }: SealedCredentials): SealedFor => {
   if (kind === 'rfc') return rfcCredentialsOf(workspaceId, rfcBoundValues(config ?? {}))
+  if (kind === 'repository') return upstreamKeyOf(workspaceId, id, config as StoredUpstream)
   if (kind === 'enrichment') return enrichmentCredentialsOf(workspaceId, id, config)
   const connector = findConnector(connectorType ?? '')
   if (!connector) throw new SealError(`this version has no connector of type ${connectorType}`)
   return credentialsOwner(connector, { workspaceId, id, config: config ?? {} })
 }
+
+const sealedColumns = {
+  destination: ['destinations', 'credentials_sealed'],
+  enrichment: ['enrichments', 'credentials_sealed'],
+  repository: ['repositories', 'upstream_key_sealed'],
+  rfc: ['workspaces', 'rfc_credentials_sealed'],
+} as const satisfies Record<SealedCredentials['kind'], readonly [table: string, column: string]>
 
 export const createSealedCredentials = (db: Database) => ({
   /** Lists credentials sealed under other keys, in the order of ids. Scans the tables, which are small. */
@@ -92,6 +101,8 @@ export const createSealedCredentials = (db: Database) => ({
         select 'destination' as kind, id, workspace_id, connector_type, config, credentials_sealed as sealed from destinations
         union all
         select 'enrichment', id, workspace_id, null, http, credentials_sealed from enrichments
+        union all
+        select 'repository', id, workspace_id, null, upstream, upstream_key_sealed from repositories
         union all
         select 'rfc', id, id, null, settings, rfc_credentials_sealed from workspaces
       ) as credentials
@@ -109,7 +120,7 @@ export const createSealedCredentials = (db: Database) => ({
 
   /** Replaces sealed credentials. @returns false if they have been changed meanwhile */
   replace: async ({ kind, id, sealed }: SealedCredentials, resealed: Buffer): Promise<boolean> => {
-    const [table, column] = kind === 'rfc' ? ['workspaces', 'rfc_credentials_sealed'] : [`${kind}s`, 'credentials_sealed']
+    const [table, column] = sealedColumns[kind]
     return (
       (await db(table)
         .where({ id, [column]: sealed })

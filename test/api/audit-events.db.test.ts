@@ -18,6 +18,7 @@ const unaudited: Record<string, string> = {
   'POST /destinations/test': 'a test changes nothing',
   'POST /destinations/:id/test': 'a test changes no configuration',
   'POST /destinations/:id/test-change': 'a test stores nothing',
+  'POST /repositories/:id/test-upstream': 'a test changes nothing',
   'POST /connections/preview': 'a preview stores nothing',
 }
 

@@ -94,6 +94,7 @@ test('only the single response contains the path of each delivery, and the metad
     content_type: 'application/pdf',
     size_bytes: 5,
     status: 'delivered',
+    origin: 'source',
     content_retained: true,
     acknowledged_at: null,
     received_at: '2026-11-01T09:00:00.000Z',

@@ -3,6 +3,7 @@ import { newId } from '../../src/base/ids.ts'
 import type { Replayed } from '../../src/capture/replay.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
 import { createRepositories } from '../../src/workspace/repositories.ts'
 import { startApi } from '../support/api.ts'
 import type { WorkspaceClient } from '../support/client.ts'
@@ -211,8 +212,11 @@ test('an execution whose key was taken over changes nothing any more', async () 
     signatureVerification: false,
     signedParameterOrder: 'fixed',
     acceptsMcreate: true,
+    upstream: null,
   } as const
-  await expect(createRepositories(database.db).insert(acme.id, repository, actor)).rejects.toMatchObject({ code: 'conflict' })
+  await expect(
+    createRepositories(database.db).insert(acme.id, repository, actor, createKeyRing([`test:${Buffer.alloc(32).toString('base64')}`])),
+  ).rejects.toMatchObject({ code: 'conflict' })
   expect(await database.db('repositories').where({ repo_id: 'SLOW' })).toEqual([])
 })
 

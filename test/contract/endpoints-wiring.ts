@@ -182,6 +182,7 @@ const repositories: Row[] = [
               // Not part of the specification.
               signed_parameter_order: 'fixed',
               accepts_mcreate: true,
+              upstream: null,
               active_certificates: 0,
               last_request_at: null,
               warnings: expect.any(Array),

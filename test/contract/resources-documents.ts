@@ -24,6 +24,7 @@ const document = {
   size_bytes: 5,
   status: 'delivered',
   // Not part of the specification.
+  origin: 'source',
   content_retained: true,
   acknowledged_at: null,
   received_at: time,

@@ -33,6 +33,8 @@ import type { ReceiverLimits } from '../../src/receiver/limits.ts'
 import { createSendTestDocument } from '../../src/receiver/test-document.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, type KeyRing } from '../../src/security/seal.ts'
+import { createReadThrough } from '../../src/upstream/read-through.ts'
+import type { upstreamLimits } from '../../src/upstream/upstreams.ts'
 import { openAuthenticator } from '../../src/workspace/authenticator.ts'
 import { createPinConfig } from '../../src/workspace/pin-config.ts'
 import { bulkPageOf } from './bulk-page.ts'
@@ -62,6 +64,7 @@ export interface ApiOptions {
     waiting?: Parameters<typeof createWaiting>[1]
     receiver?: Partial<ReceiverLimits>
     bridge?: BridgeDeps['limits']
+    upstream?: Partial<typeof upstreamLimits>
   }
 }
 
@@ -126,9 +129,12 @@ export const startApi = async (
   const threads = createThreads(config)
   const common = { config, ...logs, keyRing, outbound, authenticator, captures, runOnThread: threads.run, launch: () => {}, ...temporal }
 
+  const receiving = receiverUseCases(db, { ...config, ...limits.receiver })
+  const readThrough = createReadThrough({ ...common, ...receiving, writeTo, limits: limits.upstream ?? {} })
   const receiver = createReceiver({
     ...common,
-    ...receiverUseCases(db, { ...config, ...limits.receiver }),
+    ...receiving,
+    readThrough,
     contents: { stores, writeTo },
     sealedQueries,
     limits: limits.receiver ?? {},
@@ -204,6 +210,7 @@ export const startApi = async (
     await new Promise((resolve) => {
       server.close(resolve)
     })
+    await readThrough.close()
     await captures.close()
     await threads.close()
     await outbound.close()

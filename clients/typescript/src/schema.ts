@@ -1113,6 +1113,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/repositories/{id}/test-upstream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test the upstream of a repository
+         * @description Asks the content server for the repository and, signed if a certificate is set, for a document that does not exist; `message` says what it answers. Changes nothing, here or there. Required level: `member`.
+         */
+        post: operations["testUpstream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/requests": {
         parameters: {
             query?: never;
@@ -3509,6 +3529,8 @@ export interface components {
             doc_id: string;
             /** @description The business object, if `include` asks for it. */
             metadata?: components["schemas"]["DocumentMetadata"];
+            /** @description `source`: the source system has sent the document. `upstream`: the relay has fetched it from the content server that the source system used before. Such a document without deliveries is `delivered`. */
+            origin: components["schemas"]["DocumentOrigin"];
             /** Format: date-time */
             received_at: string;
             repo_id: string;
@@ -3711,6 +3733,7 @@ export interface components {
             /** @constant */
             type: "document.metadata_updated";
         };
+        DocumentOrigin: "source" | "upstream";
         DocumentReceivedData: {
             ar_object: string | null;
             comp_id: string;
@@ -4886,6 +4909,8 @@ export interface components {
             status: components["schemas"]["ActivityStatus"];
             /** Format: date-time */
             updated_at: string;
+            /** @description The content server that the source system used before. Null if there is none. The private key is never returned. */
+            upstream: components["schemas"]["Upstream"] | null;
             /** @description Conditions that an operator should know. Empty for an inactive repository. */
             warnings: components["schemas"]["RepositoryWarning"][];
         };
@@ -4909,6 +4934,8 @@ export interface components {
             signed_parameter_order?: components["schemas"]["SignedParameterOrderInput"];
             /** @description An inactive repository refuses all requests of the source system. */
             status?: components["schemas"]["ActivityStatusInput"];
+            /** @description The content server that the source system used before. Documents that the relay does not have are fetched from there when they are first asked for, and kept. Null if there is none. Replaced as a whole. */
+            upstream?: components["schemas"]["UpstreamInput"] | null;
         };
         RepositoryConnection: {
             destination_name: string;
@@ -4936,6 +4963,11 @@ export interface components {
              * @default fixed
              */
             signed_parameter_order?: components["schemas"]["SignedParameterOrderInput"];
+            /**
+             * @description The content server that the source system used before. Documents that the relay does not have are fetched from there when they are first asked for, and kept. Null if there is none. Replaced as a whole.
+             * @default null
+             */
+            upstream?: components["schemas"]["UpstreamInput"] | null;
         };
         RepositoryList: {
             data: components["schemas"]["Repository"][];
@@ -5312,6 +5344,8 @@ export interface components {
                 [key: string]: string;
             };
             metadata: components["schemas"]["DocumentMetadata"];
+            /** @description `source`: the source system has sent the document. `upstream`: the relay has fetched it from the content server that the source system used before. Such a document without deliveries is `delivered`. */
+            origin: components["schemas"]["DocumentOrigin"];
             /** Format: date-time */
             received_at: string;
             repo_id: string;
@@ -5355,6 +5389,8 @@ export interface components {
             status: components["schemas"]["ActivityStatus"];
             /** Format: date-time */
             updated_at: string;
+            /** @description The content server that the source system used before. Null if there is none. The private key is never returned. */
+            upstream: components["schemas"]["Upstream"] | null;
             /** @description Conditions that an operator should know. Empty for an inactive repository. */
             warnings: components["schemas"]["RepositoryWarning"][];
         };
@@ -5542,6 +5578,60 @@ export interface components {
         };
         UpdatedMetadataResponse: {
             data: components["schemas"]["UpdatedMetadata"];
+        };
+        Upstream: {
+            /** @description The `authId` under which the content server knows the certificate. Null if requests are not signed. */
+            auth_id: string | null;
+            /** @description The authority that is trusted for the TLS connection, in PEM, in place of the public ones. */
+            ca_certificate: string | null;
+            /** @description The certificate with which requests are signed, in PEM. Null if they are not signed. */
+            certificate: string | null;
+            /**
+             * @description The name of the repository there (`contRep`).
+             * @example Z1
+             */
+            cont_rep: string;
+            /** @description Whether documents that are fetched are delivered to the destinations of the repository, as if they had arrived now. */
+            delivers: boolean;
+            /**
+             * @description The address of the content server without the query, such as `https://archive.example/archive`.
+             * @example https://archive.example/archive
+             */
+            url: string;
+        };
+        UpstreamInput: {
+            /**
+             * @description The `authId` under which the content server knows the certificate. Null if requests are not signed.
+             * @default null
+             */
+            auth_id?: string | null;
+            /**
+             * @description The authority that is trusted for the TLS connection, in PEM, in place of the public ones.
+             * @default null
+             */
+            ca_certificate?: string | null;
+            /**
+             * @description The certificate with which requests are signed, in PEM. Null if they are not signed.
+             * @default null
+             */
+            certificate?: string | null;
+            /**
+             * @description The name of the repository there (`contRep`).
+             * @example Z1
+             */
+            cont_rep: string;
+            /**
+             * @description Whether documents that are fetched are delivered to the destinations of the repository, as if they had arrived now.
+             * @default false
+             */
+            delivers?: boolean;
+            /** @description The private key of the certificate, in PEM without a passphrase. Never returned. If omitted, the stored one is kept; it is required if `url`, `certificate` or `ca_certificate` changes. */
+            private_key?: string;
+            /**
+             * @description The address of the content server without the query, such as `https://archive.example/archive`.
+             * @example https://archive.example/archive
+             */
+            url: string;
         };
         Wait: {
             connection_id: string | null;
@@ -6027,6 +6117,7 @@ export type DocumentMetadataChange = components['schemas']['DocumentMetadataChan
 export type DocumentMetadataMessage = components['schemas']['DocumentMetadataMessage'];
 export type DocumentMetadataUpdatedData = components['schemas']['DocumentMetadataUpdatedData'];
 export type DocumentMetadataUpdatedEvent = components['schemas']['DocumentMetadataUpdatedEvent'];
+export type DocumentOrigin = components['schemas']['DocumentOrigin'];
 export type DocumentReceivedData = components['schemas']['DocumentReceivedData'];
 export type DocumentReceivedEvent = components['schemas']['DocumentReceivedEvent'];
 export type DocumentResponse = components['schemas']['DocumentResponse'];
@@ -6207,6 +6298,8 @@ export type UpdatedConnectionMeta = components['schemas']['UpdatedConnectionMeta
 export type UpdatedConnectionResponse = components['schemas']['UpdatedConnectionResponse'];
 export type UpdatedMetadata = components['schemas']['UpdatedMetadata'];
 export type UpdatedMetadataResponse = components['schemas']['UpdatedMetadataResponse'];
+export type Upstream = components['schemas']['Upstream'];
+export type UpstreamInput = components['schemas']['UpstreamInput'];
 export type Wait = components['schemas']['Wait'];
 export type WaitReason = components['schemas']['WaitReason'];
 export type ResponseConflict = components['responses']['Conflict'];
@@ -8089,6 +8182,7 @@ export interface operations {
                      *             "content_type": "application/pdf",
                      *             "size_bytes": 48213,
                      *             "status": "delivered",
+                     *             "origin": "source",
                      *             "content_retained": true,
                      *             "acknowledged_at": null,
                      *             "received_at": "2026-11-21T09:00:00.000Z",
@@ -8170,6 +8264,7 @@ export interface operations {
                      *           "content_type": "application/pdf",
                      *           "size_bytes": 48213,
                      *           "status": "delivered",
+                     *           "origin": "source",
                      *           "content_retained": true,
                      *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
@@ -8269,6 +8364,7 @@ export interface operations {
                      *           "content_type": "application/pdf",
                      *           "size_bytes": 48213,
                      *           "status": "delivered",
+                     *           "origin": "source",
                      *           "content_retained": true,
                      *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
@@ -8757,6 +8853,7 @@ export interface operations {
                      *           "content_type": "application/pdf",
                      *           "size_bytes": 48213,
                      *           "status": "delivered",
+                     *           "origin": "source",
                      *           "content_retained": true,
                      *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
@@ -9372,6 +9469,7 @@ export interface operations {
                      *             "content_type": "application/pdf",
                      *             "size_bytes": 48213,
                      *             "status": "delivered",
+                     *             "origin": "source",
                      *             "content_retained": true,
                      *             "acknowledged_at": null,
                      *             "received_at": "2026-11-21T09:00:00.000Z",
@@ -11099,6 +11197,14 @@ export interface operations {
                      *             "signature_verification": true,
                      *             "signed_parameter_order": "fixed",
                      *             "accepts_mcreate": false,
+                     *             "upstream": {
+                     *               "url": "https://archive.example/archive",
+                     *               "cont_rep": "Z1",
+                     *               "auth_id": "CN=SAP,O=ACME,C=DE",
+                     *               "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *               "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *               "delivers": true
+                     *             },
                      *             "document_count": 1,
                      *             "active_certificates": 1,
                      *             "last_request_at": "2026-11-21T09:00:00.000Z",
@@ -11171,6 +11277,14 @@ export interface operations {
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
                      *           "accepts_mcreate": false,
+                     *           "upstream": {
+                     *             "url": "https://archive.example/archive",
+                     *             "cont_rep": "Z1",
+                     *             "auth_id": "CN=SAP,O=ACME,C=DE",
+                     *             "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "delivers": true
+                     *           },
                      *           "document_count": 1,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",
@@ -11234,6 +11348,14 @@ export interface operations {
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
                      *           "accepts_mcreate": false,
+                     *           "upstream": {
+                     *             "url": "https://archive.example/archive",
+                     *             "cont_rep": "Z1",
+                     *             "auth_id": "CN=SAP,O=ACME,C=DE",
+                     *             "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "delivers": true
+                     *           },
                      *           "document_count": 1,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",
@@ -11376,7 +11498,11 @@ export interface operations {
                  *       "status": "active",
                  *       "signature_verification": true,
                  *       "signed_parameter_order": "fixed",
-                 *       "accepts_mcreate": false
+                 *       "accepts_mcreate": false,
+                 *       "upstream": {
+                 *         "url": "https://archive.example/archive",
+                 *         "cont_rep": "Z1"
+                 *       }
                  *     }
                  */
                 "application/json": components["schemas"]["RepositoryChange"];
@@ -11405,6 +11531,14 @@ export interface operations {
                      *           "signature_verification": true,
                      *           "signed_parameter_order": "fixed",
                      *           "accepts_mcreate": false,
+                     *           "upstream": {
+                     *             "url": "https://archive.example/archive",
+                     *             "cont_rep": "Z1",
+                     *             "auth_id": "CN=SAP,O=ACME,C=DE",
+                     *             "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "delivers": true
+                     *           },
                      *           "document_count": 1,
                      *           "active_certificates": 1,
                      *           "last_request_at": "2026-11-21T09:00:00.000Z",
@@ -11780,6 +11914,57 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             /** @description The repository is inactive, no connection leads from it to a destination, or the workspace stores as much as it may. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testUpstream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "status": "success",
+                     *         "message": "The relay wrote an object to the bucket invoices and removed it."
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TestResultResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The repository has no upstream. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];

@@ -5,6 +5,7 @@ import { systemActor } from '../../db/audit.ts'
 import { deliveriesPerBatch } from '../../delivery/release.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
+import { upstreamFields, type StoredUpstream } from '../../domain/upstream.ts'
 import { createEnrichments } from '../../enrichment/enrichments.ts'
 import { createEvents } from '../../observe/events.ts'
 import { addApiKey, createApiKey, createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
@@ -14,7 +15,7 @@ import { createDestinations } from '../../workspace/destinations.ts'
 import { createEventSubscriptions, type EventSubscription } from '../../workspace/event-subscriptions.ts'
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
-import { createRepositories, type Repository } from '../../workspace/repositories.ts'
+import { createRepositories } from '../../workspace/repositories.ts'
 import { connectorOf } from '../../workspace/targets.ts'
 import type { FieldChange } from './change.ts'
 import { listDifferences, type Kind, type Target } from './kind.ts'
@@ -28,6 +29,7 @@ import {
   repositoryInFile,
   type OpenedDestination,
   type OpenedEnrichment,
+  type OpenedRepository,
 } from './workspace-state.ts'
 import {
   enrichment,
@@ -116,9 +118,15 @@ export const keyKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<
   }
 }
 
-export const repositoryKind = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedRepository, Repository> => {
+export const repositoryKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedRepository, OpenedRepository> => {
   const repositories = createRepositories(trx)
-  const valuesOf = (item: WantedRepository) => toCamelCase(repository, item)
+  const valuesOf = ({ upstream: given, ...item }: WantedRepository) => {
+    const { private_key: privateKey, ...upstream } = given ?? {}
+    return {
+      ...toCamelCase(repository.omit({ upstream: true }), item),
+      upstream: given && { ...toCamelCase(upstreamFields, upstream as StoredUpstream), privateKey },
+    }
+  }
   return {
     kind: 'repository',
     list: 'repositories',
@@ -127,12 +135,22 @@ export const repositoryKind = ({ trx, workspaceId, wanted, state }: Target): Kin
     nameInFile: ({ repo_id }) => repo_id,
     nameOf: ({ repoId }) => repoId,
     create: async (item) => {
-      const { id } = await repositories.insert(workspaceId, valuesOf(item), systemActor)
+      const { id } = await repositories.insert(workspaceId, valuesOf(item), systemActor, run.keyRing)
       // A new repository is active.
-      return made(repositories.update(workspaceId, id, { status: item.status }, systemActor))
+      return made(repositories.update(workspaceId, id, { status: item.status }, systemActor, run.keyRing))
     },
-    compare: (current, item) => listDifferences(repositoryInFile(current), item),
-    update: ({ id }, item) => repositories.update(workspaceId, id, valuesOf(item), systemActor),
+    compare: (current, { upstream: given, ...item }) => {
+      const { private_key: privateKey, ...upstream } = given ?? {}
+      return listDifferences(
+        { ...repositoryInFile(current), private_key: current.privateKey },
+        { ...item, upstream: given && upstream, ...(privateKey !== undefined && { private_key: privateKey }) },
+      ).map((change) => (change.name === 'private_key' ? { name: 'upstream.private_key' } : change))
+    },
+    update: ({ id }, item, fields) => {
+      const { upstream, ...values } = valuesOf(item)
+      const hasUpstream = fields.some((field) => field.startsWith('upstream'))
+      return repositories.update(workspaceId, id, { ...values, ...(hasUpstream && { upstream }) }, systemActor, run.keyRing)
+    },
     delete: ({ id }) => repositories.delete(workspaceId, id, systemActor, deletion),
   }
 }

@@ -81,7 +81,13 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
         settings: { ...settings, ...(tier === 'standard' && { audit_days }), rfc: bridge },
         members: state.members.map(memberInFile),
         api_keys: keys.filter((key, index) => keys.findIndex((other) => isDeepStrictEqual(other, key)) === index),
-        repositories: state.repositories.map(repositoryInFile),
+        repositories: state.repositories.map((each) => {
+          const { upstream, ...inFile } = repositoryInFile(each)
+          if (upstream === null) return inFile
+          const isSigned = each.upstreamKeySealed !== null
+          const key = isSigned && referencesTo(`${each.repoId} upstream`, each.privateKey === undefined ? undefined : { private_key: '' })
+          return { ...inFile, upstream: { ...upstream, ...key } }
+        }),
         destinations: state.destinations.map(({ name, connectorType, config, credentials }) => ({
           name,
           connector_type: connectorType,

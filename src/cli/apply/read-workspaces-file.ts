@@ -123,6 +123,11 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
       const path = `${at}.destinations.${position}`
       credentials.set(path, await readTarget(item, path, { ...deps, values, issues }))
     }
+    for (const [position, item] of listOf(each, 'repositories').entries()) {
+      const path = `${at}.repositories.${position}.upstream`
+      const given = upstreamKey.safeParse(fieldOf(item, 'upstream'))
+      if (given.success) credentials.set(path, (await values(given.data, path, z.object({ private_key: z.string() }))) ?? {})
+    }
     for (const [position, item] of listOf(each, 'enrichments').entries()) {
       const path = `${at}.enrichments.${position}`
       const given = z.object({ credentials: references }).safeParse(item)
@@ -162,6 +167,13 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
         ...each,
         credentials: credentials.get(`${at}.destinations.${position}`)!,
       })),
+      repositories: rest.repositories.map((each, position) => ({
+        ...each,
+        upstream: each.upstream && {
+          ...each.upstream,
+          private_key: credentials.get(`${at}.repositories.${position}.upstream`)?.['private_key'] as string | undefined,
+        },
+      })),
       enrichments: rest.enrichments.map((each, position) => ({
         ...each,
         credentials: credentials.get(`${at}.enrichments.${position}`)!,
@@ -170,6 +182,8 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
   })
   return { workspaces: wanted, refuse }
 }
+
+const upstreamKey = z.object({ private_key: reference })
 
 interface ReadText {
   file: string

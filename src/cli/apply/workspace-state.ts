@@ -10,7 +10,8 @@ import { createDestinations, type SealedDestination } from '../../workspace/dest
 import { createEventSubscriptions, type EventSubscription } from '../../workspace/event-subscriptions.ts'
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
-import { createRepositories, type Repository } from '../../workspace/repositories.ts'
+import { createRepositories, type SealedRepository } from '../../workspace/repositories.ts'
+import { openUpstreamKey, storedUpstream } from '../../workspace/repository-upstream.ts'
 import { openOrUndefined, openStored } from '../../workspace/stored-credentials.ts'
 import { createWorkspaces } from '../../workspace/workspaces.ts'
 
@@ -21,6 +22,9 @@ export interface StateDeps {
 
 /** A destination with its credentials, which are undefined if no key opens them. */
 export type OpenedDestination = SealedDestination & { credentials: unknown }
+
+/** A repository with the private key of its upstream, which is undefined if there is none, or no key opens it. */
+export type OpenedRepository = SealedRepository & { privateKey: string | undefined }
 
 /** An enrichment with its credentials, which are undefined if no key opens them. */
 export type OpenedEnrichment = SealedEnrichment & { credentials: unknown }
@@ -47,7 +51,10 @@ export const readState = async (trx: Transaction, workspaceId: string, { keyRing
     rfcCredentials: sealed && openOrUndefined(keyRing, sealed, rfcCredentialsOf(workspaceId, rfcBoundValues(stored.settings))),
     members,
     apiKeys: keys.filter(({ revokedAt, expiresAt }) => !revokedAt && !(expiresAt && expiresAt.getTime() <= Date.now())),
-    repositories: (await createRepositories(trx).list(workspaceId, everything)).items,
+    repositories: (await createRepositories(trx).list(workspaceId, everything)).items.map((each): OpenedRepository => ({
+      ...each,
+      privateKey: openUpstreamKey(keyRing, workspaceId, each),
+    })),
     destinations: found,
     connections: (await createConnections(trx).list(workspaceId, null, undefined)).items,
     enrichments: (await createEnrichments(trx).list(workspaceId, everything)).items.map((each): OpenedEnrichment => ({
@@ -70,13 +77,14 @@ export const keyInFile = ({ name, level, userId }: ApiKey, members: readonly Mem
   return { name, level, ...(member !== undefined && { member }) }
 }
 
-export const repositoryInFile = (found: Repository) => ({
+export const repositoryInFile = (found: OpenedRepository) => ({
   repo_id: found.repoId,
   name: found.name,
   status: found.status,
   signature_verification: found.signatureVerification,
   signed_parameter_order: found.signedParameterOrder,
   accepts_mcreate: found.acceptsMcreate,
+  upstream: storedUpstream(found.upstream),
 })
 
 export const connectionInFile = ({ name, isActive, repositories, destinations, settings }: Connection) => ({

@@ -4,6 +4,7 @@ import { tiers } from '../../domain/bounds.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { rfcPatchFields } from '../../domain/rfc-settings.ts'
 import { settingsPatchFields } from '../../domain/settings.ts'
+import { upstreamFields, type StoredUpstream } from '../../domain/upstream.ts'
 import { newEnrichment } from '../../enrichment/settings.ts'
 import type { KeyDigest } from '../../security/api-keys.ts'
 import { workspaceNamePattern } from '../../workspace/administration.ts'
@@ -17,6 +18,7 @@ import {
   newRepository,
   openObject,
   repositoryStatus,
+  upstream,
 } from '../../workspace/inputs.ts'
 
 export const references = z.record(z.string(), reference)
@@ -30,7 +32,16 @@ const apiKey = newKeyFields.extend({
   member: email.optional().describe('The e-mail address of the member to whom the key belongs. Audit log entries name this member.'),
   value: reference.optional().describe('The key, if it was generated outside of the relay. If omitted, the relay generates it.'),
 })
-export const repository = newRepository.extend({ status: repositoryStatus.default('active') })
+export const repository = newRepository.extend({
+  status: repositoryStatus.default('active'),
+  upstream: upstreamFields
+    .extend({
+      private_key: reference.optional().describe('A reference to the private key of the certificate, in PEM without a passphrase.'),
+    })
+    .nullable()
+    .default(null)
+    .describe(upstream.description!),
+})
 export const destinationInFile = z.strictObject({
   name,
   connector_type: connectorTypeName.describe('The connector type. It cannot be changed later.'),
@@ -84,7 +95,9 @@ export const workspacesFile = z.strictObject({ workspaces: z.array(workspace).mi
 type Parsed = z.output<typeof workspace>
 export type WantedMember = z.output<typeof member>
 export type WantedKey = Omit<z.output<typeof apiKey>, 'value'> & { value?: KeyDigest | undefined }
-export type WantedRepository = z.output<typeof repository>
+export type WantedRepository = Omit<z.output<typeof repository>, 'upstream'> & {
+  upstream: (StoredUpstream & { private_key?: string | undefined }) | null
+}
 export type WantedDestination = Omit<z.output<typeof destinationInFile>, 'credentials'> & { credentials: Record<string, unknown> }
 export type WantedConnection = z.output<typeof connection>
 export type WantedEnrichment = Omit<z.output<typeof enrichment>, 'credentials'> & { credentials: Record<string, unknown> }
@@ -92,9 +105,10 @@ export type WantedNotification = z.output<typeof notification>
 export type WantedEventSubscription = z.output<typeof eventSubscription>
 
 /** A workspace of the file, with the values of its references. */
-export interface WantedWorkspace extends Omit<Parsed, 'destinations' | 'enrichments' | 'settings' | 'api_keys'> {
+export interface WantedWorkspace extends Omit<Parsed, 'repositories' | 'destinations' | 'enrichments' | 'settings' | 'api_keys'> {
   settings: z.output<typeof settingsPatchFields>
   api_keys: WantedKey[]
+  repositories: WantedRepository[]
   destinations: WantedDestination[]
   enrichments: WantedEnrichment[]
 }

@@ -3,6 +3,7 @@ import type { CommandHandler } from '../command-context.ts'
 import { piecesOf, readMetadata, storeComponents } from '../components.ts'
 import { mayBeLong } from '../exchange.ts'
 import { Refusal } from '../refusal.ts'
+import { existsUpstream } from '../upstream.ts'
 
 /** Creates a document, whole or not at all: one component by PUT, any number of components by POST. */
 export const create: CommandHandler = async (context, deps): Promise<Answer> => {
@@ -14,6 +15,8 @@ export const create: CommandHandler = async (context, deps): Promise<Answer> => 
   const documentExists = () => new Refusal('document_exists', 'a document with this docId exists')
   // Fail fast on a duplicate before reading a large body. The unique index decides the race.
   if (mayBeLong(request) && (await deps.archiveDocuments.exists(repository.id, docId))) throw documentExists()
+
+  if (await existsUpstream(context, deps, docId)) throw documentExists()
 
   const store = repository.routes.length > 0 ? deps.contents.writeTo : undefined
   const created: Answer = { status: 201, reason: 'created', headers: {}, body: '' }

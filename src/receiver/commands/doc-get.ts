@@ -1,38 +1,39 @@
 import { Readable } from 'node:stream'
+import type { ArchiveDocument } from '../../archive/documents.ts'
 import { bytesPiece, type Piece } from '../../capture/capture.ts'
+import type { Fetched } from '../../upstream/fetch.ts'
 import type { Answer } from '../answer.ts'
-import type { CommandHandler } from '../command-context.ts'
+import type { CommandHandler, ContentStores } from '../command-context.ts'
 import { createDocumentParts, documentHeaders } from '../document-headers.ts'
-import { findContent, findDocument, openContent } from '../read-document.ts'
+import { findContent } from '../read-document.ts'
+import { findOrFetch, readFetched, withFirstBytes, type DescribedComponent, type DescribedDocument } from '../upstream.ts'
 
 /** Reads a whole document: the answer of info, with the bytes of every component. */
 export const docGet: CommandHandler = async (context, deps): Promise<Answer> => {
   const { command, repository } = context
-  const document = await findDocument(context, deps)
+  const found = await findOrFetch(context, deps, { what: 'document' })
+  const { document } = found
   const pVersion = command.get('pVersion')
   const parts = createDocumentParts(pVersion)
-  const contents = document.components.map((component) => ({
-    head: parts.head(component, component.sizeBytes),
-    sizeBytes: component.sizeBytes,
-    stored: findContent(component, deps.contents),
-  }))
+  const sources = 'fetched' in found ? sourcesOfFetched(found) : sourcesOfStored(found, deps.contents)
+  const contents = sources.map((source) => ({ ...source, head: parts.head(source.component, source.sizeBytes) }))
   const end = parts.end(contents.length)
   const length = contents.reduce((sum, { head, sizeBytes }) => sum + head.length + sizeBytes + parts.foot.length, end.length)
 
   const first = contents.find(({ sizeBytes }) => sizeBytes > 0)
-  const opened = first && (await openContent(first.stored))
+  const opened = first && (await withFirstBytes(first.read()))
 
   async function* write(): AsyncGenerator<Buffer, void, undefined> {
     for (const content of contents) {
       yield content.head
-      if (content.sizeBytes > 0) yield* content === first ? opened! : content.stored.store.read(content.stored.content)
+      if (content.sizeBytes > 0) yield* content === first ? opened! : content.read()
       yield parts.foot
     }
     yield end
   }
-  const pieces = contents.flatMap(({ head, sizeBytes, stored }): Piece[] => [
+  const pieces = contents.flatMap(({ head, sizeBytes, contentId }): Piece[] => [
     bytesPiece(head),
-    ...(sizeBytes > 0 ? [{ contentId: stored.content.id, start: 0, sizeBytes }] : []),
+    ...(sizeBytes > 0 && contentId !== undefined ? [{ contentId, start: 0, sizeBytes }] : []),
     bytesPiece(parts.foot),
   ])
   const body = Readable.from(write(), { objectMode: false })
@@ -46,6 +47,26 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
       'Content-Length': length,
     },
     body,
-    pieces: [...pieces, bytesPiece(end)],
+    ...(!('fetched' in found) && { pieces: [...pieces, bytesPiece(end)] }),
   }
 }
+
+interface Source {
+  component: DescribedComponent
+  sizeBytes: number
+  /** Of a document that is kept. */
+  contentId?: string
+  read(): Readable
+}
+
+const sourcesOfStored = ({ document }: { document: ArchiveDocument }, contents: ContentStores): Source[] =>
+  document.components.map((component) => {
+    const { content, store } = findContent(component, contents)
+    return { component, sizeBytes: component.sizeBytes, contentId: content.id, read: () => store.read(content) }
+  })
+
+const sourcesOfFetched = ({ document, fetched }: { document: DescribedDocument; fetched: Fetched }): Source[] =>
+  document.components.map((component) => {
+    const { compId, sizeBytes } = component
+    return { component, sizeBytes, read: () => readFetched(fetched.bodyOf(compId), { start: 0, end: sizeBytes - 1 }) }
+  })

@@ -1,26 +1,50 @@
 import { clampRange } from '../../content/store.ts'
 import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
+import type { Command } from '../command.ts'
 import { componentHeaders } from '../document-headers.ts'
-import { findComponent, findContent, findDocument, openContent } from '../read-document.ts'
+import { findComponent, findContent, openContent, requireOnline } from '../read-document.ts'
+import { describeDocument, findOrFetch, readFetched, withFirstBytes, type DescribedComponent } from '../upstream.ts'
 
 /** Reads a component or a range of its bytes. The status is always 200: the interface has no other. */
 export const get: CommandHandler = async (context, deps): Promise<Answer> => {
   const { command, exchange } = context
-  const component = findComponent(await findDocument(context, deps), command.find('compId'))
+  const compId = command.find('compId')
+  if (exchange.request.method === 'HEAD') {
+    const component = findComponent(await describeDocument(context, deps), compId)
+    requireOnline(component)
+    return { status: 200, headers: headersOf(component, command), body: '' }
+  }
+  const found = await findOrFetch(context, deps, { what: 'component', compId })
+  if ('fetched' in found) {
+    const component = findComponent(found.document, compId)
+    const copy = found.fetched.bodyOf(component.compId)
+    const headers = headersOf(component, command)
+    const range = rangeOf(component, command)
+    if (range) return { status: 200, headers, body: await withFirstBytes(readFetched(copy, range)) }
+    copy.destroy()
+    return { status: 200, headers, body: '' }
+  }
+  const component = findComponent(found.document, compId)
   const stored = findContent(component, deps.contents)
+  const headers = headersOf(component, command)
+  const range = rangeOf(component, command)
+  if (!range) return { status: 200, headers, body: '' }
+  const pieces = [{ contentId: stored.content.id, start: range.start, sizeBytes: range.end - range.start + 1 }]
+  return { status: 200, headers, body: await openContent(stored, range), pieces }
+}
 
+/** @returns undefined if the range is empty */
+const rangeOf = (component: Pick<DescribedComponent, 'sizeBytes'>, command: Command) => {
   const toOffset = Number(command.find('toOffset') ?? -1)
-  const range = clampRange(stored.content, {
-    start: Number(command.find('fromOffset') ?? 0),
-    end: toOffset < 0 ? undefined : toOffset,
-  })
-  const headers = {
+  return clampRange(component, { start: Number(command.find('fromOffset') ?? 0), end: toOffset < 0 ? undefined : toOffset })
+}
+
+const headersOf = (component: DescribedComponent, command: Command) => {
+  const range = rangeOf(component, command)
+  return {
     'Content-Type': component.contentType,
     ...componentHeaders(component, command.get('pVersion')),
     'Content-Length': range ? range.end - range.start + 1 : 0,
   }
-  if (!range || exchange.request.method === 'HEAD') return { status: 200, headers, body: '' }
-  const pieces = [{ contentId: stored.content.id, start: range.start, sizeBytes: range.end - range.start + 1 }]
-  return { status: 200, headers, body: await openContent(stored, range), pieces }
 }

@@ -1,13 +1,13 @@
-import type { ArchiveComponent, ArchiveDocument } from '../../archive/documents.ts'
 import { escapeHtml, htmlPage, type Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
 import { createDocumentParts, documentHeaders } from '../document-headers.ts'
-import { findComponent, findDocument } from '../read-document.ts'
+import { findComponent } from '../read-document.ts'
+import { describeDocument, type DescribedComponent, type DescribedDocument } from '../upstream.ts'
 
 /** Describes the components of a document, one part per component, without their bytes. */
 export const info: CommandHandler = async (context, deps): Promise<Answer> => {
   const { command, repository } = context
-  const document = await findDocument(context, deps)
+  const document = await describeDocument(context, deps)
   const compId = command.find('compId')
   const components = compId === undefined ? document.components : [findComponent(document, compId)]
   const pVersion = command.get('pVersion')
@@ -23,7 +23,7 @@ export const info: CommandHandler = async (context, deps): Promise<Answer> => {
   }
 }
 
-const formatPage = (document: ArchiveDocument, components: ArchiveComponent[]): string => {
+const formatPage = (document: DescribedDocument, components: DescribedComponent[]): string => {
   const rows = components.map(
     ({ compId, contentType, sizeBytes, modifiedAt }) =>
       `<tr><td>${escapeHtml(compId)}</td><td>${escapeHtml(contentType)}</td><td>${sizeBytes}</td><td>${modifiedAt.toISOString()}</td></tr>`,

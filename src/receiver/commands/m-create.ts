@@ -2,6 +2,7 @@ import { asciiLine, plainText, type Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
 import { discardComponents, noMetadata, storeDocuments, type SentDocument } from '../components.ts'
 import { Refusal, toRefusal } from '../refusal.ts'
+import { existsUpstream } from '../upstream.ts'
 
 // One line of the answer. A type alias, because an interface is not assignable to a record.
 type Outcome = {
@@ -23,20 +24,24 @@ export const mCreate: CommandHandler = async (context, deps): Promise<Answer> =>
 
   const createOne = async ({ docId, components }: SentDocument, answer: Answer | undefined): Promise<Outcome> => {
     try {
+      if (await existsUpstream(context, deps, docId)) {
+        await discardComponents(components)
+        return exists(docId)
+      }
       const capture = answer && (await exchange.prepareCapture(answer))
       const received = await deps.receive({ repository, docId, docProt, metadata: noMetadata, components, receivedAt, requestId, capture })
       deps.receiverLog.documentsReceived(exchange, repository, docId, received.documents)
       if (received.atOnce) deps.launch(received.messages)
       if (received.created) return { docId, retCode: '201' }
       await discardComponents(components)
-      return { docId, retCode: '403', errorDescription: 'document already exists' }
+      return exists(docId)
     } catch (thrown) {
       await discardComponents(components)
       const refusal = toRefusal(thrown)
       const { code, cause } = refusal
       const failure = { request_id: requestId, doc_id: docId, code, err: cause }
       deps.log[code === 'internal_error' ? 'error' : 'warn'](failure, 'failed to create one document of an mCreate')
-      if (code === 'unavailable') unavailable = refusal
+      if (code === 'unavailable' || code === 'upstream_failed') unavailable = refusal
       return failed(docId, refusal)
     }
   }
@@ -67,6 +72,8 @@ export const mCreate: CommandHandler = async (context, deps): Promise<Answer> =>
     return outcomes.every(isCreated) ? successAnswer : answerOf(outcomes)
   })
 }
+
+const exists = (docId: string): Outcome => ({ docId, retCode: '403', errorDescription: 'document already exists' })
 
 const isCreated = ({ retCode }: Outcome) => retCode === '201'
 

@@ -2,7 +2,7 @@ import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
 import { piecesOf, readMetadata, storeComponents } from '../components.ts'
 import { mayBeLong } from '../exchange.ts'
-import { documentNotFound } from '../read-document.ts'
+import { documentNotFound, fetchWhole } from '../upstream.ts'
 
 /**
  * Updates a document. PUT adds or replaces one component. POST replaces the whole document: components that are not sent again are
@@ -13,8 +13,10 @@ export const update: CommandHandler = async (context, deps): Promise<Answer> => 
   const { request } = exchange
   const docId = command.get('docId')
   const metadata = readMetadata(request)
-  // Fail fast before reading a large body. The update itself checks again under the lock.
-  if (mayBeLong(request) && !(await deps.archiveDocuments.exists(repository.id, docId))) throw documentNotFound()
+  // Fail fast before reading a large body. The update itself checks again under the lock. A document of the upstream has to be here first.
+  if ((mayBeLong(request) || repository.upstream) && !(await deps.archiveDocuments.exists(repository.id, docId))) {
+    if (!(await fetchWhole(context, deps))) throw documentNotFound()
+  }
 
   const updated: Answer = { status: 200, headers: {}, body: '' }
   await storeComponents(context, deps, deps.contents.writeTo, async (components) => {

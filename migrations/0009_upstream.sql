@@ -1,0 +1,26 @@
+-- A repository may have an upstream: the content server that the source system used before. Its documents are fetched and kept when they
+-- are first asked for.
+
+alter table repositories
+add column upstream jsonb,
+add column upstream_key_sealed bytea;
+comment on column repositories.upstream is
+  'The content server that the source system used before: its address, the repository there, and with which certificate requests are '
+  'signed. Null if there is none.';
+comment on column repositories.upstream_key_sealed is
+  'The private key of the certificate. AES-256-GCM, see src/security/seal.ts. Null if requests are not signed.';
+
+alter table documents add column origin text not null default 'source' check (origin in ('source', 'upstream'));
+comment on column documents.origin is
+  'source if the source system has sent the document to the relay, upstream if it was fetched from the upstream of its repository.';
+
+create table upstream_deletions (
+  repository_id text collate "C" not null references repositories (id) on delete cascade,
+  doc_id text not null,
+  deleted_at timestamptz not null default now(),
+  primary key (repository_id, doc_id)
+);
+comment on table upstream_deletions is
+  'A docId that was deleted or erased here and may still exist upstream: it is never fetched again. Not subject to retention.';
+comment on index upstream_deletions_pkey is
+  'Serves reads of documents that the relay does not have.';

@@ -1,0 +1,55 @@
+import { inTransaction, type Database, type Transaction } from '../db/database.ts'
+import { lockTimeout } from './locks.ts'
+import { insertDocuments, ownContents, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
+
+/**
+ * Locks a docId until the transaction ends, whether or not a document has it: a document that is deleted while it is fetched from the
+ * upstream must not come back.
+ */
+export const lockDocId = async (trx: Transaction, repositoryId: string, docId: string): Promise<void> => {
+  await trx.raw(`select set_config('lock_timeout', :timeout, true), pg_advisory_xact_lock(hashtextextended(:key, 0))`, {
+    timeout: lockTimeout({}),
+    key: `${repositoryId}/${docId}`,
+  })
+}
+
+/** Remembers that a document must never be fetched from the upstream again. */
+export const recordDeletion = async (trx: Transaction, repositoryId: string, docId: string): Promise<void> => {
+  await trx('upstream_deletions').insert({ repository_id: repositoryId, doc_id: docId }).onConflict(['repository_id', 'doc_id']).ignore()
+}
+
+const isDeleted = async (db: Database | Transaction, repositoryId: string, docId: string): Promise<boolean> =>
+  (await db('upstream_deletions').select('doc_id').where({ repository_id: repositoryId, doc_id: docId }).first()) !== undefined
+
+/** What the relay knows of the documents of an upstream. */
+export const createUpstreamDocuments = (db: Database, config: InsertConfig) => ({
+  /** Returns true if a document was deleted here, and so must not be fetched. */
+  isDeleted: (repositoryId: string, docId: string): Promise<boolean> => isDeleted(db, repositoryId, docId),
+
+  /** Records the deletion of a document that only the upstream has. */
+  delete: (repositoryId: string, docId: string): Promise<void> =>
+    db.transaction(async (trx) => {
+      await lockDocId(trx, repositoryId, docId)
+      await recordDeletion(trx, repositoryId, docId)
+    }),
+
+  /**
+   * Commits a document that was fetched whole, like a create.
+   * @returns `kept: false` if it exists by now, or was deleted meanwhile; the contents are then still unowned
+   */
+  keep: (
+    received: ReceivedDocument & Required<Pick<ReceivedDocument, 'upstream'>>,
+  ): Promise<Omit<Inserted, 'inserted'> & { kept: boolean }> =>
+    inTransaction(db, async (trx, rollback) => {
+      const { repository, docId, components } = received
+      await lockDocId(trx, repository.id, docId)
+      const nothing = { kept: false, documents: [], messages: [], atOnce: false }
+      if (await isDeleted(trx, repository.id, docId)) return rollback(nothing)
+      await ownContents(trx, received)
+      const positions = components.map((_, position) => ({ position }))
+      const { inserted: kept, ...rest } = await insertDocuments(trx, { mode: 'create' }, received, positions, config)
+      return kept ? { kept, ...rest } : rollback(nothing)
+    }),
+})
+
+export type UpstreamDocuments = ReturnType<typeof createUpstreamDocuments>

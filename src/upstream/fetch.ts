@@ -1,0 +1,188 @@
+import type { InsertedDocument, ReceivedComponent } from '../archive/receive.ts'
+import type { ReceivingRepository } from '../archive/receiving-repository.ts'
+import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
+import { messageOf } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import type { ComponentFacts, DocumentFacts } from '../content-server/answers.ts'
+import type { ReceivedContent } from '../content-server/client.ts'
+import { componentNamed } from '../content-server/component-name.ts'
+import type { Outcome } from '../content-server/failure.ts'
+import type { ContentStore } from '../content/store.ts'
+import type { StartDocument } from '../db/starts.ts'
+import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
+import { createTee, type Tee } from './tee.ts'
+import type { UpstreamRepository, Asked } from './upstreams.ts'
+
+/** A document that a request names, and that the relay does not have. */
+export interface Wanted {
+  repository: UpstreamRepository & Pick<ReceivingRepository, 'repoId'>
+  docId: string
+  requestId: string
+  receivedAt: Date
+  /**
+   * Finds what is needed to keep the document, while its first bytes are awaited.
+   * @returns undefined if the workspace must not store so many bytes: the document is then passed on and not kept
+   */
+  findKeeper(bytes: number): Promise<ReceivingRepository | undefined>
+}
+
+/** A document that is being fetched. */
+export interface Fetched {
+  facts: DocumentFacts
+  /** Returns the bytes of a component that is read, while they arrive. What is not read is kept all the same. */
+  bodyOf(compId: string): Tee['copy']
+  /** Settles when the document is kept, or is not. Never rejects. */
+  settled: Promise<FetchEnd>
+}
+
+export type FetchEnd = 'kept' | 'exists' | 'not kept' | 'failed'
+
+export interface FetchDeps {
+  upstreamDocuments: Pick<UpstreamDocuments, 'keep'>
+  writeTo: ContentStore
+  launch(messages: StartDocument[]): void
+  onKept(wanted: Wanted, documents: InsertedDocument[]): void
+  log: Log
+}
+
+/** What the client reads while the document is fetched. */
+export type Reading =
+  /** One component, by default the document itself (`data`, `data1`). */
+  { what: 'component'; compId: string | undefined } | { what: 'document' } | { what: 'nothing' }
+
+/**
+ * Fetches a document from the upstream and keeps it: all of its components, or nothing. Asks for the facts and for the first bytes at the
+ * same time. A component that is read comes first.
+ * @param signal ends the fetch. A client that stops reading does not
+ * @returns undefined if the upstream has no such document
+ * @throws `UpstreamFailure`
+ */
+export const fetchDocument = async (
+  wanted: Wanted,
+  reading: Reading,
+  asked: Asked,
+  deps: FetchDeps,
+  signal: AbortSignal,
+): Promise<Fetched | undefined> => {
+  const { client } = asked
+  const first = reading.what === 'component' ? reading.compId : undefined
+  const begun = client.get(wanted.docId, { ...(first !== undefined && { compId: first }), signal })
+  // It may be aborted before anybody awaits it.
+  begun.catch(() => {})
+  const stopBegun = () => void begun.then((outcome) => outcome.ok && outcome.value.body.destroy()).catch(() => {})
+  const facts = await asked.describe(wanted.docId, signal).catch((thrown: unknown) => {
+    stopBegun()
+    throw thrown
+  })
+  if (!facts) {
+    stopBegun()
+    return undefined
+  }
+  const firstComponent = componentNamed(facts.components, first)
+  if (!firstComponent) stopBegun()
+  const tees = new Map(facts.components.map(({ compId }) => [compId, createTee()]))
+  for (const component of facts.components) {
+    const isRead = reading.what === 'document' || (reading.what === 'component' && component === firstComponent)
+    if (!isRead) tees.get(component.compId)!.copy.destroy()
+  }
+  const open = (component: ComponentFacts) =>
+    component === firstComponent ? begun : client.get(wanted.docId, { compId: component.compId, signal })
+  const isAtFront = (component: ComponentFacts) => reading.what === 'component' && component === firstComponent
+  const components = facts.components.toSorted((one, other) => Number(isAtFront(other)) - Number(isAtFront(one)))
+  // A body that nobody has read would hold its connection.
+  const settled = keep(wanted, facts, { components, tees, open }, deps).finally(stopBegun)
+  return { facts, bodyOf: (compId) => tees.get(compId)!.copy, settled }
+}
+
+interface Sources {
+  /** In the order in which they are fetched. */
+  components: ComponentFacts[]
+  tees: Map<string, Tee>
+  open(component: ComponentFacts): Promise<Outcome<ReceivedContent>>
+}
+
+const keep = async (wanted: Wanted, facts: DocumentFacts, { components, tees, open }: Sources, deps: FetchDeps): Promise<FetchEnd> => {
+  const stored = new Map<string, ReceivedComponent>()
+  const opened: ReceivedContent['body'][] = []
+  const discard = () => Promise.all(Array.from(stored.values(), async ({ content }) => content?.discard()))
+  try {
+    const keeper = await wanted.findKeeper(components.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0))
+    for (const component of components) {
+      const tee = tees.get(component.compId)!
+      const received = await contentOf(component, await open(component))
+      opened.push(received.body)
+      const bytes = tee.pass(received.body as AsyncIterable<Buffer>, { ...component, digest: received.digest })
+      if (!keeper) {
+        for await (const _ of bytes) continue
+        continue
+      }
+      const content = await deps.writeTo.write(wanted.repository.workspace.id, bytes)
+      stored.set(component.compId, receivedComponent(component, facts, wanted.receivedAt, content))
+    }
+    if (!keeper) return 'not kept'
+    const { kept, documents, messages, atOnce } = await deps.upstreamDocuments.keep({
+      ...receivedDocument(wanted, keeper, facts),
+      components: facts.components.map(({ compId }) => stored.get(compId)!),
+    })
+    if (!kept) {
+      await discard()
+      return 'exists'
+    }
+    deps.onKept(wanted, documents)
+    if (atOnce) deps.launch(messages)
+    return 'kept'
+  } catch (thrown) {
+    const failure = toUpstreamFailure(thrown)
+    for (const tee of tees.values()) tee.fail(failure as Error)
+    await discard()
+    const { repository, docId, requestId } = wanted
+    const logged = { repo_id: repository.repoId, doc_id: docId, request_id: requestId, reason: messageOf(failure) }
+    deps.log.warn(failure instanceof UpstreamFailure ? logged : { ...logged, err: thrown }, 'a document of the upstream could not be kept')
+    return 'failed'
+  } finally {
+    for (const body of opened) body.destroy()
+  }
+}
+
+/** @throws `UpstreamFailure` if the answer is a failure, or is not about the component as it was described */
+const contentOf = async ({ compId, sizeBytes }: ComponentFacts, outcome: Outcome<ReceivedContent>): Promise<ReceivedContent> => {
+  if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
+  const { value } = outcome
+  const other = value.compId !== undefined && value.compId !== compId
+  if (other || (value.contentLength !== undefined && value.contentLength !== sizeBytes)) {
+    value.body.destroy()
+    const problem = other ? `it sends ${value.compId} instead` : `info says ${sizeBytes} bytes, and get ${value.contentLength}`
+    throw new UpstreamFailure(`upstream: the content server contradicts itself about component ${compId}: ${problem}`)
+  }
+  return value
+}
+
+const receivedComponent = (
+  { compId, contentType, sizeBytes, ...times }: ComponentFacts,
+  document: DocumentFacts,
+  now: Date,
+  content: ReceivedComponent['content'],
+): ReceivedComponent => ({ compId, contentType, sizeBytes, content, times: timesOf({ ...document, ...definedOf(times) }, now) })
+
+const definedOf = ({ createdAt, modifiedAt }: Pick<ComponentFacts, 'createdAt' | 'modifiedAt'>) => ({
+  ...(createdAt && { createdAt }),
+  ...(modifiedAt && { modifiedAt }),
+})
+
+/** Returns the times that an upstream tells, or those that follow from what it tells. */
+export const timesOf = ({ createdAt, modifiedAt }: Pick<DocumentFacts, 'createdAt' | 'modifiedAt'>, now: Date) => ({
+  createdAt: createdAt ?? modifiedAt ?? now,
+  modifiedAt: modifiedAt ?? createdAt ?? now,
+})
+
+const receivedDocument = ({ repository, docId, requestId, receivedAt }: Wanted, keeper: ReceivingRepository, facts: DocumentFacts) => ({
+  // Without routes, no delivery is planned.
+  repository: repository.upstream.delivers ? keeper : { ...keeper, routes: [], enrichment: null },
+  docId,
+  docProt: facts.docProt !== undefined && /^[rcud]{0,4}$/.test(facts.docProt) ? facts.docProt : null,
+  metadata: { erpObjectType: null, erpObjectId: null, arObject: null },
+  receivedAt,
+  requestId,
+  capture: undefined,
+  upstream: timesOf(facts, receivedAt),
+})

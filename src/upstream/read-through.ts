@@ -1,0 +1,172 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Counter, type Metric } from 'prom-client'
+import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
+import type { DocumentFacts } from '../content-server/answers.ts'
+import { UpstreamFailure } from './failure.ts'
+import { fetchDocument, type Fetched, type FetchDeps, type FetchEnd, type Reading, type Wanted } from './fetch.ts'
+import { createUpstreams, type UpstreamRepository, type UpstreamsDeps } from './upstreams.ts'
+
+export interface ReadThroughDeps extends UpstreamsDeps, Omit<FetchDeps, 'onKept' | 'upstreamDocuments'> {
+  upstreamDocuments: UpstreamDocuments
+  waits?: Partial<typeof waitLimits>
+}
+
+const waitLimits = {
+  /** How long a reader waits for another one that fetches the same document, before it streams the document itself. */
+  streamAfterMs: 5_000,
+  /** How long a command waits that needs the document here. */
+  keptMaxMs: 60_000,
+  /** How long the end of the process waits for running fetches. */
+  closeMs: 5_000,
+}
+
+type Settled = FetchEnd | 'missing'
+
+const otherFailed = () => new UpstreamFailure('upstream: the document could not be fetched whole; the log says why')
+
+type Key = Pick<UpstreamRepository, 'id'>
+
+/** Fetches documents from the upstream of a repository when they are first asked for, each once at a time in this process, and keeps them. */
+export const createReadThrough = (deps: ReadThroughDeps) => {
+  const waits = { ...waitLimits, ...deps.waits }
+  const upstreams = createUpstreams(deps)
+  const running = new Map<string, Promise<Settled>>()
+  const closing = new AbortController()
+  const requests = new Counter({
+    name: 'relay_upstream_requests_total',
+    help: 'Questions for a document to the upstream of a repository, by outcome: `found`, `missing`, or `failed`: the source system was answered 503',
+    labelNames: ['outcome'],
+    registers: [],
+  })
+  const documents = new Counter({
+    name: 'relay_upstream_documents_total',
+    help: 'Documents that were fetched from the upstream of a repository, by outcome: `kept`, `exists` if it had been kept meanwhile, `not_kept` if a quota forbids it, or `failed`',
+    labelNames: ['outcome'],
+    registers: [],
+  })
+  // The first increase counts only if Prometheus has seen the 0 before it.
+  for (const outcome of ['found', 'missing', 'failed']) requests.inc({ outcome }, 0)
+  for (const outcome of ['kept', 'failed']) documents.inc({ outcome }, 0)
+
+  const keyOf = ({ id }: Key, docId: string) => `${id}/${docId}`
+
+  /** Counts what an upstream answers. */
+  const counted = async <T>(question: () => Promise<T | undefined>): Promise<T | undefined> => {
+    try {
+      const answer = await question()
+      requests.inc({ outcome: answer === undefined ? 'missing' : 'found' })
+      return answer
+    } catch (thrown) {
+      requests.inc({ outcome: 'failed' })
+      throw thrown
+    }
+  }
+
+  /** Waits for a running fetch of another request. @returns undefined if it takes longer */
+  const waitFor = async (other: Promise<Settled>, timeoutMs: number): Promise<Settled | undefined> => {
+    const waited = new AbortController()
+    const timer = delay(timeoutMs, undefined, { ref: false, signal: waited.signal }).catch(() => undefined)
+    const settled = await Promise.race([other, timer])
+    waited.abort()
+    return settled
+  }
+
+  const begin = (wanted: Wanted, reading: Reading, signal: AbortSignal): Promise<Fetched | undefined> =>
+    counted(async () => {
+      const asked = await upstreams.of(wanted.repository)
+      const onKept: FetchDeps['onKept'] = ({ repository, docId, requestId }, kept) => {
+        const sizeBytes = kept.reduce((sum, document) => sum + document.sizeBytes, 0)
+        const facts = { repo_id: repository.repoId, doc_id: docId, request_id: requestId, components: kept.length, size_bytes: sizeBytes }
+        deps.log.info({ event: 'document.fetched', ...facts }, 'document fetched from the upstream and kept')
+      }
+      return fetchDocument(wanted, reading, asked, { ...deps, onKept }, signal)
+    })
+
+  /** Asks the upstream and the database at the same time: few documents that are asked for were deleted. */
+  const beginUnlessDeleted = async (wanted: Wanted, reading: Reading): Promise<Fetched | undefined> => {
+    const deleted = new AbortController()
+    const fetching = begin(wanted, reading, AbortSignal.any([closing.signal, deleted.signal]))
+    fetching.catch(() => {})
+    if (!(await deps.upstreamDocuments.isDeleted(wanted.repository.id, wanted.docId))) return fetching
+    deleted.abort(new UpstreamFailure('upstream: the document was deleted here'))
+    return undefined
+  }
+
+  /** Fetches a document that no other request fetches, and tells those who wait. Registers before it waits for anything. */
+  const lead = async (key: string, wanted: Wanted, reading: Reading): Promise<Fetched | undefined> => {
+    const ended = Promise.withResolvers<Settled>()
+    running.set(key, ended.promise)
+    const end = (how: Settled) => {
+      running.delete(key)
+      ended.resolve(how)
+    }
+    try {
+      const fetched = await beginUnlessDeleted(wanted, reading)
+      if (!fetched) end('missing')
+      else
+        void fetched.settled.then((how) => {
+          documents.inc({ outcome: how.replace(' ', '_') })
+          end(how)
+        })
+      return fetched
+    } catch (thrown) {
+      end('failed')
+      throw thrown
+    }
+  }
+
+  return {
+    /** Asks for a document without fetching it. @returns undefined if it does not exist @throws `UpstreamFailure` */
+    describe: async (repository: UpstreamRepository, docId: string): Promise<DocumentFacts | undefined> => {
+      if (await deps.upstreamDocuments.isDeleted(repository.id, docId)) return undefined
+      return counted(async () => (await upstreams.of(repository)).describe(docId, closing.signal))
+    },
+
+    /**
+     * Opens a document that the relay does not have. A second reader waits for the first one for a while, and otherwise streams the document
+     * without keeping it.
+     * @returns `here` if the relay may have the document by now, undefined if it does not exist
+     * @throws `UpstreamFailure`
+     */
+    open: async (wanted: Wanted, reading: Reading): Promise<Fetched | 'here' | undefined> => {
+      const key = keyOf(wanted.repository, wanted.docId)
+      const other = running.get(key)
+      if (!other) return lead(key, wanted, reading)
+      const settled = await waitFor(other, waits.streamAfterMs)
+      if (settled === undefined) return begin({ ...wanted, findKeeper: async () => undefined }, reading, closing.signal)
+      if (settled === 'failed') throw otherFailed()
+      return settled === 'missing' ? undefined : 'here'
+    },
+
+    /**
+     * Fetches a document that the relay does not have, and waits until it is kept.
+     * @returns how it ended; undefined if the document does not exist
+     * @throws `UpstreamFailure`
+     */
+    keep: async (wanted: Wanted): Promise<'kept' | 'not kept' | undefined> => {
+      const key = keyOf(wanted.repository, wanted.docId)
+      const other = running.get(key)
+      const fetched = other ? undefined : await lead(key, wanted, { what: 'nothing' })
+      const settled = other ? await waitFor(other, waits.keptMaxMs) : fetched ? await fetched.settled : 'missing'
+      if (settled === undefined) throw new UpstreamFailure('upstream: the document is still being fetched')
+      if (settled === 'failed') throw otherFailed()
+      if (settled === 'missing') return undefined
+      return settled === 'not kept' ? settled : 'kept'
+    },
+
+    /** Records the deletion of a document that only the upstream has. */
+    delete: (repository: Key, docId: string): Promise<void> => deps.upstreamDocuments.delete(repository.id, docId),
+
+    /** Waits for running fetches for a while, and ends the others. */
+    close: async (): Promise<void> => {
+      const ends = Promise.all(running.values())
+      await Promise.race([ends, delay(waits.closeMs, undefined, { ref: false })])
+      closing.abort(new UpstreamFailure('upstream: the relay is stopping'))
+      await ends
+    },
+
+    metrics: [requests, documents] as Metric[],
+  }
+}
+
+export type ReadThrough = ReturnType<typeof createReadThrough>

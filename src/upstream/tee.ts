@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { PassThrough, type Readable } from 'node:stream'
+import type { ContentDigest } from '../content-server/answers.ts'
+import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
+
+// The source reads ahead of a client by this much.
+const aheadBytes = 1_024 * 1_024
+// A client that takes nothing for so long is disconnected: it must not keep the document from being stored.
+const stallTimeoutMs = 30_000
+
+interface Expected {
+  compId: string
+  sizeBytes: number
+  digest: ContentDigest | undefined
+}
+
+export interface Tee {
+  /** The bytes for a client. Fails if they are not those that were announced. The client may stop reading at any time. */
+  copy: Readable
+  /** Passes the bytes of the source on, and copies them. Fails if they are not those that were announced. */
+  pass(source: AsyncIterable<Buffer>, expected: Expected): AsyncGenerator<Buffer, void, undefined>
+  /** Ends the copy if nothing was passed. */
+  fail(error: Error): void
+}
+
+/** Creates a copy of a stream that does not end it. The last piece is copied once all of them have been verified. */
+export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
+  const copy = new PassThrough({ highWaterMark: aheadBytes })
+  // The reader sees the error in its own listener, if there is one.
+  copy.on('error', () => {})
+
+  const offer = async (chunk: Buffer): Promise<void> => {
+    if (copy.destroyed || copy.write(chunk)) return
+    const stalled = AbortSignal.timeout(timeoutMs)
+    try {
+      await Promise.race([once(copy, 'drain', { signal: stalled }), once(copy, 'close', { signal: stalled })])
+    } catch (thrown) {
+      if (!copy.destroyed) copy.destroy(thrown as Error)
+    }
+  }
+
+  return {
+    copy,
+    fail: (error) => void copy.destroy(error),
+    pass: async function* (source, expected) {
+      const hash = expected.digest && createHash(expected.digest.algorithm)
+      let bytes = 0
+      let held: Buffer | undefined
+      try {
+        for await (const chunk of source) {
+          bytes += chunk.length
+          if (bytes > expected.sizeBytes) throw differs(expected, 'more')
+          hash?.update(chunk)
+          if (held) await offer(held)
+          held = chunk
+          yield chunk
+        }
+        if (bytes < expected.sizeBytes) throw differs(expected, 'fewer')
+        if (hash && !hash.digest().equals(expected.digest!.value)) {
+          throw new UpstreamFailure(`upstream: the bytes of component ${expected.compId} do not have the digest that the server sends`)
+        }
+        if (held) await offer(held)
+        copy.end()
+      } catch (thrown) {
+        const failure = toUpstreamFailure(thrown) as Error
+        copy.destroy(failure)
+        throw failure
+      }
+    },
+  }
+}
+
+const differs = ({ compId, sizeBytes }: Expected, how: 'more' | 'fewer') =>
+  new UpstreamFailure(`upstream: component ${compId} has ${how} than the ${sizeBytes} bytes that the server announces`)

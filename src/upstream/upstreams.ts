@@ -1,0 +1,111 @@
+import type { ReceivingRepository } from '../archive/receiving-repository.ts'
+import { createTtlCache } from '../base/ttl-cache.ts'
+import type { DocumentFacts } from '../content-server/answers.ts'
+import { createContentServerClient, type ContentServerClient } from '../content-server/client.ts'
+import { createRequestSigner } from '../content-server/sign.ts'
+import type { Installation } from '../db/installation.ts'
+import { hopsHeader } from '../domain/headers.ts'
+import type { StoredUpstream } from '../domain/upstream.ts'
+import type { Outbound } from '../security/outbound.ts'
+import { SealError, upstreamKeyOf, type KeyRing } from '../security/seal.ts'
+import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
+
+/** A repository with what is needed to ask its upstream. */
+export type UpstreamRepository = Pick<ReceivingRepository, 'id' | 'upstreamKeySealed'> & {
+  workspace: { id: string }
+  upstream: StoredUpstream
+}
+
+export interface UpstreamsDeps {
+  outbound: Pick<Outbound, 'dispatcher'>
+  keyRing: Pick<KeyRing, 'open'>
+  installation: Installation
+  limits?: Partial<typeof upstreamLimits>
+}
+
+// A person waits for the document, and the source system gives up after a minute or so.
+export const upstreamLimits = {
+  connectTimeoutMs: 5_000,
+  /** For the headers of an answer, and between two pieces of its body. */
+  idleTimeoutMs: 30_000,
+  /** How long it is believed that the upstream serves the repository. */
+  servedMs: 60_000,
+}
+
+// As many repositories as one process serves at a time. A client holds a parsed key.
+const maxClients = 1_000
+
+/** What an upstream is asked. Failures are thrown as `UpstreamFailure`. */
+export interface Asked {
+  client: ContentServerClient
+  /** @returns undefined if the upstream has no such document */
+  describe(docId: string, signal?: AbortSignal): Promise<DocumentFacts | undefined>
+  /** Checks that the upstream serves the repository. */
+  requireServed(signal?: AbortSignal): Promise<void>
+}
+
+export const createUpstreams = ({ outbound, keyRing, installation, limits }: UpstreamsDeps) => {
+  const { connectTimeoutMs, idleTimeoutMs, servedMs } = { ...upstreamLimits, ...limits }
+  const known = createTtlCache<Asked>({ maxEntries: maxClients })
+
+  const open = async ({ id, workspace, upstream, upstreamKeySealed }: UpstreamRepository): Promise<Asked> => {
+    const { url, cont_rep: contRep, auth_id: authId, certificate, ca_certificate: caCertificate } = upstream
+    const isSigned = authId !== null && certificate !== null && upstreamKeySealed !== null
+    const privateKey = isSigned ? openKey(keyRing, upstreamKeySealed, upstreamKeyOf(workspace.id, id, upstream)) : undefined
+    const signer = privateKey === undefined ? undefined : createRequestSigner({ authId: authId!, certificate: certificate!, privateKey })
+    const client = createContentServerClient(
+      { url, contRep, signer, caCertificate: caCertificate ?? undefined },
+      // A relay whose upstream leads back to it refuses the request.
+      { outbound, connectTimeoutMs, idleTimeoutMs, headers: { [hopsHeader]: await installation.id() } },
+    )
+    return ask(client, contRep)
+  }
+
+  const ask = (client: ContentServerClient, contRep: string): Asked => {
+    let servedUntilMs = 0
+    const requireServed = async (signal?: AbortSignal) => {
+      if (performance.now() < servedUntilMs) return
+      const outcome = await client.serverInfo({ signal })
+      if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
+      const status = outcome.value.repository?.['contRepStatus']
+      if (status !== 'running') {
+        const problem = status === undefined ? 'does not serve' : `reports the status ${status} for`
+        throw new UpstreamFailure(`upstream: the content server ${problem} the repository ${contRep}`)
+      }
+      servedUntilMs = performance.now() + servedMs
+    }
+    return {
+      client,
+      requireServed,
+      describe: async (docId, signal) => {
+        const outcome = await client.info(docId, { signal })
+        if (outcome.ok) return outcome.value
+        if (outcome.failure.code !== 'not_found') throw toUpstreamFailure(outcome.failure)
+        // A web server answers 404 as well, and a content server to a wrong name of the repository.
+        await requireServed(signal)
+        return undefined
+      },
+    }
+  }
+
+  return {
+    /** @throws `UpstreamFailure` if the key cannot be opened */
+    of: async (repository: UpstreamRepository): Promise<Asked> => {
+      const key = JSON.stringify([repository.id, repository.upstream, repository.upstreamKeySealed?.toString('base64')])
+      const found = known.get(key) ?? (await open(repository))
+      known.set(key, found)
+      return found
+    },
+  }
+}
+
+export type Upstreams = ReturnType<typeof createUpstreams>
+
+const openKey = (keyRing: Pick<KeyRing, 'open'>, sealed: Buffer, owner: Parameters<KeyRing['open']>[1]): string => {
+  try {
+    return keyRing.open(sealed, owner) as string
+  } catch (thrown) {
+    if (!(thrown instanceof SealError)) throw thrown
+    throw new UpstreamFailure('upstream: no key of RELAY_SECRET_KEYS opens the private key', { cause: thrown })
+  }
+}

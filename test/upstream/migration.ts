@@ -1,0 +1,64 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { upstreamKeyOf } from '../../src/security/seal.ts'
+import { createThrowAwayKey } from '../../src/security/throw-away-key.ts'
+import { startOldContentServer } from '../support/old-content-server.ts'
+import { startScene } from '../support/scene.ts'
+import { until } from '../support/until.ts'
+
+const authId = 'CN=RELAY,OU=migration'
+
+/** Starts a relay, and for each test a workspace whose repository has an old content server of its own as the upstream. */
+export const startMigration = async () => {
+  const scene = await startScene({ limits: { upstream: { idleTimeoutMs: 1_000, connectTimeoutMs: 1_000 } } })
+  const closers: (() => Promise<void>)[] = []
+
+  const open = async ({ delivers = false, isSigned = false } = {}) => {
+    const old = await startOldContentServer({ isSigned })
+    let isStopped = false
+    const stop = async () => {
+      if (!isStopped) await old.stop()
+      isStopped = true
+    }
+    closers.push(stop)
+    const workspace = await scene.workspace()
+    const { workspaceId, repositoryId, source, ask } = workspace
+    const key = isSigned ? await createThrowAwayKey('rsa', 'relay', 1) : undefined
+    if (key) old.trust(key.certificate, authId)
+    const set = async (change: { url: string; cont_rep: string }) => {
+      const upstream = { auth_id: key ? authId : null, certificate: key?.certificate ?? null, ca_certificate: null, delivers, ...change }
+      const sealed = key ? scene.api.keyRing.seal(key.privateKey, upstreamKeyOf(workspaceId, repositoryId, upstream)) : null
+      await scene
+        .db('repositories')
+        .where({ id: repositoryId })
+        .update({ upstream: JSON.stringify(upstream), upstream_key_sealed: sealed })
+    }
+    await set({ url: old.url, cont_rep: 'Z1' })
+    const documents = async () => (await ask('GET', '/documents')).json.data.map(({ attributes }: { attributes: object }) => attributes)
+    return {
+      ...workspace,
+      source,
+      old: { ...old, stop },
+      set,
+      documents,
+      /** Waits until a document is kept. @param components the number of its components */
+      kept: (docId: string, components: number) =>
+        until(
+          `${docId} is kept`,
+          () => scene.db('documents').where({ workspace_id: workspaceId, doc_id: docId }),
+          (rows) => rows.length === components,
+        ),
+      /** Sends a query, and closes the connection when the headers of the answer have arrived. */
+      openRequest: async (query: string) => {
+        const sent = request(`${scene.api.baseUrl}${workspace.path}?${query}`).end()
+        await once(sent, 'response')
+        sent.destroy()
+      },
+    }
+  }
+  const stop = async () => {
+    await scene.stop()
+    for (const close of closers) await close()
+  }
+  return { scene, open, stop, [Symbol.asyncDispose]: stop }
+}
