@@ -257,6 +257,16 @@ const cases: Record<string, Case> = {
       [`relay_receiver_refusals_total{${api},code="signature_invalid"}`]: '0+9x20',
     },
   },
+  RelayUpstreamFailing: {
+    fires: { [`relay_upstream_requests_total{${api},outcome="failed"}`]: '0x10 4x20' },
+    at: '20m',
+    summary: 'An upstream has not answered 4 questions for a document',
+    quiet: {
+      [`relay_upstream_requests_total{${api},outcome="failed"}`]: '4x30',
+      [`relay_upstream_requests_total{${api},outcome="found"}`]: '0+9x30',
+      [`relay_upstream_requests_total{${api},outcome="missing"}`]: '0+9x30',
+    },
+  },
   RelayPartitionsShort: {
     fires: {
       [`relay_partitions_ahead_seconds{${api},table="captured_bodies"}`]: `${6 * day}x70`,

@@ -1,7 +1,9 @@
 import { createRetention } from '../../src/maintenance/retention.ts'
+import { startApi } from '../support/api.ts'
+import { disposable } from '../support/disposable.ts'
 import { testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
-import { part, partOf, type SourceAnswer } from '../support/source-system.ts'
+import { createSourceSystem, part, partOf, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { readMetric } from './metrics.ts'
 import { startMigration } from './migration.ts'
@@ -236,6 +238,21 @@ describe('an upstream that fails', () => {
     expect((await source.delete('D1')).status).toBe(200)
     expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
   })
+})
+
+test('two processes that fetch one document both answer it, and keep it once', async () => {
+  await using second = await startApi(scene.db, { keyRing: scene.api.keyRing })
+  const { old, source, kept, path, documents, countRows } = await migration.open()
+  await using elsewhere = disposable(createSourceSystem(second.baseUrl + path), (other) => other.close())
+  old.put('D1', { data: large, note: 'x' })
+  old.timing.slowMs = 200
+  old.faults.add('slow')
+  const answers = await Promise.all([source.get('D1'), elsewhere.get('D1')])
+  expect(answers.map(({ status, body }) => [status, body.equals(large)])).toEqual(answers.map(() => [200, true]))
+  expect(old.requests.filter((request) => request === 'get D1')).toHaveLength(2)
+  await kept('D1', 2)
+  await until('the loser has discarded its bytes', countRows, ({ contents }) => contents === 2)
+  expect(await documents()).toHaveLength(2)
 })
 
 test('a client that disconnects does not end the fetch', async () => {
