@@ -40,5 +40,5 @@ export const openReceiver = ({ config, log, tracing, db, launcher, stores, write
     execute: receiver.replay,
     acknowledge: createAcknowledgeReplayed(db),
   })
-  return { captures, threads, receiver, replay }
+  return { captures, threads, receiver, replay, readThrough }
 }

@@ -1,5 +1,5 @@
 import { inTransaction, type Database, type Transaction } from '../db/database.ts'
-import { lockTimeout } from './locks.ts'
+import { lockArchiveDocument, lockTimeout, supersedeDocuments } from './locks.ts'
 import { insertDocuments, ownContents, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
 
 /**
@@ -21,6 +21,19 @@ export const recordDeletion = async (trx: Transaction, repositoryId: string, doc
 const isDeleted = async (db: Database | Transaction, repositoryId: string, docId: string): Promise<boolean> =>
   (await db('upstream_deletions').select('doc_id').where({ repository_id: repositoryId, doc_id: docId }).first()) !== undefined
 
+type ReceivedUpstream = ReceivedDocument & Required<Pick<ReceivedDocument, 'upstream'>>
+
+/** Returns true if the source system has changed a document since it was fetched: by an update, or by an append. */
+const isChangedHere = async (trx: Transaction, archiveDocumentId: string): Promise<boolean> => {
+  const changed = await trx('documents')
+    .leftJoin('contents', 'contents.id', 'content_id')
+    .where({ archive_document_id: archiveDocumentId })
+    .whereNull('superseded_at')
+    .andWhere((either) => void either.where('origin', 'source').orWhere('appends', '>', 0))
+    .first('documents.id')
+  return changed !== undefined
+}
+
 /** What the relay knows of the documents of an upstream. */
 export const createUpstreamDocuments = (db: Database, config: InsertConfig) => ({
   /** Returns true if a document was deleted here, and so must not be fetched. */
@@ -37,9 +50,7 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
    * Commits a document that was fetched whole, like a create.
    * @returns `kept: false` if it exists by now, or was deleted meanwhile; the contents are then still unowned
    */
-  keep: (
-    received: ReceivedDocument & Required<Pick<ReceivedDocument, 'upstream'>>,
-  ): Promise<Omit<Inserted, 'inserted'> & { kept: boolean }> =>
+  keep: (received: ReceivedUpstream): Promise<Omit<Inserted, 'inserted'> & { kept: boolean }> =>
     inTransaction(db, async (trx, rollback) => {
       const { repository, docId, components } = received
       await lockDocId(trx, repository.id, docId)
@@ -48,6 +59,24 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
       await ownContents(trx, received)
       const positions = components.map((_, position) => ({ position }))
       const { inserted: kept, ...rest } = await insertDocuments(trx, { mode: 'create' }, received, positions, config)
+      return kept ? { kept, ...rest } : rollback(nothing)
+    }),
+
+  /**
+   * Commits a document in place of the one that was fetched earlier.
+   * @returns `kept: false` if the source system has changed or deleted it here; the contents are then still unowned
+   */
+  replace: (received: ReceivedUpstream): Promise<Omit<Inserted, 'inserted'> & { kept: boolean }> =>
+    inTransaction(db, async (trx, rollback) => {
+      const { repository, docId, components, upstream } = received
+      const nothing = { kept: false, documents: [], messages: [], atOnce: false }
+      const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
+      if (archiveDocumentId === undefined || (await isChangedHere(trx, archiveDocumentId))) return rollback(nothing)
+      await ownContents(trx, received)
+      await supersedeDocuments(trx, archiveDocumentId, 'document.superseded')
+      const positions = components.map((_, position) => ({ position }))
+      const { inserted: kept, ...rest } = await insertDocuments(trx, { mode: 'update', archiveDocumentId }, received, positions, config)
+      await trx('archive_documents').where({ id: archiveDocumentId }).update({ modified_at: upstream.modifiedAt })
       return kept ? { kept, ...rest } : rollback(nothing)
     }),
 })

@@ -9,6 +9,7 @@ import { componentNamed } from '../content-server/component-name.ts'
 import type { Outcome } from '../content-server/failure.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { StartDocument } from '../db/starts.ts'
+import type { BusinessMetadata } from '../domain/business-object.ts'
 import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
 import { createTee, type Tee } from './tee.ts'
 import type { UpstreamRepository, Asked } from './upstreams.ts'
@@ -19,6 +20,10 @@ export interface Wanted {
   docId: string
   requestId: string
   receivedAt: Date
+  /** The business object of the document, if it is known. */
+  metadata?: BusinessMetadata
+  /** True to replace a document here that was fetched earlier, and that has changed upstream since. */
+  replaces?: boolean
   /**
    * Finds what is needed to keep the document, while its first bytes are awaited.
    * @returns undefined if the workspace must not store so many bytes: the document is then passed on and not kept
@@ -33,12 +38,14 @@ export interface Fetched {
   bodyOf(compId: string): Tee['copy']
   /** Settles when the document is kept, or is not. Never rejects. */
   settled: Promise<FetchEnd>
+  /** Returns why it has failed. */
+  failure(): unknown
 }
 
 export type FetchEnd = 'kept' | 'exists' | 'not kept' | 'failed'
 
 export interface FetchDeps {
-  upstreamDocuments: Pick<UpstreamDocuments, 'keep'>
+  upstreamDocuments: Pick<UpstreamDocuments, 'keep' | 'replace'>
   writeTo: ContentStore
   launch(messages: StartDocument[]): void
   onKept(wanted: Wanted, documents: InsertedDocument[]): void
@@ -90,8 +97,12 @@ export const fetchDocument = async (
   const isAtFront = (component: ComponentFacts) => reading.what === 'component' && component === firstComponent
   const components = facts.components.toSorted((one, other) => Number(isAtFront(other)) - Number(isAtFront(one)))
   // A body that nobody has read would hold its connection.
-  const settled = keep(wanted, facts, { components, tees, open }, deps).finally(stopBegun)
-  return { facts, bodyOf: (compId) => tees.get(compId)!.copy, settled }
+  let failure: unknown
+  const onFailure = (reason: unknown) => {
+    failure = reason
+  }
+  const settled = keep(wanted, facts, { components, tees, open }, { ...deps, onFailure }).finally(stopBegun)
+  return { facts, bodyOf: (compId) => tees.get(compId)!.copy, settled, failure: () => failure }
 }
 
 interface Sources {
@@ -101,7 +112,12 @@ interface Sources {
   open(component: ComponentFacts): Promise<Outcome<ReceivedContent>>
 }
 
-const keep = async (wanted: Wanted, facts: DocumentFacts, { components, tees, open }: Sources, deps: FetchDeps): Promise<FetchEnd> => {
+const keep = async (
+  wanted: Wanted,
+  facts: DocumentFacts,
+  { components, tees, open }: Sources,
+  deps: FetchDeps & { onFailure(reason: unknown): void },
+): Promise<FetchEnd> => {
   const stored = new Map<string, ReceivedComponent>()
   const opened: ReceivedContent['body'][] = []
   const discard = () => Promise.all(Array.from(stored.values(), async ({ content }) => content?.discard()))
@@ -120,7 +136,7 @@ const keep = async (wanted: Wanted, facts: DocumentFacts, { components, tees, op
       stored.set(component.compId, receivedComponent(component, facts, wanted.receivedAt, content))
     }
     if (!keeper) return 'not kept'
-    const { kept, documents, messages, atOnce } = await deps.upstreamDocuments.keep({
+    const { kept, documents, messages, atOnce } = await deps.upstreamDocuments[wanted.replaces ? 'replace' : 'keep']({
       ...receivedDocument(wanted, keeper, facts),
       components: facts.components.map(({ compId }) => stored.get(compId)!),
     })
@@ -133,6 +149,7 @@ const keep = async (wanted: Wanted, facts: DocumentFacts, { components, tees, op
     return 'kept'
   } catch (thrown) {
     const failure = toUpstreamFailure(thrown)
+    deps.onFailure(failure)
     for (const tee of tees.values()) tee.fail(failure as Error)
     await discard()
     const { repository, docId, requestId } = wanted
@@ -175,12 +192,18 @@ export const timesOf = ({ createdAt, modifiedAt }: Pick<DocumentFacts, 'createdA
   modifiedAt: modifiedAt ?? createdAt ?? now,
 })
 
-const receivedDocument = ({ repository, docId, requestId, receivedAt }: Wanted, keeper: ReceivingRepository, facts: DocumentFacts) => ({
+const unknownObject: BusinessMetadata = { erpObjectType: null, erpObjectId: null, arObject: null }
+
+const receivedDocument = (
+  { repository, docId, requestId, receivedAt, metadata = unknownObject }: Wanted,
+  keeper: ReceivingRepository,
+  facts: DocumentFacts,
+) => ({
   // Without routes, no delivery is planned.
   repository: repository.upstream.delivers ? keeper : { ...keeper, routes: [], enrichment: null },
   docId,
   docProt: facts.docProt !== undefined && /^[rcud]{0,4}$/.test(facts.docProt) ? facts.docProt : null,
-  metadata: { erpObjectType: null, erpObjectId: null, arObject: null },
+  metadata,
   receivedAt,
   requestId,
   capture: undefined,

@@ -149,7 +149,8 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
       const fetched = other ? undefined : await lead(key, wanted, { what: 'nothing' })
       const settled = other ? await waitFor(other, waits.keptMaxMs) : fetched ? await fetched.settled : 'missing'
       if (settled === undefined) throw new UpstreamFailure('upstream: the document is still being fetched')
-      if (settled === 'failed') throw otherFailed()
+      const failure = fetched?.failure()
+      if (settled === 'failed') throw failure instanceof UpstreamFailure ? failure : otherFailed()
       if (settled === 'missing') return undefined
       return settled === 'not kept' ? settled : 'kept'
     },
