@@ -95,7 +95,7 @@ export default {
       name: 'activities-are-thin',
       severity: 'error',
       from: { path: '^activities/' },
-      to: { path: '^src/(?!(base|config|db|delivery|enrichment|maintenance|observe)/)' },
+      to: { path: '^src/(?!(base|config|db|delivery|document-migration|enrichment|maintenance|observe)/)' },
     },
     {
       name: 'composition-is-at-the-top',

@@ -8,7 +8,7 @@ export const floors: readonly (readonly string[])[] = [
   ['dev'],
   ['app'],
   ['api', 'maintenance'],
-  ['enrichment'],
+  ['enrichment', 'document-migration'],
   ['receiver', 'bridge', 'observe', 'check-source'],
   ['workspace', 'temporal'],
   ['delivery', 'upstream'],

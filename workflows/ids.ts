@@ -3,6 +3,9 @@
 /** Returns the task queue of the activities that call no target. */
 export const controlQueueOf = (taskQueue: string): string => `${taskQueue}-control`
 
+/** Returns the task queue of the copies from old content servers, which must not take the places of deliveries. */
+export const migrationQueueOf = (taskQueue: string): string => `${taskQueue}-migration`
+
 /** The names by which people know a document, and its id. */
 export interface DocumentKey {
   documentId: string
@@ -68,3 +71,12 @@ export const eventSubscriptionWorkflowId = ({ workspace, subscriptionId }: { wor
 /** `bulk-retry/acme/invoices/<bulk retry id>` */
 export const bulkRetryWorkflowId = ({ workspace, bulkRetryId }: { workspace: string; bulkRetryId: string }): string =>
   `bulk-retry/${workspace}/${bulkRetryId}`
+
+/** `document-migration/acme/invoices/<migration id>` */
+export const documentMigrationWorkflowId = ({
+  workspace,
+  documentMigrationId,
+}: {
+  workspace: string
+  documentMigrationId: string
+}): string => `document-migration/${workspace}/${documentMigrationId}`

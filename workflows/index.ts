@@ -3,6 +3,7 @@ export { attemptDeliveries, cancelDeliveries, releaseDeliveries } from './batche
 export { bulkRetry } from './bulk-retry.ts'
 export { delivery } from './delivery.ts'
 export { document } from './document.ts'
+export { documentMigration } from './document-migration.ts'
 export { eventSubscription } from './event-subscription.ts'
 export { lateData } from './late-data.ts'
 export { notice } from './notice.ts'

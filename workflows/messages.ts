@@ -193,6 +193,24 @@ export interface BatchActivities {
   processBatch(subject: BatchSubject, position?: string): Promise<BatchOutcome>
 }
 
+export interface DocumentMigrationInput {
+  documentMigrationId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
+}
+
+export interface DocumentMigrationProgress {
+  /** `running`, or how the migration has stopped: `paused`, `completed`, `cancelled`. */
+  status: string
+  rows: number
+  judgedRows: number
+}
+
+export interface DocumentMigrationActivities {
+  /** Judges the next rows of the lists, and copies their documents. */
+  migrateNextPage(migration: Pick<DocumentMigrationInput, 'documentMigrationId'>): Promise<DocumentMigrationProgress>
+}
+
 /** Input of the workflow `bulkRetry`. */
 export interface BulkRetryInput {
   bulkRetryId: string

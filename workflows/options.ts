@@ -4,6 +4,7 @@ import {
   batchWorkflowId,
   bulkRetryWorkflowId,
   deliveryWorkflowId,
+  documentMigrationWorkflowId,
   documentWorkflowId,
   enrichmentWorkflowId,
   eventSubscriptionWorkflowId,
@@ -16,6 +17,7 @@ import type {
   BatchSubject,
   BulkRetryInput,
   DeliveryInput,
+  DocumentMigrationInput,
   DocumentInput,
   EventSubscriptionInput,
   LateDataInput,
@@ -75,9 +77,9 @@ const withAttributes = (attributes: SearchAttributePair[], { registered }: Regis
   registered ? { typedSearchAttributes: attributes } : {}
 
 // 1 is the first, 5 the last. Tasks of a queue are handed out by priority if they have to wait. Without a key, a task has priority 3.
-const priorities = { control: 1, quiet: 2, busy: 3, bulk: 4 } as const
+const priorities = { control: 1, quiet: 2, busy: 3, bulk: 4, migration: 5 } as const
 
-/** How urgent a delivery is: a document of a workspace that has nothing else under way, of one that has, or part of a bulk operation. */
+/** How urgent work is: a document of a workspace that has nothing else under way, of one that has, part of a bulk operation, or of a migration. */
 interface Urgent {
   urgency?: Exclude<keyof typeof priorities, 'control'> | undefined
 }
@@ -154,5 +156,13 @@ export const eventSubscriptionOptions = (input: EventSubscriptionInput, registra
   args: [input] as [EventSubscriptionInput],
   staticSummary: `Send events of ${input.workspace}: ${input.name}`,
   ...fairness(input, { urgency: 'bulk' }),
+  ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
+})
+
+export const documentMigrationOptions = (input: DocumentMigrationInput, registration: Registration) => ({
+  workflowId: documentMigrationWorkflowId(input),
+  args: [input] as [DocumentMigrationInput],
+  staticSummary: `Copy documents of an old content server to ${input.workspace}`,
+  ...fairness(input, { urgency: 'migration' }),
   ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
 })

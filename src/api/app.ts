@@ -13,6 +13,7 @@ import { connectorTypeEndpoints } from './connector-types.ts'
 import { createSessions, type SessionDeps } from './console/session.ts'
 import { destinationTestEndpoints } from './destination-tests.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
+import { documentMigrationEndpoints, type DocumentMigrationDeps } from './document-migrations.ts'
 import {
   acknowledgeEndpoints,
   documentEndpoints,
@@ -49,6 +50,7 @@ export type EndpointDeps = DestinationDeps &
   AttemptDeps &
   RetryDeps &
   BulkRetryDeps &
+  DocumentMigrationDeps &
   ApiKeyDeps &
   SettingsDeps &
   RequestDeps &
@@ -78,6 +80,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...attemptEndpoints(deps),
   ...retryEndpoints(deps),
   ...bulkRetryEndpoints(deps),
+  ...documentMigrationEndpoints(deps),
   ...apiKeyEndpoints(deps),
   ...settingsEndpoints(deps),
   ...requestEndpoints(deps),

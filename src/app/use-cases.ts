@@ -20,6 +20,7 @@ import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createAcknowledge, createErase } from '../delivery/erase.ts'
 import { createRedeliverAppended, type AppendConfig } from '../delivery/redeliver.ts'
 import { createRetry } from '../delivery/retry.ts'
+import { createDocumentMigrations } from '../document-migration/migrations.ts'
 import { createEnrichments } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import { createDestinationStatistics } from '../observe/destination-statistics.ts'
@@ -84,6 +85,7 @@ export const apiUseCases = (db: Database, config: DeliveryConfig) =>
     retry: createRetry(db, config),
     attemptNow: createAttemptNow(db, config),
     bulkRetries: createBulkRetries(db),
+    documentMigrations: createDocumentMigrations(db),
     acknowledge: createAcknowledge(db),
     erase: createErase(db),
 

@@ -2,11 +2,13 @@ import { activityInfo } from '@temporalio/activity'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createDeliveryActivities, repeatAttempts } from '../../activities/delivery.ts'
+import { createDocumentMigrationActivities } from '../../activities/document-migration.ts'
 import { createEnrichmentActivities } from '../../activities/enrichment.ts'
 import { createEventSubscriptionActivities } from '../../activities/event-subscriptions.ts'
 import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
+import { createDocuments } from '../archive/document-list.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
@@ -28,6 +30,8 @@ import { createRelease } from '../delivery/release.ts'
 import { createAttemptReports } from '../delivery/report-attempts.ts'
 import { createSlots } from '../delivery/slots.ts'
 import { createCallLines, createWakeNext } from '../delivery/wake.ts'
+import { createMigrationPage } from '../document-migration/page.ts'
+import { createStartMigrations } from '../document-migration/start-due.ts'
 import { createEnrich } from '../enrichment/enrich.ts'
 import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../maintenance/jobs.ts'
 import { createCheckIncidents } from '../observe/notices/check-incidents.ts'
@@ -47,6 +51,7 @@ import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running, type Runtime } from './runtime.ts'
 import { createAttemptSpans } from './tracing/attempts.ts'
 import type { Tracing } from './tracing/tracing.ts'
+import { receiverUseCases } from './use-cases.ts'
 
 interface StartedWorker {
   /** Settles when the worker ends by itself. */
@@ -72,7 +77,7 @@ export const startWorker = async (
     const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db)
-    const { replay, threads } = openReceiver(runtime)
+    const { replay, threads, readThrough } = openReceiver(runtime)
     const bulkPage = createBulkPage({
       db,
       replay,
@@ -92,6 +97,7 @@ export const startWorker = async (
       callLines: createCallLines(db, wakeNext),
       reconcile,
       checkIncidents: createCheckIncidents(db, config),
+      startMigrations: createStartMigrations(db, temporal.startDocumentMigration),
       config,
     }
     const reports = createAttemptReports(log, () => activityInfo().workflowExecution?.workflowId)
@@ -144,6 +150,13 @@ export const startWorker = async (
     const { sendNotice, ...noticeRecords } = createNoticeActivities(
       createSendNotice({ db, findConnector, keyRing, outbound, installation, config }),
     )
+    const migrationPage = createMigrationPage({
+      ...receiverUseCases(db, config),
+      db,
+      documents: createDocuments(db),
+      readThrough,
+      limits: config,
+    })
     const sendEvents = createSendEvents({ db, findConnector, keyRing, outbound, installation, config })
     worker = await startTemporalWorker(config, {
       targets: {
@@ -160,6 +173,7 @@ export const startWorker = async (
         ...createBulkRetryActivities({ bulkRetries, bulkPage }),
         ...createMaintenanceActivities(maintenance),
       },
+      migration: createDocumentMigrationActivities(migrationPage),
     })
     onClose(worker.stop)
     probes.add([], [...reports.metrics, ...lateData.metrics])

@@ -5,6 +5,7 @@ import { addApplyVerbs } from './apply-verbs.ts'
 import { addCheckVerbs } from './check-verbs.ts'
 import { createContext } from './context.ts'
 import { addDiscardedVerbs, addDocumentVerbs } from './document-verbs.ts'
+import { addMigrationVerbs } from './migration-verbs.ts'
 import { addDevelopmentVerbs, addServiceVerbs } from './service-verbs.ts'
 import { addSetupVerbs } from './setup-verbs.ts'
 
@@ -30,6 +31,7 @@ export const createCli = (variables: NodeJS.ProcessEnv): Command => {
   addCheckVerbs(program, context)
   addDocumentVerbs(program, context)
   addDiscardedVerbs(program, context)
+  addMigrationVerbs(program, context)
   addWorkspaceVerbs(program, context)
   addKeyVerbs(program, context)
   addSealingKeyVerbs(program, context)

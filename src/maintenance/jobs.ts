@@ -22,6 +22,8 @@ export interface MaintenanceDeps {
   callLines: CallLines
   reconcile: Reconcile
   checkIncidents: CheckIncidents
+  /** Starts the workflows of running migrations, unless they are open. @returns their number */
+  startMigrations(): Promise<number>
   config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
 }
 
@@ -55,6 +57,12 @@ const jobs: readonly MaintenanceJob[] = [
       const sent = await launcher.sweep(signal)
       return `${sent} messages sent, ${await callLines()} lines called`
     },
+  },
+  {
+    name: 'start-document-migrations',
+    description: 'Starts the workflows of migrations of documents that were started or resumed, or that Temporal has lost',
+    intervalMs: 15_000,
+    run: async ({ startMigrations }) => `${await startMigrations()} migrations run`,
   },
   {
     name: 'reconcile',

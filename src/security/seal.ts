@@ -54,6 +54,9 @@ export const uploadOf = (documentId: string, destinationId: string): SealedFor =
 /** Returns the owner of the query string of a captured request. */
 export const queryOf = (requestId: string): SealedFor => ['query', requestId]
 
+/** The owner of the key that signs reports of the installation. */
+export const signingKey: SealedFor = ['signing key']
+
 /** The owner of the cookies of console sessions. */
 export const sessionCookie: SealedFor = ['session']
 

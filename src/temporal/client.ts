@@ -3,6 +3,7 @@ import { WorkflowIdReusePolicy } from '@temporalio/common'
 import type { attemptDeliveries, cancelDeliveries, releaseDeliveries } from '../../workflows/batches.ts'
 import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { delivery } from '../../workflows/delivery.ts'
+import type { documentMigration } from '../../workflows/document-migration.ts'
 import type { document } from '../../workflows/document.ts'
 import type { eventSubscription } from '../../workflows/event-subscription.ts'
 import { deliveryWorkflowId, documentWorkflowId, enrichmentWorkflowId } from '../../workflows/ids.ts'
@@ -13,6 +14,7 @@ import {
   releaseSignal,
   retrySignal,
   wakeSignal,
+  type DocumentMigrationInput,
   type EventSubscriptionInput,
   type RetryRequest,
 } from '../../workflows/messages.ts'
@@ -21,6 +23,7 @@ import {
   batchOptions,
   bulkRetryOptions,
   deliveryOptions,
+  documentMigrationOptions,
   documentOptions,
   enrichmentOptions,
   eventSubscriptionOptions,
@@ -260,6 +263,12 @@ export const createTemporal = (
     await startOnce(() => workflow.start<typeof eventSubscription>('eventSubscription', { ...options, ...again }))
   }
 
+  /** Starts the workflow of a migration, unless it is open. */
+  const startDocumentMigration = async (input: DocumentMigrationInput): Promise<void> => {
+    const options = documentMigrationOptions(input, { registered: await hasSearchAttributes() })
+    await startOnce(() => workflow.start<typeof documentMigration>('documentMigration', { ...options, ...again }))
+  }
+
   const workflows = createDeliveryWorkflows(client, connection, withTimeout)
 
   return {
@@ -269,6 +278,7 @@ export const createTemporal = (
     /** Sends a message. Sending it a second time has no further effect. */
     send,
     startEventSubscription,
+    startDocumentMigration,
     ...workflows,
     /** Registers missing search attributes. @throws if the server refuses */
     registerSearchAttributes: async (): Promise<void> => {

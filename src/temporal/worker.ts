@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
-import { controlQueueOf } from '../../workflows/ids.ts'
+import { controlQueueOf, migrationQueueOf } from '../../workflows/ids.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { describeTemporalError, isTemporalError } from './errors.ts'
@@ -88,15 +88,20 @@ interface Activities {
   targets: object
   /** Those that call none. They run in a worker of their own, so that targets that hang take none of its places. */
   control: object
+  /** Those that copy from old content servers. They run in a worker of their own, so that they take no place of a delivery. */
+  migration: object
 }
 
 // Maintenance jobs that run at the same time, with some batches.
 const maxConcurrentControl = 16
 
-/** Starts the workers of both task queues. They run at once: the SDK can close the connection of no worker that has not run. */
+// Each copies several documents at a time. Further migrations wait for the end of a page.
+const maxConcurrentMigrations = 2
+
+/** Starts the workers of all task queues. They run at once: the SDK can close the connection of no worker that has not run. */
 export const startTemporalWorker = async (
   config: WorkerConfig,
-  { targets, control }: Activities,
+  { targets, control, migration }: Activities,
   workflows?: WorkflowSource,
 ): Promise<TemporalWorker> => {
   const connection = await connect(config.temporal)
@@ -143,6 +148,12 @@ export const startTemporalWorker = async (
       taskQueue: controlQueueOf(taskQueue),
       activities: control,
       maxConcurrentActivityTaskExecutions: maxConcurrentControl,
+    })
+    await start({
+      ...common,
+      taskQueue: migrationQueueOf(taskQueue),
+      activities: migration,
+      maxConcurrentActivityTaskExecutions: maxConcurrentMigrations,
     })
     const ended = Promise.all(running.map((each) => each.ended)).then(() => {})
     ended.catch(() => {})

@@ -3,7 +3,15 @@ import { credentialsOwner } from '../connectors/target.ts'
 import type { Database } from '../db/database.ts'
 import { rfcBoundValues } from '../domain/settings.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
-import { enrichmentCredentialsOf, rfcCredentialsOf, SealError, upstreamKeyOf, type KeyRing, type SealedFor } from '../security/seal.ts'
+import {
+  enrichmentCredentialsOf,
+  rfcCredentialsOf,
+  SealError,
+  signingKey,
+  upstreamKeyOf,
+  type KeyRing,
+  type SealedFor,
+} from '../security/seal.ts'
 
 const batchRows = 100
 
@@ -60,9 +68,12 @@ const opens = (keyRing: KeyRing, row: SealedCredentials): boolean => {
   }
 }
 
-/** Credentials as they are stored: of a destination, of an enrichment, of the upstream of a repository, or of the bridge of a workspace. */
+/**
+ * Credentials as they are stored: of a destination, of an enrichment, of the upstream of a repository, or of the bridge of a workspace; or the
+ * key that signs reports.
+ */
 export interface SealedCredentials {
-  kind: 'destination' | 'enrichment' | 'repository' | 'rfc'
+  kind: 'destination' | 'enrichment' | 'repository' | 'rfc' | 'installation'
   id: string
   workspaceId: string
   /** Of a destination. */
@@ -76,6 +87,7 @@ const { find: findConnector } = createConnectors()
 
 /** @throws `SealError` if this version does not have the connector, and so does not know what the credentials are bound to */
 const ownerOf = ({ kind, id, workspaceId, connectorType, config }: SealedCredentials): SealedFor => {
+  if (kind === 'installation') return signingKey
   if (kind === 'rfc') return rfcCredentialsOf(workspaceId, rfcBoundValues(config ?? {}))
   if (kind === 'repository') return upstreamKeyOf(workspaceId, id, config as StoredUpstream)
   if (kind === 'enrichment') return enrichmentCredentialsOf(workspaceId, id, config)
@@ -89,6 +101,7 @@ const sealedColumns = {
   enrichment: ['enrichments', 'credentials_sealed'],
   repository: ['repositories', 'upstream_key_sealed'],
   rfc: ['workspaces', 'rfc_credentials_sealed'],
+  installation: ['installation', 'signing_key_sealed'],
 } as const satisfies Record<SealedCredentials['kind'], readonly [table: string, column: string]>
 
 export const createSealedCredentials = (db: Database) => ({
@@ -105,6 +118,8 @@ export const createSealedCredentials = (db: Database) => ({
         select 'repository', id, workspace_id, null, upstream, upstream_key_sealed from repositories
         union all
         select 'rfc', id, id, null, settings, rfc_credentials_sealed from workspaces
+        union all
+        select 'installation', id, '', null, null, signing_key_sealed from installation
       ) as credentials
       where id > :afterId
         and length(sealed) > 2

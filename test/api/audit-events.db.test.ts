@@ -9,6 +9,7 @@ import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
 import { createSourceSystem } from '../support/source-system.ts'
+import { insertDocumentMigration } from './insert-document-migration.ts'
 import { insertDocument } from './insert-document.ts'
 import { objstore, wire } from './objstore.ts'
 import { createResources } from './resources.ts'
@@ -24,6 +25,7 @@ const unaudited: Record<string, string> = {
 
 /** Events that the management API does not record, with their source. */
 const elsewhere: Partial<Record<AuditEvent, string>> = {
+  'document_migration.started': 'the command line',
   'member.created': 'the command line',
   'member.updated': 'the command line',
   'member.deleted': 'the command line',
@@ -589,6 +591,21 @@ const rows: Row[] = [
       },
     ],
   },
+  ...(['pause', 'resume', 'cancel'] as const).map((verb) => ({
+    endpoint: `POST /document-migrations/:id/${verb}`,
+    prepare: async () => {
+      const repoId = { pause: 'MA', resume: 'MB', cancel: 'MC' }[verb]
+      const repositoryId = await created('/repositories', { repo_id: repoId, name: 'A' })
+      const subjectId = await insertDocumentMigration(database.db, acme.id, repositoryId, verb === 'resume' ? 'paused' : 'running')
+      return { subjectId, change: () => call('POST', `/document-migrations/${subjectId}/${verb}`) }
+    },
+    recorded: [
+      {
+        event: `document_migration.${({ pause: 'paused', resume: 'resumed', cancel: 'cancelled' } as const)[verb]}` as const,
+        metadata: { rows: 10, judged_rows: 4 },
+      },
+    ],
+  })),
   {
     endpoint: 'PUT /documents/by-doc-id/:repo_id/:doc_id/metadata',
     prepare: async () => {

@@ -11,11 +11,12 @@ import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
-import { controlQueueOf, documentWorkflowId } from '../../workflows/ids.ts'
+import { controlQueueOf, documentWorkflowId, migrationQueueOf } from '../../workflows/ids.ts'
 import type {
   BatchActivities,
   BulkRetryActivities,
   DeliveryActivities,
+  DocumentMigrationActivities,
   EnrichmentActivities,
   EventSubscriptionActivities,
   DeliveryState,
@@ -71,6 +72,7 @@ const standaloneActivities = ({
   updated = async () => 'updated',
 }: StandaloneStory): BatchActivities &
   BulkRetryActivities &
+  DocumentMigrationActivities &
   EventSubscriptionActivities &
   LateDataActivities &
   MaintenanceActivities &
@@ -82,6 +84,10 @@ const standaloneActivities = ({
       calls += 1
       const done = { retriedDocuments: 200 * calls, retriedDeliveries: 200 * calls }
       return { status: calls > rounds ? 'completed' : 'running', matchedDocuments: 600, ...done }
+    },
+    migrateNextPage: async () => {
+      calls += 1
+      return { status: calls > rounds ? 'completed' : 'running', rows: 600, judgedRows: 50 * calls }
     },
     recordBulkRetryCancellation: async () => {},
     runMaintenance: async () => 'sent 0',
@@ -159,7 +165,8 @@ const record = async (name: string, activities: object, run: (taskQueue: string)
   const taskQueue = `record-${name}`
   const worker = await Worker.create({ connection: env.nativeConnection, identity, taskQueue, workflowBundle, activities })
   const control = await Worker.create({ connection: env.nativeConnection, identity, taskQueue: controlQueueOf(taskQueue), activities })
-  await control.runUntil(() => worker.runUntil(run(taskQueue)))
+  const migration = await Worker.create({ connection: env.nativeConnection, identity, taskQueue: migrationQueueOf(taskQueue), activities })
+  await migration.runUntil(() => control.runUntil(() => worker.runUntil(run(taskQueue))))
   // The list of workflows lags behind.
   await delay(1_500)
   const histories = await historiesOf(client, workflowIds)

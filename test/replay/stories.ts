@@ -18,6 +18,7 @@ import {
 import {
   batchOptions,
   bulkRetryOptions,
+  documentMigrationOptions,
   deliveryOptions,
   eventSubscriptionOptions,
   lateDataOptions,
@@ -60,6 +61,7 @@ export interface StandaloneStory {
     | 'cancelDeliveries'
     | 'attemptDeliveries'
     | 'bulkRetry'
+    | 'documentMigration'
     | 'maintenance'
     | 'notice'
     | 'lateData'
@@ -98,6 +100,8 @@ const lateDataOf = (documentId: string) =>
 const subscriptionOf = (subscriptionId: string) =>
   eventSubscriptionOptions({ subscriptionId, workspace, name: 'Data warehouse' }, { registered: true })
 
+const migrationOf = (documentMigrationId: string) => documentMigrationOptions({ documentMigrationId, workspace }, { registered: true })
+
 const bulkRetryOf = (bulkRetryId: string) => bulkRetryOptions({ bulkRetryId, workspace }, { registered: true })
 
 export const standaloneStories: StandaloneStory[] = [
@@ -135,6 +139,9 @@ export const standaloneStories: StandaloneStory[] = [
       await workflow.cancel()
     },
   },
+  { name: 'document-migration', type: 'documentMigration', options: migrationOf('first') },
+  // Long enough for the server to suggest a new run.
+  { name: 'document-migration-of-several-runs', type: 'documentMigration', options: migrationOf('long'), rounds: 12 },
   // Long enough for the server to suggest a new run.
   { name: 'bulk-retry-of-several-runs', type: 'bulkRetry', options: bulkRetryOf('long'), rounds: 12 },
   {

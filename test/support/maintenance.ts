@@ -9,6 +9,7 @@ import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createReconcile, type DeliveryWorkflows } from '../../src/delivery/reconcile.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createCallLines, createWakeNext } from '../../src/delivery/wake.ts'
+import { createStartMigrations } from '../../src/document-migration/start-due.ts'
 import type { MaintenanceDeps } from '../../src/maintenance/jobs.ts'
 import { createCheckIncidents } from '../../src/observe/notices/check-incidents.ts'
 import type { Temporal } from '../../src/temporal/client.ts'
@@ -29,6 +30,7 @@ export const createMaintenanceDeps = (
     launcher,
     callLines: createCallLines(db, createWakeNext(db, config, launcher.launch, createLog('silent'))),
     checkIncidents: createCheckIncidents(db, config),
+    startMigrations: createStartMigrations(db, async () => {}),
     reconcile: createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config),
     config,
   }

@@ -409,6 +409,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/document-migrations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List migrations of documents
+         * @description Returns the migrations from the upstreams of repositories with their progress, newest first. `relay migrate-documents` starts them, because it reads the lists. Required level: `viewer`.
+         */
+        get: operations["listDocumentMigrations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/document-migrations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieve a migration of documents
+         * @description Shows the progress of a migration, and how many rows of its lists have each verdict. Required level: `viewer`.
+         */
+        get: operations["getDocumentMigration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/document-migrations/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a migration
+         * @description Ends the migration before its next documents. What it has copied stays. Required level: `admin`. Audit event: `document_migration.cancelled`.
+         */
+        post: operations["cancelDocumentMigration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/document-migrations/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a migration
+         * @description Stops the migration before its next documents. Required level: `admin`. Audit event: `document_migration.paused`.
+         */
+        post: operations["pauseDocumentMigration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/document-migrations/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a migration
+         * @description Continues a paused migration, within 15 seconds. Required level: `admin`. Audit event: `document_migration.resumed`.
+         */
+        post: operations["resumeDocumentMigration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents": {
         parameters: {
             query?: never;
@@ -1981,9 +2081,9 @@ export interface components {
             message: string;
         };
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "document_migration.started" | "document_migration.paused" | "document_migration.resumed" | "document_migration.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         /** @enum {string} */
-        AuditEventInput: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEventInput: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "document_migration.started" | "document_migration.paused" | "document_migration.resumed" | "document_migration.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: components["schemas"]["AuditLogAttributes"];
             id: string;
@@ -2007,9 +2107,9 @@ export interface components {
             data: components["schemas"]["AuditLog"][];
             meta: components["schemas"]["CursorMeta"];
         };
-        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "EventSubscription" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
+        AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "EventSubscription" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "DocumentMigration" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         /** @enum {string} */
-        AuditSubjectTypeInput: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "EventSubscription" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
+        AuditSubjectTypeInput: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "EventSubscription" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "DocumentMigration" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         BulkAction: "retry" | "replay" | "acknowledge";
         BulkRetry: {
             attributes: components["schemas"]["BulkRetryAttributes"];
@@ -3733,6 +3833,78 @@ export interface components {
             /** @constant */
             type: "document.metadata_updated";
         };
+        DocumentMigration: {
+            attributes: components["schemas"]["DocumentMigrationAttributes"];
+            id: string;
+            /** @constant */
+            type: "document_migration";
+        };
+        DocumentMigrationAttributes: {
+            /**
+             * Format: int64
+             * @description Rows whose document was fetched and kept.
+             */
+            copied: number;
+            /** Format: int64 */
+            copied_bytes: number;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: int64
+             * @description Rows whose document the upstream has and does not deliver whole.
+             */
+            damaged: number;
+            /**
+             * Format: int64
+             * @description Rows whose document the source system has changed here, so that it was not fetched again.
+             */
+            different: number;
+            /**
+             * Format: int64
+             * @description Null if there is no limit.
+             */
+            documents_per_minute: number | null;
+            /** Format: date-time */
+            ended_at: string | null;
+            /**
+             * Format: int64
+             * @description Rows whose document is here as the upstream has it.
+             */
+            equal: number;
+            /**
+             * Format: int64
+             * @description Rows whose document the upstream has, of a migration that only checks.
+             */
+            found: number;
+            /** @description The exports of link tables. */
+            lists: components["schemas"]["LinkList"][];
+            /**
+             * Format: int64
+             * @description Rows whose document neither has.
+             */
+            missing: number;
+            /** @description `copy`: documents that are not here are fetched from the upstream. `check`: they are looked for only. */
+            mode: components["schemas"]["DocumentMigrationMode"];
+            repo_id: string;
+            repository_id: string;
+            /**
+             * Format: int64
+             * @description Rows of the repository in all lists.
+             */
+            rows: number;
+            status: components["schemas"]["DocumentMigrationStatus"];
+            /** @description Why it does not advance, such as an upstream that does not answer. */
+            waiting_reason: string | null;
+        };
+        DocumentMigrationList: {
+            data: components["schemas"]["DocumentMigration"][];
+            meta: components["schemas"]["PageMeta"];
+        };
+        DocumentMigrationMode: "copy" | "check";
+        DocumentMigrationResponse: {
+            data: components["schemas"]["DocumentMigration"];
+        };
+        DocumentMigrationStatus: "running" | "paused" | "completed" | "cancelled";
         DocumentOrigin: "source" | "upstream";
         DocumentReceivedData: {
             ar_object: string | null;
@@ -4455,6 +4627,22 @@ export interface components {
             p95_ms: number | null;
             /** Format: int64 */
             p99_ms: number | null;
+        };
+        LinkList: {
+            /** @description The name of the file. */
+            name: string;
+            /**
+             * Format: int64
+             * @description Rows of other repositories, which were left out.
+             */
+            other_rows: number;
+            /**
+             * Format: int64
+             * @description Rows of the repository.
+             */
+            rows: number;
+            /** @description Of the file. */
+            sha256: string;
         };
         NamedResource: {
             id: string;
@@ -6117,6 +6305,12 @@ export type DocumentMetadataChange = components['schemas']['DocumentMetadataChan
 export type DocumentMetadataMessage = components['schemas']['DocumentMetadataMessage'];
 export type DocumentMetadataUpdatedData = components['schemas']['DocumentMetadataUpdatedData'];
 export type DocumentMetadataUpdatedEvent = components['schemas']['DocumentMetadataUpdatedEvent'];
+export type DocumentMigration = components['schemas']['DocumentMigration'];
+export type DocumentMigrationAttributes = components['schemas']['DocumentMigrationAttributes'];
+export type DocumentMigrationList = components['schemas']['DocumentMigrationList'];
+export type DocumentMigrationMode = components['schemas']['DocumentMigrationMode'];
+export type DocumentMigrationResponse = components['schemas']['DocumentMigrationResponse'];
+export type DocumentMigrationStatus = components['schemas']['DocumentMigrationStatus'];
 export type DocumentOrigin = components['schemas']['DocumentOrigin'];
 export type DocumentReceivedData = components['schemas']['DocumentReceivedData'];
 export type DocumentReceivedEvent = components['schemas']['DocumentReceivedEvent'];
@@ -6191,6 +6385,7 @@ export type LateData = components['schemas']['LateData'];
 export type LateDataStatus = components['schemas']['LateDataStatus'];
 export type LateDocumentData = components['schemas']['LateDocumentData'];
 export type Latency = components['schemas']['Latency'];
+export type LinkList = components['schemas']['LinkList'];
 export type NamedResource = components['schemas']['NamedResource'];
 export type Notice = components['schemas']['Notice'];
 export type NoticeAttributes = components['schemas']['NoticeAttributes'];
@@ -8130,6 +8325,378 @@ export interface operations {
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listDocumentMigrations: {
+        parameters: {
+            query?: {
+                /** @description The page number, starting at 1. */
+                page?: number;
+                /** @description The number of rows per page. */
+                per_page?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1D5",
+                     *           "type": "document_migration",
+                     *           "attributes": {
+                     *             "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                     *             "repo_id": "Z1",
+                     *             "mode": "copy",
+                     *             "status": "running",
+                     *             "documents_per_minute": 600,
+                     *             "lists": [
+                     *               {
+                     *                 "name": "TOA01.csv",
+                     *                 "sha256": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
+                     *                 "rows": 1000,
+                     *                 "other_rows": 0
+                     *               }
+                     *             ],
+                     *             "rows": 1000,
+                     *             "found": 0,
+                     *             "copied": 512,
+                     *             "equal": 12,
+                     *             "missing": 1,
+                     *             "different": 0,
+                     *             "damaged": 0,
+                     *             "copied_bytes": 104857600,
+                     *             "waiting_reason": null,
+                     *             "created_at": "2026-11-21T09:10:30.000Z",
+                     *             "ended_at": null
+                     *           }
+                     *         }
+                     *       ],
+                     *       "meta": {
+                     *         "current_page": 1,
+                     *         "per_page": 25,
+                     *         "total": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DocumentMigrationList"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDocumentMigration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1D5
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1D5",
+                     *         "type": "document_migration",
+                     *         "attributes": {
+                     *           "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                     *           "repo_id": "Z1",
+                     *           "mode": "copy",
+                     *           "status": "running",
+                     *           "documents_per_minute": 600,
+                     *           "lists": [
+                     *             {
+                     *               "name": "TOA01.csv",
+                     *               "sha256": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
+                     *               "rows": 1000,
+                     *               "other_rows": 0
+                     *             }
+                     *           ],
+                     *           "rows": 1000,
+                     *           "found": 0,
+                     *           "copied": 512,
+                     *           "equal": 12,
+                     *           "missing": 1,
+                     *           "different": 0,
+                     *           "damaged": 0,
+                     *           "copied_bytes": 104857600,
+                     *           "waiting_reason": null,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DocumentMigrationResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    cancelDocumentMigration: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1D5
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1D5",
+                     *         "type": "document_migration",
+                     *         "attributes": {
+                     *           "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                     *           "repo_id": "Z1",
+                     *           "mode": "copy",
+                     *           "status": "running",
+                     *           "documents_per_minute": 600,
+                     *           "lists": [
+                     *             {
+                     *               "name": "TOA01.csv",
+                     *               "sha256": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
+                     *               "rows": 1000,
+                     *               "other_rows": 0
+                     *             }
+                     *           ],
+                     *           "rows": 1000,
+                     *           "found": 0,
+                     *           "copied": 512,
+                     *           "equal": 12,
+                     *           "missing": 1,
+                     *           "different": 0,
+                     *           "damaged": 0,
+                     *           "copied_bytes": 104857600,
+                     *           "waiting_reason": null,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DocumentMigrationResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The migration has already ended. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    pauseDocumentMigration: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1D5
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1D5",
+                     *         "type": "document_migration",
+                     *         "attributes": {
+                     *           "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                     *           "repo_id": "Z1",
+                     *           "mode": "copy",
+                     *           "status": "running",
+                     *           "documents_per_minute": 600,
+                     *           "lists": [
+                     *             {
+                     *               "name": "TOA01.csv",
+                     *               "sha256": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
+                     *               "rows": 1000,
+                     *               "other_rows": 0
+                     *             }
+                     *           ],
+                     *           "rows": 1000,
+                     *           "found": 0,
+                     *           "copied": 512,
+                     *           "equal": 12,
+                     *           "missing": 1,
+                     *           "different": 0,
+                     *           "damaged": 0,
+                     *           "copied_bytes": 104857600,
+                     *           "waiting_reason": null,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DocumentMigrationResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The migration does not run. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    resumeDocumentMigration: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1D5
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1D5",
+                     *         "type": "document_migration",
+                     *         "attributes": {
+                     *           "repository_id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                     *           "repo_id": "Z1",
+                     *           "mode": "copy",
+                     *           "status": "running",
+                     *           "documents_per_minute": 600,
+                     *           "lists": [
+                     *             {
+                     *               "name": "TOA01.csv",
+                     *               "sha256": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
+                     *               "rows": 1000,
+                     *               "other_rows": 0
+                     *             }
+                     *           ],
+                     *           "rows": 1000,
+                     *           "found": 0,
+                     *           "copied": 512,
+                     *           "equal": 12,
+                     *           "missing": 1,
+                     *           "different": 0,
+                     *           "damaged": 0,
+                     *           "copied_bytes": 104857600,
+                     *           "waiting_reason": null,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DocumentMigrationResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The migration is not paused. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -67,6 +67,22 @@ const request = {
   response_at: at.answered,
   created_at: at.answered,
 }
+const documentMigration = {
+  mode: 'copy',
+  status: 'running',
+  documents_per_minute: 600,
+  rows: 1_000,
+  found: 0,
+  copied: 512,
+  equal: 12,
+  missing: 1,
+  different: 0,
+  damaged: 0,
+  copied_bytes: 104_857_600,
+  waiting_reason: null,
+  created_at: at.retried,
+  ended_at: null,
+}
 const bulkRetry = {
   status: 'completed',
   filter: { repo_id: document.repo_id, destination_id: exampleIds.destination, error_code: error.code },
@@ -319,6 +335,8 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
     ended_at: null,
   },
   BulkRetryAttributes: bulkRetry,
+  DocumentMigrationAttributes: documentMigration,
+  LinkList: { name: 'TOA01.csv', sha256: '5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef', rows: 1_000, other_rows: 0 },
   SingleBulkRetryAttributes: { ...bulkRetry, delivered_deliveries: 1, failed_deliveries: 0, open_deliveries: 0 },
   // A document that came before the connection.
   DiscardedGroupAttributes: { is_connected: false, documents: 1, newest_at: at.setUp },

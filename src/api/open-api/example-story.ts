@@ -21,6 +21,7 @@ export const exampleIds = {
   connector_type: 'objstore',
   delivery_attempt: '01K9R4B6ZD8M2V7X0QF3N5T1C1',
   destination: '01K9R4B6ZD8M2V7X0QF3N5T1CG',
+  document_migration: '01K9R4B6ZD8M2V7X0QF3N5T1D5',
   destination_stats: '01K9R4B6ZD8M2V7X0QF3N5T1CG',
   discarded_group: 'Z1',
   document: '01K9R4B6ZD8M2V7X0QF3N5T1CF',

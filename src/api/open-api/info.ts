@@ -41,6 +41,7 @@ export const tagDescriptions: Record<string, string> = {
   failures: 'Failed deliveries, grouped by destination and error.',
   discarded: 'Documents that were discarded for lack of a connection.',
   'bulk-retries': 'Retries of many documents, in the background.',
+  'document-migrations': 'Documents of an old content server that are copied by lists of the source system.',
   'api-keys': 'Keys for this API.',
   settings: 'Settings of the workspace.',
   requests: 'Captured requests of the source system.',

@@ -1,0 +1,175 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Documents } from '../archive/document-list.ts'
+import type { ArchiveDocument, ArchiveDocuments } from '../archive/documents.ts'
+import type { ReceivingRepository } from '../archive/receiving-repository.ts'
+import { AppError } from '../base/errors.ts'
+import type { DocumentFacts } from '../content-server/answers.ts'
+import { systemActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
+import type { BusinessMetadata } from '../domain/business-object.ts'
+import type { MigrationMode, MigrationVerdict } from '../domain/document-migration.ts'
+import { UpstreamFailure } from '../upstream/failure.ts'
+import type { Wanted } from '../upstream/fetch.ts'
+import type { ReadThrough } from '../upstream/read-through.ts'
+import type { UpstreamRepository } from '../upstream/upstreams.ts'
+
+export interface JudgeDeps {
+  archiveDocuments: Pick<ArchiveDocuments, 'find'>
+  db: Database
+  documents: Pick<Documents, 'setMetadata'>
+  readThrough: Pick<ReadThrough, 'describe' | 'keep'>
+}
+
+export interface MigrationRow extends BusinessMetadata {
+  position: number
+  docId: string
+}
+
+/** A row with its verdict. */
+export interface Judged {
+  position: number
+  verdict: MigrationVerdict
+  reason: string | null
+  /** Of the document here, or of the one that was found. */
+  components: number | null
+  sizeBytes: number | null
+}
+
+/** What the rows of a page have in common. */
+export interface Run {
+  migrationId: string
+  mode: MigrationMode
+  workspaceId: string
+  repository: ReceivingRepository & UpstreamRepository
+  findKeeper: Wanted['findKeeper']
+  signal: AbortSignal
+}
+
+// A document that cannot be fetched is tried again before it counts as damaged: connections break. Milliseconds.
+const pausesMs = [500, 2_000]
+// An id that no document has: the old content server answers the question about it, or nothing at all.
+const nobody = 'DOCUMENT-RELAY-ASKS-WHETHER-THE-SERVER-ANSWERS'
+
+/** What is known of a document here. */
+interface Origin {
+  /** Of the newest component. A migration that has fetched it is its request. */
+  requestId: string
+  erpObjectId: string | null
+  /** True if it was fetched from the old content server, and not changed here. */
+  isUntouched: boolean
+}
+
+/** Creates the judge of rows: it compares the document here with that of the old content server, and fetches one that is not here. */
+export const createJudge = ({ db, archiveDocuments, documents, readThrough }: JudgeDeps) => {
+  const originOf = async ({ workspaceId, repository }: Run, docId: string): Promise<Origin | undefined> => {
+    const { rows } = await db.raw<{ rows: Origin[] }>(
+      `
+      select
+        (array_agg(request_id order by documents.id desc))[1] as "requestId",
+        (array_agg(erp_object_id order by documents.id desc))[1] as "erpObjectId",
+        bool_and(origin = 'upstream' and coalesce(appends, 0) = 0) as "isUntouched"
+      from documents
+      left join contents on contents.id = content_id
+      where documents.workspace_id = :workspaceId
+        and repo_id = :repoId
+        and doc_id = :docId
+        and superseded_at is null
+      having count(*) > 0
+      `,
+      { workspaceId, repoId: repository.repoId, docId },
+    )
+    return rows[0]
+  }
+
+  /**
+   * Asks the old content server several times.
+   * @returns the answer, or the failure of a server that answers other questions
+   * @throws `UpstreamFailure` if it answers nothing
+   */
+  const persist = async <T>(run: Run, ask: () => Promise<T>): Promise<{ answer: T } | { failure: UpstreamFailure }> => {
+    for (const pauseMs of [...pausesMs, undefined]) {
+      try {
+        return { answer: await ask() }
+      } catch (thrown) {
+        if (!(thrown instanceof UpstreamFailure)) throw thrown
+        await readThrough.describe(run.repository, nobody)
+        if (pauseMs === undefined) return { failure: thrown }
+      }
+      await delay(pauseMs, undefined, { signal: run.signal })
+    }
+    throw new TypeError('no attempt was made')
+  }
+
+  /** Fetches a document that is not here, or that has changed there. */
+  const copy = async (row: MigrationRow, facts: DocumentFacts, run: Run, replaces = false): Promise<Omit<Judged, 'position'>> => {
+    const { repository, migrationId: requestId, findKeeper } = run
+    const { erpObjectType, erpObjectId, arObject } = row
+    const metadata = { erpObjectType, erpObjectId, arObject }
+    const wanted: Wanted = { repository, docId: row.docId, requestId, receivedAt: new Date(), findKeeper, metadata, replaces }
+    const fetched = await persist(run, () => readThrough.keep(wanted))
+    if ('failure' in fetched) return { verdict: 'damaged', reason: reasonOf(fetched.failure), ...sizesOf(facts) }
+    if (fetched.answer === 'not kept') throw new AppError('unavailable', 'the quota of the workspace does not allow further documents')
+    if (fetched.answer === undefined) return missing
+    return { verdict: 'copied', reason: replaces ? 'it has changed since it was fetched' : null, ...sizesOf(facts) }
+  }
+
+  /** Gives a document that has no business object the one of the row. */
+  const link = async (
+    { docId, erpObjectType, erpObjectId, arObject }: MigrationRow,
+    { repository, workspaceId }: Run,
+    isKnown: boolean,
+  ) => {
+    if (isKnown || erpObjectId === null) return
+    const change = { erpObjectType: erpObjectType ?? undefined, erpObjectId, arObject: arObject ?? undefined }
+    await documents.setMetadata(workspaceId, { repoId: repository.repoId, docId }, change, systemActor)
+  }
+
+  return async (row: MigrationRow, run: Run): Promise<Judged> => {
+    const { position, docId } = row
+    const { repository, mode, migrationId } = run
+    const here = await archiveDocuments.find(repository.id, docId)
+    const asked = await persist(run, () => readThrough.describe(repository, docId))
+    if ('failure' in asked) return { position, verdict: 'damaged', reason: reasonOf(asked.failure), components: null, sizeBytes: null }
+    const there = asked.answer
+    if (!here) {
+      if (!there) return { position, ...missing }
+      if (mode === 'check') return { position, verdict: 'found', reason: null, ...sizesOf(there) }
+      return { position, ...(await copy(row, there, run)) }
+    }
+    const known = await originOf(run, docId)
+    if (mode === 'copy') await link(row, run, known?.erpObjectId != null)
+    const sizes = sizesOf(here)
+    if (!there) return { position, verdict: 'equal', reason: 'the old content server does not have it', ...sizes }
+    const isNewer = known?.isUntouched === true && there.modifiedAt !== undefined && there.modifiedAt > here.modifiedAt
+    if (isNewer && mode === 'copy') return { position, ...(await copy(row, there, run, true)) }
+    const reason = differenceOf(here, there) ?? (isNewer ? 'it has changed at the old content server' : undefined)
+    if (reason !== undefined) return { position, verdict: 'different', reason, ...sizes }
+    // A page that was broken off has copied it, or another row of the list has.
+    return { position, verdict: known?.requestId === migrationId ? 'copied' : 'equal', reason: null, ...sizes }
+  }
+}
+
+const missing = { verdict: 'missing', reason: null, components: null, sizeBytes: null } as const
+
+const reasonOf = ({ message }: UpstreamFailure): string => message.replace(/^upstream: /, '')
+
+const sizesOf = ({ components }: { components: { sizeBytes: number }[] }) => ({
+  components: components.length,
+  sizeBytes: components.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+})
+
+/** Says in what a document here differs from that of the old content server, or returns undefined. */
+const differenceOf = (
+  here: { components: Pick<ArchiveDocument['components'][number], 'compId' | 'sizeBytes'>[] },
+  there: { components: Pick<DocumentFacts['components'][number], 'compId' | 'sizeBytes'>[] },
+): string | undefined => {
+  const sizesHere = new Map(here.components.map(({ compId, sizeBytes }) => [compId, sizeBytes]))
+  const sizesThere = new Map(there.components.map(({ compId, sizeBytes }) => [compId, sizeBytes]))
+  for (const [compId, sizeBytes] of sizesThere) {
+    const own = sizesHere.get(compId)
+    if (own === undefined) return `component ${compId} is only at the old content server`
+    if (own !== sizeBytes) return `component ${compId} has ${own} bytes here, and ${sizeBytes} at the old content server`
+  }
+  const extra = [...sizesHere.keys()].find((compId) => !sizesThere.has(compId))
+  return extra === undefined ? undefined : `component ${extra} is only here`
+}

@@ -1,0 +1,165 @@
+import { isUtf8 } from 'node:buffer'
+import { UserError } from '../base/errors.ts'
+import { metadataMaxCharacters } from '../domain/business-object.ts'
+
+/** A row of a link table: the source system holds a document for a business object, or for a bar code. */
+export interface LinkRow {
+  /** Of the row in its file, from 1. */
+  line: number
+  /** Null if the list has no column for it. */
+  repoId: string | null
+  docId: string
+  objectType: string | null
+  objectId: string | null
+  arObject: string | null
+  /** `YYYY-MM-DD` */
+  archivedOn: string | null
+  /** Of a document that waits for its business object (BDS_BAR_EX). */
+  barcode: string | null
+}
+
+/** Names of the columns in TOA01 to TOA03, TOAHR and tables of their shape, then in BDS_BAR_EX. */
+const columnNames = {
+  docId: ['ARC_DOC_ID', 'EX_DOC_ID'],
+  repoId: ['ARCHIV_ID', 'CONTREP'],
+  objectType: ['SAP_OBJECT'],
+  objectId: ['OBJECT_ID'],
+  arObject: ['AR_OBJECT'],
+  archivedOn: ['AR_DATE', 'ARDATE'],
+  barcode: ['BARCODE'],
+} as const
+
+type Column = keyof typeof columnNames
+interface Header {
+  separator: string
+  /** Number of columns. */
+  width: number
+  /** Positions of the columns that the list has. */
+  positions: Partial<Record<Column, number>>
+}
+
+const separators = ['|', '\t', ';', ',']
+// What an export writes above the names of the columns: the table, the user, the number of rows.
+const maxLinesBeforeHeader = 100
+const maxLineBytes = 64 * 1024
+const docIdPattern = /^[A-Za-z0-9._-]{1,128}$/
+
+/**
+ * Reads an export of a link table, as the data browser of the source system (SE16) writes it: columns by their technical names, separated by
+ * bars, tabs, semicolons or commas. Lines of the export that are no rows are left out: titles, rules, and the repeated header of a page.
+ * @throws `UserError` with the line if there is no header, or if a row has no document id
+ */
+export async function* readLinkList(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<LinkRow, void, undefined> {
+  let header: Header | undefined
+  let line = 0
+  for await (const text of linesOf(bytes)) {
+    line += 1
+    const found = findHeader(text)
+    if (found) header = found
+    else if (header) {
+      const cells = cellsOf(text, header.separator)
+      if (isRule(text) || cells.length < Math.min(2, header.width)) continue
+      yield rowOf(cells, header, line)
+    } else if (line > maxLinesBeforeHeader) break
+  }
+  if (!header) {
+    throw new UserError(
+      `The list has no header with a column ${columnNames.docId.join(' or ')}: export the table with the technical names of its columns.`,
+    )
+  }
+}
+
+const isRule = (text: string): boolean => /^[|+\-\s]*$/.test(text)
+
+const findHeader = (text: string): Header | undefined => {
+  const columns = Object.keys(columnNames) as Column[]
+  const headers = separators.map((separator) => {
+    const names = cellsOf(text, separator).map((cell) => cell.toUpperCase())
+    const found = columns.map(
+      (column) => [column, names.findIndex((name) => (columnNames[column] as readonly string[]).includes(name))] as const,
+    )
+    return { separator, width: names.length, positions: Object.fromEntries(found.filter(([, at]) => at !== -1)) as Header['positions'] }
+  })
+  return headers.filter(({ positions }) => positions.docId !== undefined).toSorted((one, other) => other.width - one.width)[0]
+}
+
+/** Splits a line. A line of a table with bars begins and ends with one. A cell in quotation marks may contain the separator. */
+const cellsOf = (text: string, separator: string): string[] => {
+  const line = separator === '|' ? text.trim().replace(/^\||\|$/g, '') : text
+  const cells: string[] = []
+  for (let at = 0; at <= line.length;) {
+    const quoted = line[at] === '"' ? /"((?:[^"]|"")*)"/y : undefined
+    if (quoted) quoted.lastIndex = at
+    const match = quoted?.exec(line)
+    const end = line.indexOf(separator, match ? quoted!.lastIndex : at)
+    const stop = end === -1 ? line.length : end
+    cells.push(match ? match[1]!.replaceAll('""', '"').trim() : line.slice(at, stop).trim())
+    at = stop + 1
+  }
+  return cells
+}
+
+const rowOf = (cells: string[], { positions }: Header, line: number): LinkRow => {
+  const cell = (column: Column): string | null => cells[positions[column] ?? -1] || null
+  const text = (column: Column) => cell(column)?.slice(0, metadataMaxCharacters).toWellFormed() ?? null
+  const docId = cell('docId')
+  if (docId === null) throw new UserError(`Line ${line} of the list has no document id.`)
+  if (!docIdPattern.test(docId)) throw new UserError(`Line ${line} of the list has the document id ${docId}, which no document can have.`)
+  return {
+    line,
+    repoId: text('repoId'),
+    docId,
+    objectType: text('objectType'),
+    objectId: text('objectId'),
+    arObject: text('arObject'),
+    archivedOn: dateOf(cell('archivedOn')),
+    barcode: text('barcode'),
+  }
+}
+
+/** Reads a date in the forms that a user of the source system can choose. @returns null for the initial date, or if it is none of them */
+const dateOf = (text: string | null): string | null => {
+  const forms = [
+    /^(?<y>\d{4})[-./]?(?<m>\d\d)[-./]?(?<d>\d\d)$/,
+    /^(?<d>\d\d)\.(?<m>\d\d)\.(?<y>\d{4})$/,
+    /^(?<m>\d\d)[-/](?<d>\d\d)[-/](?<y>\d{4})$/,
+  ]
+  const groups = forms.map((form) => form.exec(text ?? '')?.groups).find(Boolean)
+  if (!groups) return null
+  const date = `${groups['y']}-${groups['m']}-${groups['d']}`
+  return Number.isNaN(Date.parse(date)) ? null : date
+}
+
+/**
+ * Splits a file into lines. UTF-16 is known by its mark. A line that is not UTF-8 is ISO 8859-1, as systems without Unicode write it.
+ * @throws `UserError` for a line of more than 64 KiB, which no export has
+ */
+async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of withoutUtf16(bytes)) {
+    rest = Buffer.concat([rest, chunk])
+    let start = 0
+    for (let end = rest.indexOf(0x0a); end !== -1; end = rest.indexOf(0x0a, start)) {
+      yield textOf(rest.subarray(start, end))
+      start = end + 1
+    }
+    rest = rest.subarray(start)
+    if (rest.length > maxLineBytes) throw new UserError('The list has a line of more than 64 KiB: it is no export of a table.')
+  }
+  if (rest.length > 0) yield textOf(rest)
+}
+
+const textOf = (line: Buffer): string => line.toString(isUtf8(line) ? 'utf8' : 'latin1').replace(/^\uFEFF|\r$/g, '')
+
+/** Converts UTF-16 to UTF-8, and passes everything else on. */
+async function* withoutUtf16(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
+  let decoder: InstanceType<typeof TextDecoder> | undefined
+  let isFirst = true
+  for await (const chunk of bytes) {
+    if (isFirst && chunk[0] === 0xff && chunk[1] === 0xfe) decoder = new TextDecoder('utf-16le')
+    if (isFirst && chunk[0] === 0xfe && chunk[1] === 0xff) decoder = new TextDecoder('utf-16be')
+    isFirst = false
+    yield decoder ? Buffer.from(decoder.decode(chunk, { stream: true })) : Buffer.from(chunk)
+  }
+  if (decoder) yield Buffer.from(decoder.decode())
+}

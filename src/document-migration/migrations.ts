@@ -1,0 +1,234 @@
+import { createHash } from 'node:crypto'
+import { AppError, UserError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import { notFound } from '../base/refusals.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { migrationVerdicts, type MigrationMode, type MigrationStatus, type MigrationVerdict } from '../domain/document-migration.ts'
+import { readLinkList, type LinkRow } from './link-list.ts'
+
+/** A list of a migration, as it was read. */
+export interface MigrationList {
+  name: string
+  /** Of the file, lower-case hex. */
+  sha256: string
+  /** Rows of the repository. */
+  rows: number
+  /** Rows of other repositories, which were left out. */
+  otherRows: number
+}
+
+export interface DocumentMigration extends Record<MigrationVerdict, number> {
+  id: string
+  repositoryId: string
+  repoId: string
+  mode: MigrationMode
+  status: MigrationStatus
+  /** Null if the old content server may be asked as fast as it answers. */
+  documentsPerMinute: number | null
+  lists: MigrationList[]
+  /** Rows of all lists. */
+  rows: number
+  copiedBytes: number
+  /** Why the migration does not advance, if it does not. */
+  waitingReason: string | null
+  createdAt: Date
+  endedAt: Date | null
+}
+
+/** A file of the source system. */
+interface ListFile {
+  name: string
+  bytes: AsyncIterable<Uint8Array>
+}
+
+export interface NewMigration {
+  workspaceId: string
+  repositoryId: string
+  mode: MigrationMode
+  documentsPerMinute: number | null
+  files: readonly ListFile[]
+}
+
+const columns = [
+  'id',
+  'repository_id as repositoryId',
+  'repo_id as repoId',
+  'mode',
+  'status',
+  'documents_per_minute as documentsPerMinute',
+  'lists',
+  'rows',
+  ...migrationVerdicts,
+  'copied_bytes as copiedBytes',
+  'waiting_reason as waitingReason',
+  'created_at as createdAt',
+  'ended_at as endedAt',
+]
+
+const insertedAtOnce = 1_000
+
+/** Returns the number of rows that have a verdict. */
+export const judgedRows = (migration: Pick<DocumentMigration, MigrationVerdict>): number =>
+  migrationVerdicts.reduce((sum, verdict) => sum + migration[verdict], 0)
+
+export const createDocumentMigrations = (db: Database) => {
+  /** @throws `AppError` 404 */
+  const find = async (workspaceId: string, id: string): Promise<DocumentMigration> => {
+    const found: DocumentMigration | undefined = await db('document_migrations')
+      .select<DocumentMigration[]>(columns)
+      .where({ workspace_id: workspaceId, id })
+      .first()
+    if (!found) throw notFound()
+    return found
+  }
+
+  /** Changes the status. @throws `AppError` 409 if the migration has another one than it may change from */
+  const change = async (
+    { workspaceId, id, actor }: { workspaceId: string; id: string; actor: AuditActor },
+    event: 'paused' | 'resumed' | 'cancelled',
+  ): Promise<DocumentMigration> => {
+    const { repoId, ...before } = await find(workspaceId, id)
+    const { from, to, refusal } = changes[event]
+    await db.transaction(async (trx) => {
+      const changed = await trx('document_migrations')
+        .where({ id })
+        .whereIn('status', from)
+        .update({ status: to, waiting_reason: null, ended_at: to === 'cancelled' ? trx.fn.now() : null })
+      if (changed === 0) throw new AppError('conflict', refusal)
+      await record(trx, {
+        workspaceId,
+        event: `document_migration.${event}`,
+        subjectId: id,
+        description: `The migration of documents of repository ${repoId} was ${event} after ${judgedRows(before)} of ${before.rows} rows.`,
+        metadata: { repo_id: repoId, rows: before.rows, judged_rows: judgedRows(before) },
+        actor,
+      })
+    })
+    return find(workspaceId, id)
+  }
+
+  return {
+    find,
+
+    /** Lists migrations, newest first. */
+    list: async (workspaceId: string, page: PageRequest): Promise<Page<DocumentMigration>> => {
+      const query = db('document_migrations').where({ workspace_id: workspaceId }).orderBy('id', 'desc')
+      return pageOf<DocumentMigration>(query, columns, page)
+    },
+
+    /**
+     * Reads the lists and inserts a migration, which a maintenance job starts.
+     * @throws `UserError` if a list cannot be read, or has no row of the repository: then nothing is inserted
+     */
+    start: async (migration: NewMigration, actor: AuditActor): Promise<DocumentMigration> => {
+      const { workspaceId, repositoryId, mode, documentsPerMinute, files } = migration
+      const id = newId()
+      await db.transaction(async (trx) => {
+        const repository: { repoId: string } | undefined = await trx('repositories')
+          .select('repo_id as repoId')
+          .where({ workspace_id: workspaceId, id: repositoryId })
+          .first()
+        if (!repository) throw notFound()
+        const { repoId } = repository
+        await trx('document_migrations').insert({
+          id,
+          workspace_id: workspaceId,
+          repository_id: repositoryId,
+          repo_id: repoId,
+          mode,
+          documents_per_minute: documentsPerMinute,
+          lists: '[]',
+          rows: 0,
+        })
+        const { lists, rows } = await insertLists(trx, id, repoId, files)
+        await trx('document_migrations')
+          .where({ id })
+          .update({ lists: JSON.stringify(lists), rows })
+        await record(trx, {
+          workspaceId,
+          event: 'document_migration.started',
+          subjectId: id,
+          description: `A migration of documents of repository ${repoId} was started, with ${rows} rows of ${lists.length} lists.`,
+          metadata: { repo_id: repoId, mode, rows, lists: lists.map(({ name, sha256, rows: own }) => ({ name, sha256, rows: own })) },
+          actor,
+        })
+      })
+      return find(workspaceId, id)
+    },
+
+    /** Stops a migration before its next documents, so that it can be resumed. */
+    pause: (request: Parameters<typeof change>[0]) => change(request, 'paused'),
+    resume: (request: Parameters<typeof change>[0]) => change(request, 'resumed'),
+    /** Ends a migration before its next documents. What it has copied stays. */
+    cancel: (request: Parameters<typeof change>[0]) => change(request, 'cancelled'),
+  }
+}
+
+export type DocumentMigrations = ReturnType<typeof createDocumentMigrations>
+
+const changes = {
+  paused: { from: ['running'], to: 'paused', refusal: 'This migration does not run.' },
+  resumed: { from: ['paused'], to: 'running', refusal: 'This migration is not paused.' },
+  cancelled: { from: ['running', 'paused'], to: 'cancelled', refusal: 'This migration has already ended.' },
+} as const satisfies Record<string, { from: MigrationStatus[]; to: MigrationStatus; refusal: string }>
+
+/** Inserts the rows of the repository. @throws `UserError` if there are none */
+const insertLists = async (
+  trx: Transaction,
+  migrationId: string,
+  repoId: string,
+  files: readonly ListFile[],
+): Promise<{ lists: MigrationList[]; rows: number }> => {
+  const lists: MigrationList[] = []
+  const others = new Set<string>()
+  let position = 0
+  for (const [index, { name, bytes }] of files.entries()) {
+    const hash = createHash('sha256')
+    const list: MigrationList = { name, sha256: '', rows: 0, otherRows: 0 }
+    let batch: (LinkRow & { position: number })[] = []
+    const insert = async () => {
+      if (batch.length > 0) await insertRows(trx, migrationId, index, batch)
+      batch = []
+    }
+    for await (const row of readLinkList(hashed(bytes, hash))) {
+      if (row.repoId !== null && row.repoId !== repoId) {
+        list.otherRows += 1
+        if (others.size < 10) others.add(row.repoId)
+        continue
+      }
+      list.rows += 1
+      position += 1
+      batch.push({ ...row, position })
+      if (batch.length === insertedAtOnce) await insert()
+    }
+    await insert()
+    lists.push({ ...list, sha256: hash.digest('hex') })
+  }
+  if (position === 0) {
+    const found = others.size === 0 ? 'They have no rows.' : `They have rows of: ${[...others].join(', ')}.`
+    throw new UserError(`The lists have no row of repository ${repoId}. ${found}`)
+  }
+  return { lists, rows: position }
+}
+
+async function* hashed(bytes: AsyncIterable<Uint8Array>, hash: ReturnType<typeof createHash>): AsyncGenerator<Uint8Array, void, undefined> {
+  for await (const chunk of bytes) {
+    hash.update(chunk)
+    yield chunk
+  }
+}
+
+const insertRows = (trx: Transaction, migrationId: string, list: number, rows: readonly (LinkRow & { position: number })[]) =>
+  trx.raw(
+    `
+    insert into document_migration_rows
+      (document_migration_id, position, list, line, doc_id, erp_object_type, erp_object_id, ar_object, archived_on, barcode)
+    select :migrationId, position, :list, line, "docId", "objectType", "objectId", "arObject", "archivedOn", barcode
+    from jsonb_to_recordset(:rows::jsonb) as row (
+      position bigint, line bigint, "docId" text, "objectType" text, "objectId" text, "arObject" text, "archivedOn" date, barcode text
+    )
+    `,
+    { migrationId, list, rows: JSON.stringify(rows) },
+  )

@@ -1,0 +1,218 @@
+import { Readable } from 'node:stream'
+import { receiverUseCases } from '../../src/app/use-cases.ts'
+import { createDocuments } from '../../src/archive/document-list.ts'
+import { createLog } from '../../src/base/log.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createDocumentMigrations, type NewMigration } from '../../src/document-migration/migrations.ts'
+import { createMigrationPage } from '../../src/document-migration/page.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
+import { createReadThrough } from '../../src/upstream/read-through.ts'
+import { disposable } from '../support/disposable.ts'
+import { testConfig } from '../support/factories.ts'
+import type { ServerFault } from '../support/old-content-server-faults.ts'
+import { startOldContentServer } from '../support/old-content-server.ts'
+import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
+
+const config = testConfig()
+const scene = share(await startScene())
+const { db } = scene
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }), (each) => each.close()))
+const useCases = receiverUseCases(db, config)
+const readThrough = share(
+  disposable(
+    createReadThrough({
+      ...useCases,
+      outbound,
+      keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+      writeTo: createPostgresStore(db),
+      launch: () => {},
+      log: createLog('silent'),
+      limits: { idleTimeoutMs: 300 },
+    }),
+    (each) => each.close(),
+  ),
+)
+const migrations = createDocumentMigrations(db)
+const page = createMigrationPage({ ...useCases, db, documents: createDocuments(db), readThrough, limits: config })
+
+const fileOf = (text: string, name = 'TOA01.csv') => ({ name, bytes: Readable.from([Buffer.from(text)]) as AsyncIterable<Buffer> })
+const tableOf = (docIds: string[]) =>
+  [
+    'SAP_OBJECT;OBJECT_ID;ARCHIV_ID;ARC_DOC_ID;AR_OBJECT;AR_DATE',
+    ...docIds.map((docId) => `BKPF;1000${docId};Z1;${docId};FIIINVOICE;20190302`),
+  ].join('\r\n')
+
+/** Opens a repository whose documents are at an old content server. */
+const open = async (faults: ServerFault[] = []) => {
+  const server = await startOldContentServer({ faults })
+  const workspace = await scene.workspace()
+  const { workspaceId, repositoryId } = workspace
+  const upstream = { url: server.url, cont_rep: 'Z1', auth_id: null, certificate: null, ca_certificate: null, delivers: false }
+  await db('repositories')
+    .where({ id: repositoryId })
+    .update({ upstream: JSON.stringify(upstream) })
+  const start = (text: string, changes: Partial<NewMigration> = {}) =>
+    migrations.start({ workspaceId, repositoryId, mode: 'copy', documentsPerMinute: null, files: [fileOf(text)], ...changes }, systemActor)
+  const judge = (id: string) => page(id, new AbortController().signal)
+  const run = async (id: string) => {
+    for (;;) {
+      const { status } = await judge(id)
+      if (status !== 'running') return migrations.find(workspaceId, id)
+    }
+  }
+  const verdicts = async (id: string) => {
+    const rows = await db('document_migration_rows')
+      .where({ document_migration_id: id })
+      .orderBy('position')
+      .select('doc_id', 'verdict', 'reason')
+    return rows.map((row: { doc_id: string; verdict: string; reason: string | null }) => [row.doc_id, row.verdict, row.reason])
+  }
+  return { ...workspace, server, start, judge, run, verdicts, [Symbol.asyncDispose]: server.stop }
+}
+
+describe('a migration', () => {
+  test('copies documents with their business objects, and names what is missing or damaged', async () => {
+    await using old = await open()
+    await old.source.create('D2', 'another content')
+    for (const docId of ['D1', 'D2', 'D3', 'D4']) old.server.put(docId, { data: `content of ${docId}`, note: 'n' })
+    old.server.documents.get('Z1/D4')!.components[0]!.sizeBytes += 1
+    const { id } = await old.start(tableOf(['D1', 'D2', 'D3', 'D4', 'D5', 'D1']))
+
+    const ended = await old.run(id)
+
+    expect(await old.verdicts(id)).toEqual([
+      ['D1', 'copied', null],
+      ['D2', 'different', 'component data has 15 bytes here, and 13 at the old content server'],
+      ['D3', 'copied', null],
+      ['D4', 'damaged', expect.stringContaining('says 14 bytes, and get 13') as string],
+      ['D5', 'missing', null],
+      ['D1', 'copied', null],
+    ])
+    expect(ended).toMatchObject({
+      status: 'completed',
+      rows: 6,
+      copied: 3,
+      different: 1,
+      damaged: 1,
+      missing: 1,
+      equal: 0,
+      waitingReason: null,
+    })
+    expect(String((await old.source.get('D1')).body)).toBe('content of D1')
+    const documents = await db('documents').where({ workspace_id: old.workspaceId, doc_id: 'D3' }).orderBy('comp_id')
+    expect(documents).toMatchObject([
+      { comp_id: 'data', erp_object_type: 'BKPF', erp_object_id: '1000D3', ar_object: 'FIIINVOICE', origin: 'upstream' },
+      { comp_id: 'note', erp_object_id: '1000D3' },
+    ])
+  })
+
+  test('finds everything equal the second time, and gives its object to a document that has none', async () => {
+    await using old = await open()
+    old.server.put('D1', { data: 'x' })
+    await old.source.get('D1')
+    await old.run((await old.start(tableOf(['D1']))).id)
+    const { id } = await old.start(tableOf(['D1']))
+    await old.run(id)
+    expect(await old.verdicts(id)).toEqual([['D1', 'equal', null]])
+    expect(await db('documents').where({ workspace_id: old.workspaceId })).toMatchObject([{ erp_object_id: '1000D1' }])
+  })
+
+  test('copies again what has changed at the old content server, unless it was changed here', async () => {
+    await using old = await open()
+    for (const docId of ['D1', 'D2', 'D3']) old.server.put(docId, { data: 'first' }, { date: new Date('2020-01-01T00:00:00Z') })
+    await old.run((await old.start(tableOf(['D1', 'D2', 'D3']))).id)
+    for (const docId of ['D1', 'D2']) old.server.put(docId, { data: 'other', note: 'new' }, { date: new Date('2021-01-01T00:00:00Z') })
+    await old.source.append('D2', ' second')
+
+    const check = await old.start(tableOf(['D1']), { mode: 'check' })
+    await old.run(check.id)
+    const { id } = await old.start(tableOf(['D1', 'D2', 'D3']))
+    await old.run(id)
+
+    expect(await old.verdicts(check.id)).toMatchObject([['D1', 'different', 'component note is only at the old content server']])
+    expect(await old.verdicts(id)).toEqual([
+      ['D1', 'copied', 'it has changed since it was fetched'],
+      ['D2', 'different', 'component data has 12 bytes here, and 5 at the old content server'],
+      ['D3', 'equal', null],
+    ])
+    expect([String((await old.source.get('D1')).body), String((await old.source.get('D2')).body)]).toEqual(['other', 'first second'])
+    const again = await old.start(tableOf(['D1']))
+    await old.run(again.id)
+    expect(await old.verdicts(again.id)).toEqual([['D1', 'equal', null]])
+  })
+
+  test('that only checks copies nothing', async () => {
+    await using old = await open()
+    old.server.put('D1', { data: 'x' })
+    const { id } = await old.start(tableOf(['D1', 'D2']), { mode: 'check' })
+    expect(await old.run(id)).toMatchObject({ found: 1, missing: 1 })
+    expect(await old.countRows()).toMatchObject({ documents: 0 })
+  })
+
+  test('does not bring back what the source system has deleted here', async () => {
+    await using old = await open()
+    old.server.put('D1', { data: 'x' })
+    expect((await old.source.delete('D1')).status).toBe(200)
+    const { id } = await old.start(tableOf(['D1']))
+    await old.run(id)
+    expect(await old.verdicts(id)).toEqual([['D1', 'missing', null]])
+  })
+
+  test.each<ServerFault>(['never_answers', 'fails'])(
+    'waits while the old content server has the fault %s, and goes on afterwards',
+    async (fault) => {
+      await using old = await open()
+      old.server.put('D1', { data: 'x' })
+      const { id } = await old.start(tableOf(['D1']))
+      old.server.faults.add(fault)
+      await expect(old.judge(id)).rejects.toThrow('upstream')
+      expect(await migrations.find(old.workspaceId, id)).toMatchObject({
+        status: 'running',
+        damaged: 0,
+        waitingReason: expect.any(String) as string,
+      })
+      old.server.faults.clear()
+      expect(await old.run(id)).toMatchObject({ status: 'completed', copied: 1, waitingReason: null })
+    },
+  )
+
+  test('is paused, resumed and cancelled', async () => {
+    await using old = await open()
+    old.server.put('D1', { data: 'x' })
+    const { id } = await old.start(tableOf(['D1']))
+    const request = { workspaceId: old.workspaceId, id, actor: systemActor }
+    await migrations.pause(request)
+    expect(await old.judge(id)).toEqual({ status: 'paused', rows: 1, judgedRows: 0 })
+    await expect(migrations.pause(request)).rejects.toThrow('does not run')
+    await migrations.resume(request)
+    await migrations.cancel(request)
+    expect(await old.judge(id)).toMatchObject({ status: 'cancelled' })
+    await expect(migrations.resume(request)).rejects.toThrow('is not paused')
+    const events = await db('audit_logs').where({ subject_id: id }).orderBy('id').pluck('event')
+    expect(events).toEqual(['started', 'paused', 'resumed', 'cancelled'].map((event) => `document_migration.${event}`))
+  })
+
+  test('asks about no more documents per minute than it may', async () => {
+    await using old = await open()
+    const { id } = await old.start(tableOf(['D1', 'D2', 'D3']), { documentsPerMinute: 120 })
+    const startedAt = performance.now()
+    await old.judge(id)
+    // Three turns of half a second. A busy machine takes longer, never shorter.
+    expect(performance.now() - startedAt).toBeGreaterThan(1_400)
+  })
+
+  test('leaves rows of other repositories out, and needs one of its own', async () => {
+    await using old = await open()
+    const others = 'ARCHIV_ID;ARC_DOC_ID\nZ2;D1\nZ3;D2\n'
+    const migration = await old.start(`${others}Z1;D3\n`)
+    expect(migration).toMatchObject({
+      rows: 1,
+      lists: [{ name: 'TOA01.csv', rows: 1, otherRows: 2, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as string }],
+    })
+    await expect(old.start(others)).rejects.toThrow('The lists have no row of repository Z1. They have rows of: Z2, Z3.')
+    expect(await db('document_migrations').where({ workspace_id: old.workspaceId })).toHaveLength(1)
+  })
+})
