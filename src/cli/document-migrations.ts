@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { access, constants, readFile, writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'csv-stringify/sync'
 import { countOf } from '../base/count-of.ts'
-import { UserError } from '../base/errors.ts'
+import { messageOf, UserError } from '../base/errors.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
@@ -54,11 +54,18 @@ export const startMigration = async (db: Database, { workspace: name, repoId, pa
     .first()
   if (!repository) throw new UserError(`Workspace ${name} has no repository ${repoId}.`)
   if (!repository.upstream) throw new UserError(`Repository ${repoId} has no upstream: save the address of the old content server first.`)
+  for (const path of paths) await requireFile(path)
   const files = paths.map((path) => ({ name: basename(path), bytes: createReadStream(path) as AsyncIterable<Uint8Array> }))
   const request = { ...options, workspaceId: workspace.id, repositoryId: repository.id, files }
   const migration = await createDocumentMigrations(db).start(request, systemActor)
   return { workspaceId: workspace.id, workspace: name, migration }
 }
+
+/** @throws `UserError` if there is no such file, or it cannot be read */
+const requireFile = (path: string): Promise<void> =>
+  access(path, constants.R_OK).catch((thrown: unknown) => {
+    throw new UserError(`${path} cannot be read: ${messageOf(thrown)}`)
+  })
 
 /** `relay migrate-documents list`, the newest ones. */
 export const listMigrations = async (db: Database, name: string): Promise<DocumentMigration[]> => {
@@ -113,7 +120,11 @@ export const writeReport = async (
 /** `relay migrate-documents report`. @param output path of a file that does not exist yet; without it, the report goes to standard output */
 export const saveReport = async (db: Database, keyRing: KeyRing, id: string, output: string | undefined): Promise<void> => {
   const stream = output === undefined ? process.stdout : createWriteStream(output, { flags: 'wx' })
-  if (output !== undefined) await once(stream, 'open')
+  if (output !== undefined) {
+    await once(stream, 'open').catch((thrown: unknown) => {
+      throw new UserError(`${output} cannot be written: ${messageOf(thrown)}`)
+    })
+  }
   await writeReport(db, keyRing, id, async (line) => {
     if (!stream.write(line)) await once(stream, 'drain')
   })
@@ -123,8 +134,10 @@ export const saveReport = async (db: Database, keyRing: KeyRing, id: string, out
 }
 
 /** `relay verify`. @param keyPath path of the public key in PEM */
-export const verifyFile = async (report: string, keyPath: string | undefined): Promise<VerifiedReport> =>
-  verifyReport(report, keyPath === undefined ? undefined : await readFile(keyPath, 'utf8'))
+export const verifyFile = async (report: string, keyPath: string | undefined): Promise<VerifiedReport> => {
+  for (const path of [report, keyPath]) if (path !== undefined) await requireFile(path)
+  return verifyReport(report, keyPath === undefined ? undefined : await readFile(keyPath, 'utf8'))
+}
 
 const barCharacters = 30
 

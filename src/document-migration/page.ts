@@ -132,7 +132,8 @@ export const createMigrationPage = ({ receivingRepositories, limits, ...deps }: 
         (run) => judgeAll(rows, run, documentsPerMinute),
         (thrown: unknown) => ({ judged: [], failure: thrown }),
       )
-      await recordVerdicts(db, id, judged, failure === undefined ? null : messageOf(failure))
+      // A worker that stops is no reason: another one goes on.
+      await recordVerdicts(db, id, judged, failure === undefined || signal.aborted ? null : messageOf(failure))
       if (failure !== undefined) throw failure
     }
     const after = await find(id)
