@@ -7,6 +7,7 @@ import { addressOf, navigate, route } from '../router.ts'
 import * as remediesCatalogue from '../texts/remedies.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import * as startCatalogue from '../texts/start.ts'
+import { DocumentMigrations } from '../ui/document-migrations.ts'
 import { Badge, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
 import { loadRemovals, RemovalOf } from '../ui/removal.ts'
 import { SentTestDocument, useTestDocument } from '../ui/test-document.ts'
@@ -191,6 +192,7 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
       </section>
     </div>
     <${Refusals} repoId=${repoId} />
+    ${attributes.upstream !== null && html`<${DocumentMigrations} repositoryId=${id} />`}
     <${SourceSetup} repository=${repository} />
     <${Certificates} repository=${repository} onChange=${reload} />
     ${asked === 'status' && html`<${ConfirmStatus} repository=${repository} onDone=${reload} onClose=${() => setAsked(undefined)} />`}

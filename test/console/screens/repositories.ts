@@ -1,3 +1,4 @@
+import { insertDocumentMigration } from '../../api/insert-document-migration.ts'
 import { captureAt } from '../../support/factories.ts'
 import { createSigner } from '../../support/signer.ts'
 import { startConsole, testMs } from '../scene.ts'
@@ -38,6 +39,14 @@ test(
         .update({ valid_to: daysFromNow(400) })
       await add('CN=QAS', renewed.pem, 'inactive')
 
+      const moved = (await call('POST', '/repositories', { repo_id: 'Z9', name: 'Moved from another server' })).json.data
+      await call('PATCH', `/repositories/${moved.id}`, { upstream: { url: 'https://archive.example/archive', cont_rep: 'Z9' } })
+      const stopped = await insertDocumentMigration(relay.db, workspaceId, moved.id, 'paused')
+      await relay.db('document_migrations').where({ id: stopped }).update({ missing: 3, damaged: 2 })
+      const waiting = await insertDocumentMigration(relay.db, workspaceId, moved.id)
+      const reason = 'upstream: the content server cannot be reached: connect ECONNREFUSED'
+      await relay.db('document_migrations').where({ id: waiting }).update({ waiting_reason: reason })
+
       const problems = await checkScreens(consoleUrl, keys.admin, [
         ['repositories', '/repositories', 'td a'],
         ['repositories-none', '/repositories?status=inactive&page=2', '.empty'],
@@ -46,6 +55,7 @@ test(
         ['repository-add-certificate', `/repositories/${idle.id}?add=certificate`, 'textarea'],
         ['repository-edit', `/repositories/${signed.id}?edit=1`, 'form'],
         ['repository-new', '/repositories/new', 'form'],
+        ['repository-migrations', `/repositories/${moved.id}`, 'progress'],
       ])
       expect(problems).toEqual([])
     })
@@ -181,6 +191,30 @@ test(
         .first()
         .waitFor()
       expect((await scene.routes.call('GET', '/documents')).json.data[0].attributes.doc_id).toMatch(/^TEST-/)
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'an administrator pauses and resumes a migration on the page of its repository',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const { call, repositoryId, workspaceId } = scene.routes
+      await call('PATCH', `/repositories/${repositoryId}`, { upstream: { url: 'https://archive.example/archive', cont_rep: 'Z1' } })
+      const id = await insertDocumentMigration(relay.db, workspaceId, repositoryId)
+      const statusOf = async () => (await call('GET', `/document-migrations/${id}`)).json.data.attributes.status
+      const { page, errors } = await scene.open('admin')
+      await page.goto(`${scene.consoleUrl}/repositories/${repositoryId}`)
+      await page.getByText('4 of 10 rows').waitFor()
+      await page.getByRole('button', { name: 'Pause' }).click()
+      await page.getByRole('button', { name: 'Resume' }).waitFor()
+      expect(await statusOf()).toBe('paused')
+      await page.getByRole('button', { name: 'Resume' }).click()
+      await page.getByRole('button', { name: 'Pause' }).waitFor()
+      expect(await statusOf()).toBe('running')
       expect(errors).toEqual([])
     })
   },
