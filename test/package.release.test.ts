@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,10 +21,13 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 
 const { path: folder } = share(await createFolder())
 const packed = await pack(root, folder)
-/** The installed command. */
-const main = await installPacked(packed.file, folder)
+const production = join(folder, 'production')
+await mkdir(production)
+/** The command as an installation has it, without the optional packages. */
+const main = await installPacked(packed.file, production, { omitOptional: true })
+await installPacked(packed.file, folder)
 
-test('the packed relay has what it needs and nothing else, and delivers a document from an empty folder', async () => {
+test('the packed relay, without its optional packages, has what it needs and nothing else, and delivers a document', async () => {
   const { paths } = packed
   expect(paths).toEqual(
     expect.arrayContaining([
@@ -53,8 +57,10 @@ test('the packed relay has what it needs and nothing else, and delivers a docume
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
   expect((await relay('--version')).trim()).toBe(version)
   expect(JSON.parse(await relay('openapi')).openapi).toMatch(/^3\.1/)
-  expect(await relay('json-schema')).toBe(await readFile(join(folder, 'node_modules/document-relay/docs/relay.schema.json'), 'utf8'))
+  expect(await relay('json-schema')).toBe(await readFile(join(production, 'node_modules/document-relay/docs/relay.schema.json'), 'utf8'))
   expect(await relay('migrate')).toContain('up to date')
+  for (const name of ['pino-pretty', '@temporalio/testing'])
+    expect({ name, isInstalled: existsSync(join(production, 'node_modules', name)) }).toEqual({ name, isInstalled: false })
   await relay('workspace', 'create', 'acme/invoices')
   const key = (await relay('key', 'create', 'acme/invoices', '--level', 'admin')).trim()
 

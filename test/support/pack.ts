@@ -23,22 +23,25 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 /**
  * Installs a packed relay into an empty folder. Without the network, its dependencies are those of the checkout, without the packages of the
  * development.
+ * @param options `omitOptional`: as `npm install --omit=optional` does
  * @returns the path of the installed command
  */
-export const installPacked = async (file: string, folder: string): Promise<string> => {
+export const installPacked = async (file: string, folder: string, { omitOptional = false } = {}): Promise<string> => {
   const modules = join(folder, 'node_modules')
   if (isFullRun) {
     await writeFile(join(folder, 'package.json'), '{}')
-    await run('npm', ['install', '--no-audit', '--no-fund', file], { cwd: folder })
+    await run('npm', ['install', '--no-audit', '--no-fund', ...(omitOptional ? ['--omit=optional'] : []), file], { cwd: folder })
     return join(modules, '.bin/relay')
   }
   await writeFile(join(folder, 'package.json'), '{ "dependencies": { "document-relay": "*" } }')
   await mkdir(join(modules, 'document-relay'), { recursive: true })
   await run('tar', ['-xzf', file, '--strip-components=1', '-C', join(modules, 'document-relay')])
-  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, { dev?: boolean }> }
-  for (const [path, { dev }] of Object.entries(lock.packages)) {
+  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean; optional?: boolean }>
+  }
+  for (const [path, { dev, optional }] of Object.entries(lock.packages)) {
     const [, name, nested] = path.split('node_modules/')
-    if (name === undefined || nested !== undefined || dev) continue
+    if (name === undefined || nested !== undefined || dev || (omitOptional && optional)) continue
     await mkdir(dirname(join(modules, name)), { recursive: true })
     await symlink(join(root, 'node_modules', name), join(modules, name))
   }
