@@ -11,12 +11,17 @@ import { testMs } from './scene.ts'
 const demo = share(await startDemo())
 const browser = share(disposable(await startBrowser(), (each) => each.close()))
 
-/** Takes a picture in light and one in dark colours. */
+/** Takes a picture in dark and one in light colours. */
 const takeBoth = async (page: Page, name: string) => {
-  await takeScreenshot(page, name)
-  await page.emulateMedia({ colorScheme: 'dark' })
-  await takeScreenshot(page, `${name}-dark`)
-  await page.emulateMedia({ colorScheme: 'light' })
+  for (const [colorScheme, suffix] of [
+    ['dark', '-dark'],
+    ['light', ''],
+  ] as const) {
+    await page.emulateMedia({ colorScheme })
+    // The colours of buttons and links change over time.
+    await page.evaluate('Promise.all(document.getAnimations().map((each) => each.finished))')
+    await takeScreenshot(page, `${name}${suffix}`)
+  }
 }
 
 test(
