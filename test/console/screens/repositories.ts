@@ -1,11 +1,12 @@
 import { insertDocumentMigration } from '../../api/insert-document-migration.ts'
 import { captureAt } from '../../support/factories.ts'
+import { startOldContentServer } from '../../support/old-content-server.ts'
 import { createSigner } from '../../support/signer.ts'
 import { startConsole, testMs } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
-const [signer, renewed] = [await createSigner('RSA 2048'), await createSigner('DSA 1024')]
-afterAll(() => Promise.all([signer.remove(), renewed.remove()]))
+const [signer, renewed, old] = [await createSigner('RSA 2048'), await createSigner('DSA 1024'), await startOldContentServer()]
+afterAll(() => Promise.all([signer.remove(), renewed.remove(), old.stop()]))
 
 const daysFromNow = (days: number) => new Date(Date.now() + days * 86_400_000)
 
@@ -18,6 +19,8 @@ test(
       // An open receiver, one with certificates, and an inactive one that has never been used.
       const signed = (await call('POST', '/repositories', { repo_id: 'Z2', name: 'Outgoing invoices', signature_verification: true })).json
         .data
+      const upstream = { url: 'https://archive.example/ContentServer/ContentServer.dll', cont_rep: 'Z3' }
+      const migrated = (await call('POST', '/repositories', { repo_id: 'Z3', name: 'Migrated invoices', upstream })).json.data
       const idle = (await call('POST', '/repositories', { repo_id: 'CRMORDER_2026', name: 'Orders of the sales portal' })).json.data
       await call('PATCH', `/repositories/${idle.id}`, { status: 'inactive' })
       const request = await captureAt(relay.db, workspaceId, new Date(Date.now() - 7_200_000))
@@ -54,6 +57,8 @@ test(
         ['repository-signed', `/repositories/${signed.id}`, '.fingerprint'],
         ['repository-add-certificate', `/repositories/${idle.id}?add=certificate`, 'textarea'],
         ['repository-edit', `/repositories/${signed.id}?edit=1`, 'form'],
+        ['repository-upstream', `/repositories/${migrated.id}`, '.card code'],
+        ['repository-edit-upstream', `/repositories/${migrated.id}?edit=1`, '#upstream-url'],
         ['repository-new', '/repositories/new', 'form'],
         ['repository-migrations', `/repositories/${moved.id}`, 'progress'],
       ])
@@ -110,13 +115,20 @@ test(
       await page.getByRole('link', { name: 'Edit' }).click()
       await page.getByLabel('Require signed requests').check()
       await page.getByLabel('Accept mCreate').uncheck()
+      await page.getByLabel('Fetch documents from an earlier content server').check()
+      await page.getByLabel('Address of the earlier content server').fill(old.url)
+      await page.getByLabel('Repository there').fill('Z1')
       await page.getByRole('button', { name: 'Save' }).click()
       await page.getByRole('link', { name: 'Edit' }).waitFor()
       expect((await call('GET', `/repositories/${id}`)).json.data.attributes).toMatchObject({
         signature_verification: true,
         accepts_mcreate: false,
+        upstream: { url: old.url, cont_rep: 'Z1', auth_id: null, certificate: null, ca_certificate: null, delivers: false },
         warnings: [{ code: 'not_connected' }],
       })
+
+      await page.getByRole('button', { name: 'Test the earlier content server' }).click()
+      await page.getByText('serves the repository Z1 and answers unsigned requests').waitFor()
 
       await page.getByRole('button', { name: 'Deactivate: certificate of CN=TST' }).click()
       await page.getByText('It is the last active certificate').waitFor()
