@@ -163,7 +163,7 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
                   >${words.activeCertificates(attributes.active_certificates)}</span
                 >`,
             ],
-            [words.upstream, attributes.upstream === null ? undefined : html`<${Upstream} repository=${repository} />`],
+            [words.upstreamName, attributes.upstream === null ? undefined : html`<${Upstream} repository=${repository} />`],
             [words.mcreateLabel, attributes.accepts_mcreate ? undefined : words.mcreateRefused],
             [words.signedOrder, attributes.signed_parameter_order === 'fixed' ? undefined : words.signedOrders.any],
             [

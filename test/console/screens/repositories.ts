@@ -5,8 +5,8 @@ import { createSigner } from '../../support/signer.ts'
 import { startConsole, testMs } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
-const [signer, renewed, old] = [await createSigner('RSA 2048'), await createSigner('DSA 1024'), await startOldContentServer()]
-afterAll(() => Promise.all([signer.remove(), renewed.remove(), old.stop()]))
+const [signer, renewed, oldServer] = [await createSigner('RSA 2048'), await createSigner('DSA 1024'), await startOldContentServer()]
+afterAll(() => Promise.all([signer.remove(), renewed.remove(), oldServer.stop()]))
 
 const daysFromNow = (days: number) => new Date(Date.now() + days * 86_400_000)
 
@@ -116,18 +116,18 @@ test(
       await page.getByLabel('Require signed requests').check()
       await page.getByLabel('Accept mCreate').uncheck()
       await page.getByLabel('Fetch documents from an earlier content server').check()
-      await page.getByLabel('Address of the earlier content server').fill(old.url)
+      await page.getByLabel('Address of the earlier content server').fill(oldServer.url)
       await page.getByLabel('Repository there').fill('Z1')
       await page.getByRole('button', { name: 'Save' }).click()
       await page.getByRole('link', { name: 'Edit' }).waitFor()
       expect((await call('GET', `/repositories/${id}`)).json.data.attributes).toMatchObject({
         signature_verification: true,
         accepts_mcreate: false,
-        upstream: { url: old.url, cont_rep: 'Z1', auth_id: null, certificate: null, ca_certificate: null, delivers: false },
+        upstream: { url: oldServer.url, cont_rep: 'Z1', auth_id: null, certificate: null, ca_certificate: null, delivers: false },
         warnings: [{ code: 'not_connected' }],
       })
 
-      await page.getByRole('button', { name: 'Test the earlier content server' }).click()
+      await page.getByRole('button', { name: 'Test it' }).click()
       await page.getByText('serves the repository Z1 and answers unsigned requests').waitFor()
 
       await page.getByRole('button', { name: 'Deactivate: certificate of CN=TST' }).click()
