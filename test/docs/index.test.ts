@@ -29,7 +29,10 @@ const anchorsOf = (page: string): string[] => {
 /** Returns the links of a page whose file does not exist, and those whose anchor is no heading of its page. */
 const brokenLinksIn = async (path: string): Promise<string[]> => {
   const page = await readFile(join(root, path), 'utf8')
-  const links = [...page.matchAll(/\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+  const links = [
+    ...page.matchAll(/\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)/g),
+    ...page.matchAll(/<(?:img|source) [^>]*\b(?:src|srcset)="([^"]+)"/g),
+  ]
   const broken = await Promise.all(
     links.map(async ([link, address, anchor]) => {
       const target = address === '' ? join(root, path) : join(root, path, '..', address!)
