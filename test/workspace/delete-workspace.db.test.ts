@@ -7,6 +7,7 @@ import { createKey, setTier } from '../../src/workspace/administration.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
+import { insertDocumentMigration } from '../api/insert-document-migration.ts'
 import { foldAll } from '../support/counters.ts'
 import { captureAt } from '../support/factories.ts'
 import { waitsForLock } from '../support/locks.ts'
@@ -57,6 +58,7 @@ const createFullWorkspace = async () => {
   const inAnHour = new Date(Date.now() + 3_600_000)
   const repeatable = { execution_id: id, request_sealed: Buffer.from('x'), locked_until: inAnHour, expires_at: inAnHour }
   await db('idempotency_keys').insert({ workspace_id, owner: 'user P1', key: 'K1', ...repeatable })
+  await insertDocumentMigration(db, workspace_id, repository_id)
   await db('enrichments').insert({ id, workspace_id, name: 'Invoices', wait_seconds: 60, late_days: 7, steps: '[]' })
   await db('enrichment_repositories').insert({ repository_id, enrichment_id: id, position: 0 })
   const enriched = { workspace_id, waits_until: new Date(), ends_at: new Date() }
