@@ -6,7 +6,7 @@ import { boundaryOf, MultipartError, readParts, type Part } from './multipart.ts
 /** What a server says about a component. */
 export interface ComponentFacts {
   compId: string
-  /** With its parameters, as the server sends it. Null if it sends none. */
+  /** With its parameters, as the server sends it, with one character per byte. Null if it sends none. */
   contentType: string | null
   sizeBytes: number
   /** Undefined if the server says nothing readable, as below. */
@@ -63,7 +63,7 @@ export const documentHead = (header: FindHeader, docId: string): DocumentHead =>
 const componentFacts = (header: FindHeader): Omit<ComponentFacts, 'sizeBytes' | 'compId'> & { compId?: string; sizeBytes?: number } => {
   const [compId, sizeBytes] = [header('x-compid')?.trim(), numberOf(header('x-content-length'))]
   return {
-    ...(compId && { compId }),
+    ...(compId && { compId: decodeHeader(compId) }),
     ...(sizeBytes !== undefined && { sizeBytes }),
     contentType: header('content-type')?.trim() || null,
     createdAt: timeOf(header('x-compdatec'), header('x-comptimec')),
@@ -131,11 +131,7 @@ async function* readableBody({ body }: Part): AsyncGenerator<Buffer, void, undef
 }
 
 const componentOf = ({ header }: Part): ComponentFacts => {
-  const decoded: FindHeader = (name) => {
-    const value = header(name)
-    return value === undefined ? undefined : decodeHeader(value)
-  }
-  const { compId, sizeBytes = numberOf(decoded('content-length')), ...facts } = componentFacts(decoded)
+  const { compId, sizeBytes = numberOf(header('content-length')), ...facts } = componentFacts(header)
   if (!compId) throw malformed('a part has no X-compId')
   if (sizeBytes === undefined) throw malformed('a part has no length')
   return { compId, sizeBytes, ...facts }

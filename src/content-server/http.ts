@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Outbound } from '../security/outbound.ts'
-import { decodeHeader, printableAscii } from './encoding.ts'
+import { printableAscii } from './encoding.ts'
 import { ContentServerFailure, refusedBy, toFailure, type Outcome } from './failure.ts'
 
 export interface HttpContext {
@@ -24,7 +24,7 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   status: number
-  /** Returns the first value of a header, decoded. @param name in lower case */
+  /** Returns the first value of a header as sent, with one character per byte. @param name in lower case */
   header(name: string): string | undefined
   /** Must be read to its end or destroyed. Throws `ContentServerFailure` if the answer breaks off. */
   body: Readable
@@ -51,8 +51,7 @@ export const createSend = (address: string, caCertificate: string | undefined, c
         status: response.statusCode,
         header: (name) => {
           const value = response.headers[name]
-          const first = Array.isArray(value) ? value[0] : value
-          return first === undefined ? undefined : decodeHeader(first)
+          return Array.isArray(value) ? value[0] : value
         },
         body: withFailures(response.body),
       }

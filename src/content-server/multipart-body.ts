@@ -5,7 +5,7 @@ import { encodeHeader } from './encoding.ts'
 /** A component as a client sends it. */
 export interface SentComponent {
   compId: string
-  /** With its parameters. Null sends none. */
+  /** With its parameters, with one character per byte. Null sends none. */
   contentType: string | null
   sizeBytes: number
   /** A stream must have exactly `sizeBytes`. */
@@ -35,7 +35,7 @@ export const multipartOf = (components: readonly SentComponent[]): { contentType
 }
 
 const headOf = (boundary: string, { compId, contentType, sizeBytes }: SentComponent): Buffer => {
-  const type = contentType === null ? '' : `Content-Type: ${encodeHeader(contentType)}\r\n`
+  const type = contentType === null ? '' : `Content-Type: ${contentType}\r\n`
   return Buffer.from(`--${boundary}\r\nX-compId: ${encodeHeader(compId)}\r\n${type}Content-Length: ${sizeBytes}\r\n\r\n`, 'latin1')
 }
 

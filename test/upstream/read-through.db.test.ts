@@ -255,6 +255,17 @@ test('two processes that fetch one document both answer it, and keep it once', a
   expect(await documents()).toHaveLength(2)
 })
 
+test('a content type in any encoding arrives as it was sent', async () => {
+  const { old, source, kept } = await migration.open()
+  const contentType = 'text/plain; name="Übersicht €.txt"'
+  old.put('D1', { data: 'hello', 'Anhang €.txt': 'x' }, { contentType })
+  const types = async () => Buffer.from((await source.get('D1')).headers['content-type']!, 'latin1').toString('utf8')
+  expect(await types()).toBe(contentType)
+  await kept('D1', 2)
+  expect(await types()).toBe(contentType)
+  expect(String((await source.get('D1', `&compId=${encodeURIComponent('Anhang €.txt')}`)).body)).toBe('x')
+})
+
 test('a client that disconnects does not end the fetch', async () => {
   const { old, source, kept, openRequest } = await migration.open()
   old.put('D1', { data: Buffer.alloc(20_000_000, 'x') })
