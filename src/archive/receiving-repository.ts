@@ -1,4 +1,5 @@
 import { createTtlCache } from '../base/ttl-cache.ts'
+import { createBatches, readLimits } from '../db/batches.ts'
 import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
@@ -96,18 +97,17 @@ const findRepository = createStatement<Row>(
   `,
 )
 
-export const createReceivingRepositories = (db: Database) => ({
-  /**
-   * Finds the repository that a contRep names, with its routes.
-   * @param options.forStoring false for a command that stores nothing: routes and stored bytes, half of the cost, are then left out
-   */
-  find: async (
-    userSlug: string,
-    workspaceSlug: string,
-    repoId: string,
-    { forStoring = true } = {},
-  ): Promise<ReceivingRepository | undefined> => {
-    const [row] = await findRepository(db, { userSlug, workspaceSlug, repoId, forStoring })
+interface Lookup {
+  userSlug: string
+  workspaceSlug: string
+  repoId: string
+  /** False for a command that stores nothing: routes and stored bytes, half of the cost, are then left out. */
+  forStoring: boolean
+}
+
+export const createReceivingRepositories = (db: Database) => {
+  const findNow = async (lookup: Lookup): Promise<ReceivingRepository | undefined> => {
+    const [row] = await findRepository(db, { ...lookup })
     if (!row) return undefined
     const { workspace, routes } = row
     return {
@@ -115,12 +115,30 @@ export const createReceivingRepositories = (db: Database) => ({
       workspace: { ...workspace, settings: settingsOfWorkspace(workspace.settings), storedBytes: workspace.storedBytes ?? 0 },
       routes: (routes ?? []).map((route) => ({ ...route, settings: settingsOfConnection(route.settings) })),
     }
-  },
+  }
 
-  /** Lists every repository of a workspace, for serverInfo. Empty if the workspace does not exist. */
-  list: async (userSlug: string, workspaceSlug: string): Promise<RepositorySummary[]> => {
-    const { rows } = await db.raw<{ rows: RepositorySummary[] }>(
-      `
+  // Equal lookups of requests that arrive together are one. It begins after each of the requests that it serves has arrived, so all of them
+  // see every change that was answered before.
+  const findTogether = createBatches((lookups: Lookup[]) => {
+    const found = new Map<string, Promise<ReceivingRepository | undefined>>()
+    const findOnce = (lookup: Lookup) => {
+      const key = JSON.stringify(lookup)
+      const finding = found.get(key) ?? findNow(lookup)
+      found.set(key, finding)
+      return finding
+    }
+    return lookups.map(findOnce)
+  }, readLimits)
+
+  return {
+    /** Finds the repository that a contRep names, with its routes. The result is shared with other requests. */
+    find: (userSlug: string, workspaceSlug: string, repoId: string, { forStoring = true } = {}): Promise<ReceivingRepository | undefined> =>
+      findTogether({ userSlug, workspaceSlug, repoId, forStoring }),
+
+    /** Lists every repository of a workspace, for serverInfo. Empty if the workspace does not exist. */
+    list: async (userSlug: string, workspaceSlug: string): Promise<RepositorySummary[]> => {
+      const { rows } = await db.raw<{ rows: RepositorySummary[] }>(
+        `
       select repositories.id, repo_id as "repoId", name, status, signature_verification as "signatureVerification"
       from workspaces
       join repositories on repositories.workspace_id = workspaces.id
@@ -129,10 +147,11 @@ export const createReceivingRepositories = (db: Database) => ({
         and deleted_at is null
       order by repo_id
       `,
-      [userSlug, workspaceSlug],
-    )
-    return rows
-  },
-})
+        [userSlug, workspaceSlug],
+      )
+      return rows
+    },
+  }
+}
 
 export type ReceivingRepositories = ReturnType<typeof createReceivingRepositories>

@@ -1,7 +1,8 @@
 import type { Database, Transaction } from '../db/database.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
+import { writeIn } from './insert-documents.ts'
 import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
-import { insertDocuments, ownContents, type CarriedOver, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
+import { insertDocuments, type CarriedOver, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
 
 /** A create's content for an existing document: one component of it, or the whole document. */
 export interface Update extends ReceivedDocument {
@@ -61,11 +62,10 @@ export const createUpdate =
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
       if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [], atOnce: false }
       const current = await findCurrentComponents(trx, archiveDocumentId)
-      await ownContents(trx, update)
       await supersedeDocuments(trx, archiveDocumentId, 'document.superseded', whole ? undefined : components.map(({ compId }) => compId))
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
       const target = { mode: 'update', archiveDocumentId } as const
-      const { inserted: found, ...rest } = await insertDocuments(trx, target, received, carryOver(update, current), config)
+      const { inserted: found, ...rest } = await insertDocuments(writeIn(trx, config), target, received, carryOver(update, current), config)
       return { found, ...rest }
     })
 

@@ -1,6 +1,8 @@
+import { newId } from '../base/ids.ts'
 import { inTransaction, type Database, type Transaction } from '../db/database.ts'
+import { writeIn } from './insert-documents.ts'
 import { lockArchiveDocument, lockTimeout, supersedeDocuments } from './locks.ts'
-import { insertDocuments, ownContents, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
+import { insertDocuments, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
 
 /**
  * Locks a docId until the transaction ends, whether or not a document has it: a document that is deleted while it is fetched from the
@@ -56,9 +58,14 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
       await lockDocId(trx, repository.id, docId)
       const nothing = { kept: false, documents: [], messages: [], atOnce: false }
       if (await isDeleted(trx, repository.id, docId)) return rollback(nothing)
-      await ownContents(trx, received)
       const positions = components.map((_, position) => ({ position }))
-      const { inserted: kept, ...rest } = await insertDocuments(trx, { mode: 'create' }, received, positions, config)
+      const { inserted: kept, ...rest } = await insertDocuments(
+        writeIn(trx, config),
+        { mode: 'create', archiveDocumentId: newId() },
+        received,
+        positions,
+        config,
+      )
       return kept ? { kept, ...rest } : rollback(nothing)
     }),
 
@@ -72,10 +79,15 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
       const nothing = { kept: false, documents: [], messages: [], atOnce: false }
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
       if (archiveDocumentId === undefined || (await isChangedHere(trx, archiveDocumentId))) return rollback(nothing)
-      await ownContents(trx, received)
       await supersedeDocuments(trx, archiveDocumentId, 'document.superseded')
       const positions = components.map((_, position) => ({ position }))
-      const { inserted: kept, ...rest } = await insertDocuments(trx, { mode: 'update', archiveDocumentId }, received, positions, config)
+      const { inserted: kept, ...rest } = await insertDocuments(
+        writeIn(trx, config),
+        { mode: 'update', archiveDocumentId },
+        received,
+        positions,
+        config,
+      )
       await trx('archive_documents').where({ id: archiveDocumentId }).update({ modified_at: upstream.modifiedAt })
       return kept ? { kept, ...rest } : rollback(nothing)
     }),

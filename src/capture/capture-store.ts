@@ -75,17 +75,6 @@ export const upsertCaptures = async (db: Database | Transaction, captures: Captu
 export const capturedOnOf = (capture: Capture | undefined): string | null =>
   capture?.requestBody?.pieces ? capturedDay(capture.requestAt) : null
 
-/** Returns the bindings of a statement that inserts a capture together with its documents. */
-export const bindCapture = (capture: Capture | undefined) => ({
-  captures: JSON.stringify(capture ? [captureRow(capture)] : []),
-  capturedOn: capturedOnOf(capture),
-  requestData: capture?.requestBody?.data ?? null,
-  requestRedacted: capture?.requestBody?.redacted ?? false,
-  requestPieces: capture?.requestBody?.pieces ? JSON.stringify(capture.requestBody.pieces) : null,
-  responseData: capture?.responseBody?.data ?? null,
-  responseRedacted: capture?.responseBody?.redacted ?? false,
-})
-
 /** The end of a request whose capture a transaction has written, with the time at which the transaction had committed. */
 export interface Completion {
   id: string

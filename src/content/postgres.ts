@@ -53,7 +53,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
     }
     return {
       ...content,
-      own: async (trx, capturedOn = null) => {
+      own: async (trx) => {
         await trx('contents').insert({
           id: content.id,
           workspace_id: workspaceId,
@@ -61,7 +61,6 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
           size_bytes: content.sizeBytes,
           sha256: content.sha256,
           owned_at: trx.fn.now(),
-          captured_on: capturedOn,
         })
         if (data.length > 0) await trx('content_chunks').insert({ content_id: content.id, seq: 0, data })
         release()

@@ -16,13 +16,13 @@ export interface Content {
 export interface UnownedContent extends Content {
   sha256: Buffer
   /**
-   * Ties the bytes to the transaction that commits the document. The job remove-orphans removes bytes without an owner.
-   * @param capturedOn day of the captured request whose body refers to the bytes, if one does
+   * Ties the bytes to a transaction that appends them to a document. The statement that inserts a document does so by itself
+   * (`src/archive/insert-documents.ts`). The job remove-orphans removes bytes without an owner.
    */
-  own(trx: Transaction, capturedOn?: string | null): Promise<void>
+  own(trx: Transaction): Promise<void>
   /** Discards the bytes. Never throws: the job remove-orphans removes what cannot be removed now. */
   discard(): Promise<void>
-  /** Set if all bytes are still in memory. The statement that inserts the document may write them, in place of `own`. */
+  /** Set if all bytes are still in memory. The statement that inserts the document writes them. */
   buffer?: { data: Buffer; release(): void }
 }
 
@@ -106,11 +106,11 @@ export const unownedContent = (
   discard: (id: string) => Promise<void>,
 ): UnownedContent => ({
   ...content,
-  own: async (trx, capturedOn = null) => {
+  own: async (trx) => {
     const owned = await trx('contents')
       .where({ id: content.id })
       .whereNull('owned_at')
-      .update({ size_bytes: content.sizeBytes, sha256: content.sha256, owned_at: trx.fn.now(), captured_on: capturedOn })
+      .update({ size_bytes: content.sizeBytes, sha256: content.sha256, owned_at: trx.fn.now() })
     if (owned !== 1) throw new Error(`content ${content.id} was removed before its document was committed`)
   },
   discard: () => discard(content.id),

@@ -39,13 +39,17 @@ export const startGraceMs = 2_000
 
 /**
  * SQL: true if a delivery of the workspace need not wait for its turn, because no other one waits or is just being begun. One that an append
- * has postponed does neither.
+ * has postponed does neither. Not `exists`, for which the planner might read the waiting deliveries of all workspaces.
  */
-export const beginsAtOnce = (workspaceId: string) => `not exists (
-      select
-      from deliveries
-      where workspace_id = ${workspaceId}
-        and begin_at <= now() + ${startGraceMs} * interval '1 millisecond'
+export const beginsAtOnce = (workspaceId: string) => `(
+      select count(*) = 0
+      from (
+        select
+        from deliveries
+        where deliveries.workspace_id = ${workspaceId}
+          and begin_at <= now() + ${startGraceMs} * interval '1 millisecond'
+        limit 1
+      ) as waiting
     )`
 
 /** SQL: the id of the request of a `RetryDelivery`. The dispatcher repeats the message under the same id. */

@@ -196,8 +196,8 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
 
     test('keeps a content without owner in the job remove-orphans while captured bodies refer to it', async () => {
       const content = await store.write(workspaceId, split(randomBytes(2 * MiB), 64 * KiB))
-      await db.transaction((trx) => content.own(trx, '2026-11-24'))
-      await db('contents').where({ id: content.id }).update({ owned_at: null })
+      await db.transaction((trx) => content.own(trx))
+      await db('contents').where({ id: content.id }).update({ owned_at: null, captured_on: '2026-11-24' })
       const sweep = () => sweepOrphans(db, { [store.kind]: store }, new Date(Date.now() + 60_000))
       await sweep()
       expect(await underTest().stored(db)).toContain(content.id)

@@ -75,7 +75,7 @@ export const createRoutes = async (
   return { workspaceId, workspaceSlug, repositoryId, repoId, destinations: ids, connections, findRepository }
 }
 
-/** Returns a content that `own` writes to the content tables, as the stores do for a small document. */
+/** Returns a content that is still in memory, as the stores do for a small document. `own` writes it to the content tables. */
 const contentOf = (workspaceId: string, bytes: string | Buffer): UnownedContent => {
   const id = newId()
   const data = Buffer.from(bytes as string)
@@ -96,6 +96,7 @@ const contentOf = (workspaceId: string, bytes: string | Buffer): UnownedContent 
       await trx('content_chunks').insert({ content_id: id, seq: 0, data })
     },
     discard: async () => {},
+    buffer: { data, release: () => {} },
   }
 }
 
