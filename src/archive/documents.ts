@@ -1,3 +1,4 @@
+import { createBatches, readLimits } from '../db/batches.ts'
 import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
@@ -24,32 +25,87 @@ export interface ArchiveDocument {
   components: ArchiveComponent[]
 }
 
-type Row = Pick<ArchiveDocument, 'createdAt' | 'modifiedAt'> & {
-  component: Omit<ArchiveComponent, 'createdAt' | 'modifiedAt'> | null
+interface Row {
+  /** Position of the document among those that are asked for, from 1. */
+  n: number
+  createdAt: Date
+  modifiedAt: Date
+  /** Null if the document has no component. */
+  compId: string | null
+  contentType: string
+  sizeBytes: number
   componentCreatedAt: Date
   componentModifiedAt: Date
+  contentId: string | null
+  store: ContentStoreKind
+  appends: number
 }
 
-const findDocument = createStatement<Row>(
-  'find-archive-document',
+// `offset 0` keeps the planner from joining whole tables: it takes an array for ten rows, and looks each of them up.
+const findDocuments = createStatement<Row>(
+  'find-archive-documents',
   `
   select
-    archive_documents.created_at as "createdAt", archive_documents.modified_at as "modifiedAt",
-    case when documents.id is not null then jsonb_build_object(
-      'compId', comp_id, 'contentType', content_type, 'sizeBytes', documents.size_bytes,
-      'content', case when content_id is not null then jsonb_build_object(
-        'id', content_id, 'store', contents.store, 'sizeBytes', documents.size_bytes, 'appends', appends) end
-    ) end as component,
-    coalesce(component_created_at, received_at) as "componentCreatedAt", documents.modified_at as "componentModifiedAt"
-  from archive_documents
-  left join documents on documents.archive_document_id = archive_documents.id and superseded_at is null
-  left join contents on contents.id = documents.content_id
-  where archive_documents.repository_id = :repositoryId
-    and archive_documents.doc_id = :docId
-    and deleted_at is null
-  order by position, documents.id
+    n, archive_document.created_at as "createdAt", archive_document.modified_at as "modifiedAt", comp_id as "compId",
+    content_type as "contentType", size_bytes as "sizeBytes", component_created_at as "componentCreatedAt",
+    component_modified_at as "componentModifiedAt", content_id as "contentId", store, appends
+  from unnest(:repositoryIds::text[], :docIds::text[]) with ordinality as wanted (repository_id, doc_id, n)
+  cross join lateral (
+    select id, created_at, modified_at
+    from archive_documents
+    where archive_documents.repository_id = wanted.repository_id
+      and archive_documents.doc_id = wanted.doc_id
+      and deleted_at is null
+    offset 0
+  ) as archive_document
+  left join lateral (
+    select
+      documents.id, comp_id, content_type, documents.size_bytes, position, content_id, store, appends,
+      coalesce(component_created_at, received_at) as component_created_at, documents.modified_at as component_modified_at
+    from documents
+    left join contents on contents.id = documents.content_id
+    where documents.archive_document_id = archive_document.id
+      and superseded_at is null
+    offset 0
+  ) as component on true
+  order by n, position, component.id
   `,
 )
+
+interface Wanted {
+  repositoryId: string
+  docId: string
+}
+
+/** Returns a document by its rows, one for each component. @returns undefined without rows */
+const documentOf = (docId: string, rows: Row[]): ArchiveDocument | undefined => {
+  const [first] = rows
+  if (!first) return undefined
+  const components = rows.flatMap(({ compId, contentType, sizeBytes, contentId, store, appends, ...times }) => {
+    if (compId === null) return []
+    const content = contentId === null ? null : { id: contentId, store, sizeBytes, appends }
+    return { compId, contentType, sizeBytes, createdAt: times.componentCreatedAt, modifiedAt: times.componentModifiedAt, content }
+  })
+  return { docId, createdAt: first.createdAt, modifiedAt: first.modifiedAt, components }
+}
+
+/** Creates a function that finds a document. Requests that arrive together share a query. */
+const createFind = (db: Database) => {
+  const findTogether = createBatches((wanted: Wanted[]) => {
+    const finding = findDocuments(db, {
+      repositoryIds: wanted.map(({ repositoryId }) => repositoryId),
+      docIds: wanted.map(({ docId }) => docId),
+    })
+    return wanted.map(async ({ docId }, index) => {
+      const rows = await finding
+      return documentOf(
+        docId,
+        rows.filter(({ n }) => n === index + 1),
+      )
+    })
+  }, readLimits)
+  return (repositoryId: string, docId: string): Promise<ArchiveDocument | undefined> => findTogether({ repositoryId, docId })
+}
 
 export const createArchiveDocuments = (db: Database, config: LockConfig = {}) => ({
   exists: async (repositoryId: string, docId: string): Promise<boolean> => {
@@ -74,16 +130,7 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
     return new Map(rows.map(({ docId, docProt }) => [docId, docProt]))
   },
 
-  find: async (repositoryId: string, docId: string): Promise<ArchiveDocument | undefined> => {
-    const rows = await findDocument(db, { repositoryId, docId })
-    const [first] = rows
-    if (!first) return undefined
-    // An archive document without components is a single row without a component.
-    const components = rows.flatMap(({ component, componentCreatedAt, componentModifiedAt }) =>
-      component ? [{ ...component, createdAt: componentCreatedAt, modifiedAt: componentModifiedAt }] : [],
-    )
-    return { docId, createdAt: first.createdAt, modifiedAt: first.modifiedAt, components }
-  },
+  find: createFind(db),
 
   /**
    * Deletes a document for reading, or one of its components. After the former, the docId can be used again. Nothing else changes:
