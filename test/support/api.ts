@@ -33,7 +33,7 @@ import type { ReceiverLimits } from '../../src/receiver/limits.ts'
 import { createSendTestDocument } from '../../src/receiver/test-document.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing, type KeyRing } from '../../src/security/seal.ts'
-import { createReadThrough } from '../../src/upstream/read-through.ts'
+import { createReadThrough, type ReadThroughDeps } from '../../src/upstream/read-through.ts'
 import type { upstreamLimits } from '../../src/upstream/upstreams.ts'
 import { openAuthenticator } from '../../src/workspace/authenticator.ts'
 import { createPinConfig } from '../../src/workspace/pin-config.ts'
@@ -65,6 +65,7 @@ export interface ApiOptions {
     receiver?: Partial<ReceiverLimits>
     bridge?: BridgeDeps['limits']
     upstream?: Partial<typeof upstreamLimits>
+    upstreamWaits?: NonNullable<ReadThroughDeps['waits']>
   }
 }
 
@@ -130,7 +131,13 @@ export const startApi = async (
   const common = { config, ...logs, keyRing, outbound, authenticator, captures, runOnThread: threads.run, launch: () => {}, ...temporal }
 
   const receiving = receiverUseCases(db, { ...config, ...limits.receiver })
-  const readThrough = createReadThrough({ ...common, ...receiving, writeTo, limits: limits.upstream ?? {} })
+  const readThrough = createReadThrough({
+    ...common,
+    ...receiving,
+    writeTo,
+    limits: limits.upstream ?? {},
+    waits: limits.upstreamWaits ?? {},
+  })
   const receiver = createReceiver({
     ...common,
     ...receiving,

@@ -255,6 +255,23 @@ test('two processes that fetch one document both answer it, and keep it once', a
   expect(await documents()).toHaveLength(2)
 })
 
+test('a reader that has waited long for another one gets the document directly, and it is kept once', async () => {
+  await using impatient = await startApi(scene.db, { keyRing: scene.api.keyRing, limits: { upstreamWaits: { streamAfterMs: 100 } } })
+  const { old, kept, path, countRows } = await migration.open()
+  await using source = disposable(createSourceSystem(impatient.baseUrl + path), (other) => other.close())
+  old.put('D1', { data: 'hello', note1: 'x', note2: 'y' })
+  old.timing.slowMs = 400
+  old.faults.add('slow')
+  const answers = await Promise.all([source.get('D1'), source.get('D1')])
+  expect(answers.map(({ status, body }) => [status, String(body)])).toEqual([
+    [200, 'hello'],
+    [200, 'hello'],
+  ])
+  await until('both have read the document', () => old.requests.filter((request) => request === 'get D1').length === 2)
+  await kept('D1', 3)
+  await until('nothing else is stored', countRows, ({ contents }) => contents === 3)
+})
+
 test('a content type in any encoding arrives as it was sent', async () => {
   const { old, source, kept } = await migration.open()
   const contentType = 'text/plain; name="Übersicht €.txt"'
