@@ -30,6 +30,7 @@ import { failureEndpoints, type FailureDeps } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
 import { notificationEndpoints, type NotificationDeps } from './notifications.ts'
 import { repositoryEndpoints, type RepositoryDeps } from './repositories.ts'
+import { repositoryCheckEndpoints, type RepositoryCheckDeps } from './repository-check.ts'
 import { requestEndpoints, type RequestDeps } from './requests.ts'
 import { retryEndpoints, type RetryDeps } from './retries.ts'
 import { settingsEndpoints, type SettingsDeps } from './settings.ts'
@@ -37,6 +38,7 @@ import { statsEndpoints, type StatsDeps } from './stats.ts'
 
 export type EndpointDeps = DestinationDeps &
   RepositoryDeps &
+  RepositoryCheckDeps &
   CertificateDeps &
   ConnectionDeps &
   EnrichmentDeps &
@@ -66,6 +68,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...destinationEndpoints(deps),
   ...destinationTestEndpoints(deps),
   ...repositoryEndpoints(deps),
+  ...repositoryCheckEndpoints(deps),
   ...certificateEndpoints(deps),
   ...connectionEndpoints(deps),
   ...connectorTypeEndpoints(deps),

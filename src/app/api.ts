@@ -8,6 +8,7 @@ import { createWaiting } from '../api/waiting.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import type { Log } from '../base/log.ts'
 import { createBridge } from '../bridge/app.ts'
+import { createCheckRepository } from '../check-source/check-repository.ts'
 import type { Config } from '../config/config.ts'
 import { createInstallation } from '../db/installation.ts'
 import { keepPartitions } from '../db/partitions.ts'
@@ -66,6 +67,8 @@ export const startApi = async (
     onClose(keepPartitions(db, log))
     const { launch } = launcher
     const sendTestDocument = createSendTestDocument({ db, execute: receiver.createTest })
+    let receiverOrigin = ''
+    const checkRepository = createCheckRepository({ db, receiverOrigin: () => receiverOrigin })
     const { isDeliveryRunning } = temporal
 
     const connections = createConnectionLimit(config)
@@ -120,6 +123,7 @@ export const startApi = async (
       isDeliveryRunning,
       replay,
       sendTestDocument,
+      checkRepository,
       tryEnrichment: createTry({
         db,
         contents: stores,
@@ -152,6 +156,7 @@ export const startApi = async (
     const probing = await startProbesServer(probes, 'RELAY_PROBES_PORT', config, log)
     onClose(probing.close)
     const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)
+    receiverOrigin = listening.localUrl
     onClose(listening.close)
     onClose(eventStreams.close)
     onClose(waiting.close)

@@ -5,10 +5,12 @@ import { linesOf } from './checks/server.ts'
 import { NoAnswer } from './http.ts'
 import { createSource, type Source, type Target } from './source.ts'
 
+export const resultStatuses = ['passed', 'failed', 'not_offered', 'not_checked'] as const
+
 export interface Result {
   id: string
   title: string
-  status: 'passed' | 'failed' | 'not_offered' | 'not_checked'
+  status: (typeof resultStatuses)[number]
   /** What was found; `null` if the check passed. */
   message: string | null
   /** What to do; `null` unless the check failed. */

@@ -8,6 +8,7 @@ export const auditEvents = {
   'repository.updated': 'Repository',
   'repository.deleted': 'Repository',
   'repository.test_document_sent': 'Repository',
+  'repository.checked': 'Repository',
   'destination.created': 'Destination',
   'destination.updated': 'Destination',
   'destination.deleted': 'Destination',

@@ -30,6 +30,8 @@ export type PortVariable = 'RELAY_PORT' | 'RELAY_PROBES_PORT' | 'RELAY_WORKER_PO
 
 export interface HttpServer {
   baseUrl: string
+  /** Address at which this process reaches itself, whatever RELAY_BASE_URL says. */
+  localUrl: string
   port: number
   /** Goes on serving for RELAY_DRAIN_MS, and ends the connection of each request with its answer. */
   drain(): Promise<void>
@@ -98,8 +100,10 @@ export const startHttpServer = async (
   await listen(server, portVariable, config)
 
   const { port } = server.address() as AddressInfo
+  const localUrl = `http://${isAnyAddress(config.RELAY_HOST) ? '127.0.0.1' : config.RELAY_HOST}:${port}`
   return {
-    baseUrl: config.RELAY_BASE_URL ?? `http://${isAnyAddress(config.RELAY_HOST) ? '127.0.0.1' : config.RELAY_HOST}:${port}`,
+    baseUrl: config.RELAY_BASE_URL ?? localUrl,
+    localUrl,
     port,
     drain: async () => {
       isDraining = true

@@ -346,6 +346,20 @@ const rows: Row[] = [
     ],
   },
   {
+    endpoint: 'POST /repositories/:id/check',
+    prepare: async () => {
+      const { repositoryId: subjectId } = await wire(acme, 'AK')
+      return { subjectId, change: () => call('POST', `/repositories/${subjectId}/check`, {}) }
+    },
+    recorded: [
+      {
+        event: 'repository.checked',
+        description: 'Repository AK was checked as its source system would use it.',
+        metadata: { repo_id: 'AK', profile: 'smoke' },
+      },
+    ],
+  },
+  {
     endpoint: 'POST /repositories/:id/certificates',
     prepare: async () => {
       const body = { auth_id: 'CN=TST', certificate: signer.pem, status: 'active' }

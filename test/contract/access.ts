@@ -176,6 +176,7 @@ const specifiedEvents = {
 // Not part of the specification.
 const decidedEvents = {
   'repository.test_document_sent': 'Repository',
+  'repository.checked': 'Repository',
   'document.attempted': 'Document',
   'destination.attempted': 'Destination',
   'enrichment.created': 'Enrichment',

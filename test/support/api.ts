@@ -17,6 +17,7 @@ import { createCaptureStore } from '../../src/capture/capture-store.ts'
 import { createCaptureQueue, type CaptureQueue } from '../../src/capture/queue.ts'
 import { createSealedQueries } from '../../src/capture/redact.ts'
 import { createReplay, type Replay } from '../../src/capture/replay.ts'
+import { createCheckRepository } from '../../src/check-source/check-repository.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
@@ -171,6 +172,7 @@ export const startApi = async (
     contents: contents ?? stores,
     replay: replaying,
     sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
+    checkRepository: createCheckRepository({ db, receiverOrigin: () => baseUrl }),
     tryEnrichment: createTry({
       ...common,
       db,

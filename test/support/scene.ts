@@ -28,6 +28,7 @@ export const startScene = async (options?: ApiOptions) => {
     const ask = (method: string, subPath: string, key = keys.admin) => call(method, subPath, undefined, { key })
     return {
       ...routes,
+      call,
       name,
       path,
       source,

@@ -1193,6 +1193,26 @@ export interface paths {
         patch: operations["updateRepositoryCertificate"];
         trace?: never;
     };
+    "/repositories/{id}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check a repository
+         * @description Uses the repository as its source system would, over HTTP at the receiver of this process, and reports what is wrong: the checks of `relay check source`. If the repository requires signatures, a certificate of the check is sent, activated and deleted again. The documents of the check are deleted from the archive at its end, and delivered like any others before. Takes a second or two. Required level: `admin`. Audit events: `repository.checked`, `cert.received`, `cert.activated`, `cert.deleted`.
+         */
+        post: operations["checkRepository"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/repositories/{id}/test-document": {
         parameters: {
             query?: never;
@@ -2081,9 +2101,9 @@ export interface components {
             message: string;
         };
         AttemptOutcome: "delivered" | "superseded" | "retryable" | "permanent" | "interrupted";
-        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "document_migration.started" | "document_migration.paused" | "document_migration.resumed" | "document_migration.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEvent: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "repository.checked" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "document_migration.started" | "document_migration.paused" | "document_migration.resumed" | "document_migration.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         /** @enum {string} */
-        AuditEventInput: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "document_migration.started" | "document_migration.paused" | "document_migration.resumed" | "document_migration.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
+        AuditEventInput: "cert.received" | "cert.activated" | "cert.deactivated" | "cert.deleted" | "repository.created" | "repository.updated" | "repository.deleted" | "repository.test_document_sent" | "repository.checked" | "destination.created" | "destination.updated" | "destination.deleted" | "destination.links_revoked" | "destination.attempted" | "connection.created" | "connection.updated" | "connection.toggled" | "connection.deleted" | "enrichment.created" | "enrichment.updated" | "enrichment.deleted" | "enrichment.tried" | "event_subscription.created" | "event_subscription.updated" | "event_subscription.replayed" | "event_subscription.deleted" | "notification.created" | "notification.updated" | "notification.deleted" | "notification.tested" | "incident.opened" | "incident.closed" | "notice.delivered" | "notice.failed" | "document.retried" | "document.attempted" | "document.acknowledged" | "document.erased" | "document.enriched" | "document.metadata_updated" | "bulk_retry.started" | "bulk_retry.cancelled" | "document_migration.started" | "document_migration.paused" | "document_migration.resumed" | "document_migration.cancelled" | "request.replayed" | "settings.updated" | "member.created" | "member.updated" | "member.deleted" | "apikey.created" | "apikey.revoked" | "rfc.call";
         AuditLog: {
             attributes: components["schemas"]["AuditLogAttributes"];
             id: string;
@@ -5125,6 +5145,55 @@ export interface components {
             /** @description The content server that the source system used before. Documents that the relay does not have are fetched from there when they are first asked for, and kept. Null if there is none. Replaced as a whole. */
             upstream?: components["schemas"]["UpstreamInput"] | null;
         };
+        RepositoryCheck: {
+            /** Format: int64 */
+            duration_ms: number;
+            /** Format: int64 */
+            failed: number;
+            /** @description True if the check took too long and was stopped. */
+            interrupted: boolean;
+            /** @description The docIds of documents of the check that the repository may still have. */
+            left_behind: string[];
+            /** Format: int64 */
+            not_checked: number;
+            /** Format: int64 */
+            not_offered: number;
+            /** Format: int64 */
+            passed: number;
+            profile: components["schemas"]["RepositoryCheckProfile"];
+            results: components["schemas"]["RepositoryCheckResult"][];
+            /** @description True if the repository requires signatures, so that the requests were signed. */
+            signed: boolean;
+            /** Format: date-time */
+            started_at: string;
+        };
+        RepositoryCheckInput: {
+            /**
+             * @description How much is checked.
+             * @default smoke
+             */
+            profile?: components["schemas"]["RepositoryCheckProfileInput"];
+        };
+        RepositoryCheckProfile: "smoke" | "core";
+        /** @enum {string} */
+        RepositoryCheckProfileInput: "smoke" | "core";
+        RepositoryCheckResponse: {
+            data: components["schemas"]["RepositoryCheck"];
+        };
+        RepositoryCheckResult: {
+            /** Format: int64 */
+            duration_ms: number;
+            /** @description The name of the check. */
+            id: string;
+            /** @description What was found. Null if the check passed. */
+            message: string | null;
+            /** @description What to do. Null unless the check failed. */
+            remedy: string | null;
+            status: components["schemas"]["RepositoryCheckStatus"];
+            /** @description What a content server does. */
+            title: string;
+        };
+        RepositoryCheckStatus: "passed" | "failed" | "not_offered" | "not_checked";
         RepositoryConnection: {
             destination_name: string;
             id: string;
@@ -6436,6 +6505,13 @@ export type Repository = components['schemas']['Repository'];
 export type RepositoryAttributes = components['schemas']['RepositoryAttributes'];
 export type RepositoryCertificate = components['schemas']['RepositoryCertificate'];
 export type RepositoryChange = components['schemas']['RepositoryChange'];
+export type RepositoryCheck = components['schemas']['RepositoryCheck'];
+export type RepositoryCheckInput = components['schemas']['RepositoryCheckInput'];
+export type RepositoryCheckProfile = components['schemas']['RepositoryCheckProfile'];
+export type RepositoryCheckProfileInput = components['schemas']['RepositoryCheckProfileInput'];
+export type RepositoryCheckResponse = components['schemas']['RepositoryCheckResponse'];
+export type RepositoryCheckResult = components['schemas']['RepositoryCheckResult'];
+export type RepositoryCheckStatus = components['schemas']['RepositoryCheckStatus'];
 export type RepositoryConnection = components['schemas']['RepositoryConnection'];
 export type RepositoryInput = components['schemas']['RepositoryInput'];
 export type RepositoryList = components['schemas']['RepositoryList'];
@@ -12429,6 +12505,86 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    checkRepository: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the resource.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CH
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "profile": "smoke"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RepositoryCheckInput"];
+            };
+        };
+        responses: {
+            /** @description The request succeeded. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "profile": "smoke",
+                     *         "signed": true,
+                     *         "started_at": "2026-11-21T08:30:00.000Z",
+                     *         "duration_ms": 1240,
+                     *         "passed": 9,
+                     *         "failed": 1,
+                     *         "not_offered": 0,
+                     *         "not_checked": 0,
+                     *         "interrupted": false,
+                     *         "left_behind": [],
+                     *         "results": [
+                     *           {
+                     *             "id": "access",
+                     *             "title": "a request of the source system is accepted",
+                     *             "status": "failed",
+                     *             "message": "info was answered with 403 (address_not_allowed: this workspace does not accept requests from your address)",
+                     *             "remedy": "See the reason of the server.",
+                     *             "duration_ms": 12
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RepositoryCheckResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The repository is inactive, no connection leads from it to a destination, or a check of the workspace is running. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];

@@ -1,0 +1,93 @@
+import { AppError } from '../base/errors.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
+import { createCertificates } from '../workspace/certificates.ts'
+import type { Repository } from '../workspace/repositories.ts'
+import type { Profile } from './check.ts'
+import { checkOwnRepository } from './own-repository.ts'
+import type { Report } from './run.ts'
+
+/** Profiles that do not hold a request for long: the others wait for a second, and send 64 MiB. */
+export const quickProfiles = ['smoke', 'core'] as const satisfies readonly Profile[]
+
+// A run takes a second. One whose own requests have to wait for others is stopped before the client loses its patience.
+const runMaxMs = 45_000
+const requestTimeoutMs = 10_000
+
+interface CheckRepositoryDeps {
+  db: Database
+  /** Returns the address of the receivers of this process. */
+  receiverOrigin(): string
+}
+
+interface Workspace {
+  id: string
+  userSlug: string
+  workspaceSlug: string
+}
+
+interface Asked {
+  profile: Profile
+  actor: AuditActor
+  /** Stops the run. Its documents are deleted all the same. */
+  signal: AbortSignal
+}
+
+/**
+ * Checks a repository as its source system would use it, over HTTP at the receiver of this process. A workspace has one check at a time in
+ * each process. The documents of the check are delivered like any others.
+ * @throws `AppError` 409 if the repository cannot be checked, or a check of the workspace is running
+ */
+export const createCheckRepository = ({ db, receiverOrigin }: CheckRepositoryDeps) => {
+  const running = new Set<string>()
+
+  return async (
+    { id: workspaceId, userSlug, workspaceSlug }: Workspace,
+    {
+      id: repositoryId,
+      repoId,
+      status,
+      signatureVerification,
+      warnings,
+    }: Pick<Repository, 'id' | 'repoId' | 'status' | 'signatureVerification' | 'warnings'>,
+    { profile, actor, signal }: Asked,
+  ): Promise<Report> => {
+    if (status !== 'active') throw new AppError('conflict', 'The repository is inactive: it refuses requests.')
+    if (warnings.some(({ code }) => code === 'not_connected')) {
+      throw new AppError(
+        'conflict',
+        'No connection leads from the repository to a destination: the documents of the check would be discarded.',
+      )
+    }
+    if (running.has(workspaceId)) throw new AppError('conflict', 'A check of a repository of this workspace is running.')
+    running.add(workspaceId)
+    try {
+      // Recorded before it begins: a run that is broken off has had effects.
+      await db.transaction((trx) =>
+        record(trx, {
+          workspaceId,
+          event: 'repository.checked',
+          subjectId: repositoryId,
+          description: `Repository ${repoId} was checked as its source system would use it.`,
+          metadata: { repo_id: repoId, profile },
+          actor,
+        }),
+      )
+      return await checkOwnRepository(
+        {
+          workspaceId,
+          repositoryId,
+          repoId,
+          signatureVerification,
+          url: new URL(`/receiver/${userSlug}/${workspaceSlug}`, receiverOrigin()),
+        },
+        { certificates: createCertificates(db), actor },
+        { profile, timeoutMs: requestTimeoutMs, signal: AbortSignal.any([signal, AbortSignal.timeout(runMaxMs)]) },
+      )
+    } finally {
+      running.delete(workspaceId)
+    }
+  }
+}
+
+export type CheckRepository = ReturnType<typeof createCheckRepository>

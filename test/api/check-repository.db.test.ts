@@ -1,0 +1,68 @@
+import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
+
+const { workspace, database } = share(await startScene())
+
+const start = async (options: Parameters<typeof workspace>[1] = {}) => {
+  const created = await workspace([{ name: 'archive' }], options)
+  const { call, keys, repositoryId } = created
+  const check = (body: object = {}, key = keys.admin) => call('POST', `/repositories/${repositoryId}/check`, body, { key })
+  const change = (values: object) => database.db('repositories').where({ id: repositoryId }).update(values)
+  return { ...created, check, change }
+}
+
+describe('a check of a repository', () => {
+  test('uses it as the source system would, and tells each check', async () => {
+    const { check, repositoryId } = await start()
+    const { status, json } = await check()
+    expect([status, json.data]).toEqual([
+      200,
+      expect.objectContaining({ profile: 'smoke', signed: false, failed: 0, interrupted: false, left_behind: [] }),
+    ])
+    expect(json.data.results.find(({ id }: { id: string }) => id === 'create-put')).toMatchObject({
+      title: 'create by PUT stores a component, which get returns',
+      status: 'passed',
+      message: null,
+      remedy: null,
+    })
+    expect(await database.db('archive_documents').where({ repository_id: repositoryId, deleted_at: null })).toEqual([])
+  })
+
+  test('signs with a certificate of its own where signatures are required', async () => {
+    const { check, change, ask, repositoryId } = await start()
+    await change({ signature_verification: true })
+    expect((await check({ profile: 'core' })).json.data).toMatchObject({ signed: true, failed: 0, not_checked: 0, left_behind: [] })
+    const { json } = await ask('GET', '/audit-logs?per_page=4')
+    const events = json.data.map(({ attributes }: { attributes: { event: string } }) => attributes.event)
+    expect(events).toEqual(['cert.deleted', 'cert.activated', 'cert.received', 'repository.checked'])
+    expect(await database.db('certificates').where({ repository_id: repositoryId })).toEqual([])
+  })
+
+  test('says what a source system would be told where its address is not allowed', async () => {
+    const { check } = await start({ workspaceSettings: { receiver_allowed_cidrs: ['192.0.2.0/24'] } })
+    const { json } = await check()
+    expect(json.data.failed).toBe(2)
+    expect(json.data.results.find(({ id }: { id: string }) => id === 'access')).toMatchObject({
+      status: 'failed',
+      message: expect.stringMatching(/^info was answered with 403 \(address_not_allowed: /),
+    })
+  })
+
+  test('is refused for a lower level, other profiles, and repositories that cannot be checked', async () => {
+    const { check, change, keys, ask, connections } = await start()
+    expect((await check({}, keys.member)).status).toBe(403)
+    expect((await check({ profile: 'full' })).status).toBe(422)
+    await change({ status: 'inactive' })
+    expect((await check()).json.error).toMatchObject({ code: 'conflict', message: 'The repository is inactive: it refuses requests.' })
+    await change({ status: 'active' })
+    await ask('DELETE', `/connections/${Object.values(connections)[0]!}`)
+    expect((await check()).json.error.message).toMatch(/^No connection leads from the repository to a destination/)
+  })
+
+  test('runs once at a time in a workspace', async () => {
+    const { check } = await start()
+    const answers = await Promise.all([check(), check(), check()])
+    expect(answers.map(({ status }) => String(status)).toSorted()).toEqual(['200', '409', '409'])
+    expect((await check()).status).toBe(200)
+  })
+})
