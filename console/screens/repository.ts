@@ -10,6 +10,7 @@ import * as startCatalogue from '../texts/start.ts'
 import { DocumentMigrations } from '../ui/document-migrations.ts'
 import { Badge, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
 import { loadRemovals, RemovalOf } from '../ui/removal.ts'
+import { CheckReport, ConfirmCheck } from '../ui/repository-check.ts'
 import { SentTestDocument, useTestDocument } from '../ui/test-document.ts'
 import { CertificateForm, Certificates } from './certificates.ts'
 import { RepositoryForm } from './repository-form.ts'
@@ -121,9 +122,10 @@ const Upstream = ({ repository: { id, attributes } }: { repository: Repository }
 
 const Show = ({ repository, reload }: { repository: Repository; reload: () => void }) => {
   const words = repositoriesWords()
-  const [asked, setAsked] = useState<'status' | 'delete'>()
+  const [asked, setAsked] = useState<'status' | 'check' | 'delete'>()
   const { id, attributes } = repository
   const { last_request_at: lastRequest, repo_id: repoId } = attributes
+  const [report, setReport] = useState<Schemas['RepositoryCheck']>()
   const { sendHere, sending } = startWords()
   const { state: sent, send } = useTestDocument()
   const isDelivered = attributes.status === 'active' && attributes.warnings.every(({ code }) => code !== 'not_connected')
@@ -140,10 +142,16 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
             ${sent.isBusy ? `${sending} …` : sendHere}
           </button>`
         }
+        ${
+          isDelivered &&
+          may('admin') &&
+          html`<button type="button" class="button" onClick=${() => setAsked('check')}>${words.check.start}</button>`
+        }
         ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.remove}</button>`}
       </div>`
     }
     <${SentTestDocument} state=${sent} />
+    ${report && html`<${CheckReport} report=${report} />`}
     ${attributes.warnings.map(
       ({ code }) => html`<${Notice} key=${code} tone=${code === 'open_to_all' ? 'bad' : 'warn'}>${words.warningTexts[code]}</${Notice}>`,
     )}
@@ -196,6 +204,7 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
     <${SourceSetup} repository=${repository} />
     <${Certificates} repository=${repository} onChange=${reload} />
     ${asked === 'status' && html`<${ConfirmStatus} repository=${repository} onDone=${reload} onClose=${() => setAsked(undefined)} />`}
+    ${asked === 'check' && html`<${ConfirmCheck} repository=${repository} onReport=${setReport} onClose=${() => setAsked(undefined)} />`}
     ${asked === 'delete' && html`<${ConfirmDelete} repository=${repository} onClose=${() => setAsked(undefined)} />`}`
 }
 

@@ -88,6 +88,21 @@ export const en = {
   mcreateAdmin: 'Only an administrator can switch this on.',
   mcreateRefused: 'No: it is refused',
   signatureOff: 'Whoever can reach the receiver can then store, read and delete documents of this repository.',
+  check: {
+    start: 'Check',
+    title: (repoId: string) => `Check repository ${repoId}?`,
+    text: (destinations: string) =>
+      `The relay uses the repository as the source system would: it creates documents, reads and changes them, and deletes them again. They are delivered like any others, to ${destinations}.`,
+    more: 'Check more: all commands',
+    run: 'Check',
+    heading: 'Check',
+    counts: ({ passed, failed }: { passed: number; failed: number }) => `${passed} passed, ${failed} failed`,
+    leftBehind: 'Documents of the check that the repository may still have',
+    result: 'Result',
+    of: 'What a content server does',
+    time: 'Time',
+    statuses: { passed: 'Passed', failed: 'Failed', not_offered: 'Not offered', not_checked: 'Not checked' },
+  },
   setup: {
     title: 'Set up the source system',
     step1: 'Create the content repository',
@@ -216,6 +231,21 @@ export const de: typeof en = {
   mcreateAdmin: 'Einschalten kann dies nur ein Administrator.',
   mcreateRefused: 'Nein: Er wird abgewiesen',
   signatureOff: 'Wer den Empfänger erreicht, kann dann Dokumente dieses Repositorys ablegen, lesen und löschen.',
+  check: {
+    start: 'Prüfen',
+    title: (repoId) => `Repository ${repoId} prüfen?`,
+    text: (destinations) =>
+      `Das Relay benutzt das Repository, wie das Quellsystem es täte: Es legt Dokumente an, liest und ändert sie und löscht sie wieder. Sie werden wie alle anderen zugestellt, an ${destinations}.`,
+    more: 'Mehr prüfen: alle Befehle',
+    run: 'Prüfen',
+    heading: 'Prüfung',
+    counts: ({ passed, failed }) => `${passed} bestanden, ${failed} fehlgeschlagen`,
+    leftBehind: 'Dokumente der Prüfung, die das Repository vielleicht noch hat',
+    result: 'Ergebnis',
+    of: 'Was ein Content-Server tut',
+    time: 'Zeit',
+    statuses: { passed: 'Bestanden', failed: 'Fehlgeschlagen', not_offered: 'Nicht angeboten', not_checked: 'Nicht geprüft' },
+  },
   setup: {
     title: 'Quellsystem einrichten',
     step1: 'Content-Repository anlegen',

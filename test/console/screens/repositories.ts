@@ -2,6 +2,7 @@ import { insertDocumentMigration } from '../../api/insert-document-migration.ts'
 import { captureAt } from '../../support/factories.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 import { createSigner } from '../../support/signer.ts'
+import { takeScreenshot } from '../browser.ts'
 import { startConsole, testMs } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
@@ -227,6 +228,27 @@ test(
       await page.getByRole('button', { name: 'Resume' }).click()
       await page.getByRole('button', { name: 'Pause' }).waitFor()
       expect(await statusOf()).toBe('running')
+      expect(errors).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'an administrator checks a repository, and reads what each check found',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const { page, errors } = await scene.open('admin')
+      await page.goto(`${scene.consoleUrl}/repositories/${scene.routes.repositoryId}`)
+      await page.getByRole('button', { name: 'Check', exact: true }).click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByText('They are delivered like any others, to').waitFor()
+      await dialog.getByRole('button', { name: 'Check' }).click()
+      const table = page.getByRole('table', { name: 'Check' })
+      await table.getByText('create by PUT stores a component, which get returns').waitFor()
+      expect(await table.getByText('Passed').count()).toBe(7)
+      await takeScreenshot(page, 'repository-check')
       expect(errors).toEqual([])
     })
   },
