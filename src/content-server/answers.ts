@@ -48,7 +48,7 @@ const numberOf = (text: string | undefined): number | undefined => (/^\d{1,15}$/
 /** Returns what the headers of an answer say about a document. @throws `ContentServerFailure` if they are about another one */
 export const documentHead = (header: FindHeader, docId: string): DocumentHead => {
   const named = header('x-docid')?.trim()
-  if (named !== undefined && named !== docId) throw malformed('it is about another document')
+  if (named !== undefined && decodeHeader(named) !== docId) throw malformed('it is about another document')
   return {
     docId,
     createdAt: timeOf(header('x-datec'), header('x-timec')),

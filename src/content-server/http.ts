@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Outbound } from '../security/outbound.ts'
-import { printableAscii } from './encoding.ts'
+import { decodeHeader, printableAscii } from './encoding.ts'
 import { ContentServerFailure, refusedBy, toFailure, type Outcome } from './failure.ts'
 
 export interface HttpContext {
@@ -85,7 +85,7 @@ export const failureOf = async (answer: HttpAnswer): Promise<ContentServerFailur
   const announced = answer.header('x-errordescription')
   // A body in HTML repeats the header, or is the page of a proxy.
   const body = await readText(answer.body, descriptionMaxCharacters).catch(() => '')
-  const description = announced ?? (body.trimStart().startsWith('<') ? '' : body)
+  const description = announced === undefined ? (body.trimStart().startsWith('<') ? '' : body) : decodeHeader(announced)
   return refusedBy(answer.status, printableAscii(description).trim().slice(0, descriptionMaxCharacters), answer.header('retry-after'))
 }
 
