@@ -41,7 +41,8 @@ interface Row {
   appends: number
 }
 
-// `offset 0` keeps the planner from joining whole tables: it takes an array for ten rows, and looks each of them up.
+// `offset 0` keeps the planner from joining whole tables: it takes an array for ten rows, and looks each of them up. By the subqueries, it does
+// so whatever the array has, and need not plan each execution anew.
 const findDocuments = createStatement<Row>(
   'find-archive-documents',
   `
@@ -49,7 +50,7 @@ const findDocuments = createStatement<Row>(
     n, archive_document.created_at as "createdAt", archive_document.modified_at as "modifiedAt", comp_id as "compId",
     content_type as "contentType", size_bytes as "sizeBytes", component_created_at as "componentCreatedAt",
     component_modified_at as "componentModifiedAt", content_id as "contentId", store, appends
-  from unnest(:repositoryIds::text[], :docIds::text[]) with ordinality as wanted (repository_id, doc_id, n)
+  from unnest((select :repositoryIds::text[]), (select :docIds::text[])) with ordinality as wanted (repository_id, doc_id, n)
   cross join lateral (
     select id, created_at, modified_at
     from archive_documents

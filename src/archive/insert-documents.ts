@@ -84,10 +84,16 @@ const createBytes = () => {
  * Writes what some requests insert, each whole or not at all, with one statement: archive document, contents, documents, deliveries, the
  * count of the repository and the captured request. Contents in memory are inserted; contents that are stored get their owner.
  * @param maxLockWait a value for PostgreSQL's `lock_timeout`
+ * @param maxDocIdWait the same, for a docId that another transaction creates
  * @returns one outcome per insert
  * @throws errors of the database; nothing is inserted then
  */
-export const writeInserts = async (db: Database | Transaction, inserts: Insert[], maxLockWait: string): Promise<InsertOutcome[]> => {
+export const writeInserts = async (
+  db: Database | Transaction,
+  inserts: Insert[],
+  maxLockWait: string,
+  maxDocIdWait = maxLockWait,
+): Promise<InsertOutcome[]> => {
   const bytes = createBytes()
   const requests = inserts.map(({ contents, capture, ...request }, n) => ({
     n,
@@ -103,7 +109,8 @@ export const writeInserts = async (db: Database | Transaction, inserts: Insert[]
   const rows = await statementOf(inserts)(db, {
     requests: JSON.stringify(requests),
     bytes: bytes.all(),
-    lockTimeout: maxLockWait,
+    maxLockWait,
+    maxDocIdWait,
     startGraceMs,
     shard: randomInt(countShards),
   })
@@ -125,7 +132,7 @@ const bodiesOf = ({ requestBody, responseBody }: Capture, bytes: ReturnType<type
 // than look up as many. Arrays (`any(array(...))`) and scalar subqueries lead it to the indexes.
 
 const request = `
-  select request.*, set_config('lock_timeout', :lockTimeout, true) as lock_timeout
+  select request.*, set_config('lock_timeout', :maxDocIdWait, true) as lock_timeout
   from jsonb_to_recordset(:requests::jsonb) as request (
     n integer, mode text, archive_document_id text, workspace_id text, repository_id text, repo_id text, doc_id text, doc_prot text,
     erp_object_type text, erp_object_id text, ar_object text, origin text, created_at timestamptz, modified_at timestamptz, received_at timestamptz, request_id text, traceparent text,
@@ -296,8 +303,13 @@ const createInsertStatement = (parts: Part[]) => {
     ['created', created, ['create']],
     ['updated', updated, ['update']],
     ['discarded', discarded, ['discard']],
-    // The requests that insert something.
-    ['taken', `select * from request where ${parts.flatMap((part) => taken[part] ?? []).join(' or ')}`],
+    // The requests that insert something. All docIds are locked now.
+    [
+      'taken',
+      `select request.*, set_config('lock_timeout', :maxLockWait, true) as later_lock_timeout
+      from request
+      where ${parts.flatMap((part) => taken[part] ?? []).join(' or ')}`,
+    ],
     ['content', content, ['new', 'stored']],
     ['new_content', newContent, ['new']],
     ['content_chunk', contentChunk, ['new']],

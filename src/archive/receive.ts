@@ -4,14 +4,14 @@ import { capturedOnOf } from '../capture/capture-store.ts'
 import type { Capture } from '../capture/capture.ts'
 import type { UnownedContent } from '../content/store.ts'
 import { createBatches } from '../db/batches.ts'
-import { isOutage, type Database } from '../db/database.ts'
+import { isRefused, type Database } from '../db/database.ts'
 import type { StartDocument } from '../db/starts.ts'
 import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { documentStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
 import { deliveryTerms, traceOf, type DeliveryTermsConfig } from './delivery-terms.ts'
 import { writeIn, writeInserts, type Insert, type InsertOutcome } from './insert-documents.ts'
-import type { LockConfig } from './locks.ts'
+import { lockTimeout, type LockConfig } from './locks.ts'
 import type { ReceivingRepository } from './receiving-repository.ts'
 
 export interface ReceivedComponent {
@@ -86,6 +86,9 @@ type Target = { mode: 'create' | 'update'; archiveDocumentId: string } | { mode:
 
 const defaultContentType = 'application/octet-stream'
 
+/** Returns an id, later than that of another process whose clock may be ahead. */
+const nextId = (after: string | undefined): string => (after === undefined ? newId() : newIdAfter(after))
+
 const planDocument = (
   received: ReceivedDocument,
   component: ReceivedComponent,
@@ -99,7 +102,7 @@ const planDocument = (
   const contentType = component.contentType ?? carriedOver.contentType ?? defaultContentType
   const document = { repoId, docId, compId, contentType, sizeBytes, ...metadata, fields: {}, receivedAt }
   const deliveries = planDeliveries(routes, document, enrichment === null)
-  const documentId = after === undefined ? newId() : newIdAfter(after)
+  const documentId = nextId(after)
   // A document from the upstream has arrived wherever it has to: it is not discarded.
   const status = received.upstream && deliveries.length === 0 ? 'delivered' : documentStatus(deliveries.map((each) => each.status))
   const destinations = deliveries.filter((each) => each.status === 'pending').map(({ destination }) => destination)
@@ -171,7 +174,7 @@ const planInsert = (
     enrichment_id: repository.enrichment?.id,
     wait_seconds: repository.enrichment?.waitSeconds,
     late_days: repository.enrichment?.lateDays,
-    first_id: documents.map(({ id }) => id).toSorted()[0] ?? newId(),
+    first_id: documents.map(({ id }) => id).toSorted()[0] ?? nextId(after),
     kept_documents: documents.filter((document) => document.content_id !== null).length,
     captured_on: capturedOnOf(capture),
     documents,
@@ -234,6 +237,8 @@ const describe = ({
 // The size of the statement that creates share, and the time for which one waits for the end of another statement. 5 and 10 ms accept no more
 // documents per second.
 const batchLimits = { maxItems: 64, maxBytes: 1024 * 1024, maxWaitMs: 2 }
+// A row costs about as much as so many bytes of a content.
+const rowBytes = 1024
 // A create that waits longer for another transaction, which creates the same document, is written by itself. It must not delay the others.
 const batchLockTimeoutMs = 100
 
@@ -248,12 +253,13 @@ export const createReceive = (db: Database, config: InsertConfig) => {
 
   const writeTogether = (inserts: Insert[]): Promise<InsertOutcome>[] => {
     if (inserts.length === 1) return inserts.map(writeAlone)
-    const outcomes = writeInserts(db, inserts, `${batchLockTimeoutMs}ms`)
+    const outcomes = writeInserts(db, inserts, lockTimeout(config), `${batchLockTimeoutMs}ms`)
     return inserts.map(async (insert, index) => {
       try {
         return (await outcomes)[index]!
       } catch (thrown) {
-        if (isOutage(thrown)) throw thrown
+        // Without an answer of the server, the creates may be committed: repeated, they would be refused as existing ones.
+        if (!isRefused(thrown)) throw thrown
         return writeAlone(insert)
       }
     })
@@ -271,10 +277,10 @@ export const createReceive = (db: Database, config: InsertConfig) => {
   }
 }
 
-/** Returns the bytes that the statement carries for an insert, without its rows. */
-const bytesOf = ({ contents, capture }: Insert): number => {
+/** Returns about the bytes that the statement carries for an insert. */
+const bytesOf = ({ contents, capture, documents, deliveries }: Insert): number => {
   const bodies = [capture?.requestBody?.data, capture?.responseBody?.data, ...contents.map(({ buffer }) => buffer?.data)]
-  return bodies.reduce((sum, data) => sum + (data?.length ?? 0), 0)
+  return bodies.reduce((sum, data) => sum + (data?.length ?? 0), rowBytes * (documents.length + deliveries.length))
 }
 
 export type Receive = ReturnType<typeof createReceive>

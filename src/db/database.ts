@@ -160,7 +160,17 @@ export const isSettingRefused = (thrown: unknown): boolean =>
 // Class 08: connection; 25006: read-only, as a former primary after a failover; 53: insufficient resources; 57P: shutdown; 58: the
 // server's disk or operating system fails.
 const outage = /^(08|25006|53|57P|58)/
-const outageCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT', 'EPIPE', 'EAI_AGAIN'])
+const outageCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EAI_AGAIN',
+])
 
 // pg reports these errors without a code, and knex prepends the statement.
 const lostConnection = /(^| - )(Connection terminated|timeout expired|Client has encountered a connection error)/
@@ -172,6 +182,9 @@ export const isOutage = (thrown: unknown): boolean => {
   if ('code' in thrown && typeof thrown.code === 'string' && (outage.test(thrown.code) || outageCodes.has(thrown.code))) return true
   return thrown.name === 'KnexTimeoutError' || lostConnection.test(thrown.message)
 }
+
+/** Returns true if the server has refused a statement by itself: nothing of it is committed, and the caller may try something else. */
+export const isRefused = (thrown: unknown): boolean => thrown instanceof DatabaseError && !isOutage(thrown)
 
 /** Replaces NUL and lone surrogates, which PostgreSQL cannot store, by U+FFFD. */
 export const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed()

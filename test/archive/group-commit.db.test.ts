@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { isLockTimeout, isOutage, openDatabase } from '../../src/db/database.ts'
@@ -162,6 +163,19 @@ describe('creates that arrive together', () => {
       await holder.rollback()
     }
     expect(await receive(documents[1]!)).toMatchObject({ created: true })
+  })
+
+  test('wait for the count of their repository as long as one alone, and still share a transaction', async () => {
+    const { routes, documents } = await scene(['A', 'B'])
+    const receive = createReceive(db, config)
+    const holder = await db.transaction()
+    const shards = Array.from({ length: 16 }, (_, shard) => ({ repository_id: routes.repositoryId, shard, documents: 0 }))
+    await holder('repository_counts').insert(shards)
+    const receiving = Promise.all(documents.map(receive))
+    await setTimeout(1_000)
+    await holder.commit()
+    expect((await receiving).map(({ created }) => created)).toEqual([true, true])
+    expect(new Set((await storedDocuments(routes.workspaceId)).map(({ transaction }) => transaction)).size).toBe(1)
   })
 
   test('fail together if their connection is lost, and nothing of them is stored', async () => {

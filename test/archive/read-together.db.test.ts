@@ -1,12 +1,15 @@
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createReceivingRepositories } from '../../src/archive/receiving-repository.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { disposable } from '../support/disposable.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 
 const config = testConfig()
-const { db } = share(await createTestDatabase())
+const database = share(await createTestDatabase())
+const { db } = database
 
 describe('requests that read together', () => {
   test('get the same documents as each by itself, also if there is none, or none of its components', async () => {
@@ -41,6 +44,16 @@ describe('requests that read together', () => {
       modifiedAt: expect.any(Date),
       content: { id: expect.any(String), store: 'postgres', sizeBytes: 2, appends: 0 },
     })
+  })
+
+  test('use a plan that PostgreSQL keeps, also one by one', async () => {
+    const limits = { ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 1 }
+    await using single = disposable(openDatabase(limits, 'test'), (each) => each.destroy())
+    const documents = createArchiveDocuments(single)
+    const { repositoryId } = await createRoutes(db, [{ name: 'archive' }])
+    for (let count = 0; count < 20; count += 1) await documents.find(repositoryId, `D${count}`)
+    const plans = single('pg_prepared_statements').where({ name: 'find-archive-documents' })
+    expect(await plans.first('generic_plans', 'custom_plans')).toEqual({ generic_plans: 15, custom_plans: 5 })
   })
 
   test('find the same repositories as each by itself, each with what the command needs', async () => {

@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg'
-import { isOutage } from '../../src/db/database.ts'
+import { isOutage, isRefused } from '../../src/db/database.ts'
 
 const errorOf = (code: string) => Object.assign(new DatabaseError('failed', 6, 'error'), { code })
 
@@ -12,6 +12,7 @@ test.each([
   ['58030', 'the disk cannot be read'],
 ])('SQLSTATE %s is an outage: %s', (code) => {
   expect(isOutage(errorOf(code))).toBe(true)
+  expect(isRefused(errorOf(code))).toBe(false)
 })
 
 test.each([
@@ -20,4 +21,13 @@ test.each([
   ['57014', 'the statement was cancelled'],
 ])('SQLSTATE %s is no outage: %s', (code) => {
   expect(isOutage(errorOf(code))).toBe(false)
+  expect(isRefused(errorOf(code))).toBe(true)
 })
+
+test.each(['ECONNRESET', 'EHOSTUNREACH', 'ENETUNREACH', 'ECONNABORTED', 'ETIMEDOUT'])(
+  'a connection that ends with %s is an outage, and says nothing about the statement',
+  (code) => {
+    const thrown = Object.assign(new Error(`read ${code}`), { code })
+    expect([isOutage(thrown), isRefused(thrown)]).toEqual([true, false])
+  },
+)
