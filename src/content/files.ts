@@ -90,7 +90,7 @@ export const createFilesStore = (db: Database, postgres: ContentStore, config: F
   return {
     kind: 'files',
 
-    write: async (workspaceId, source) => {
+    write: async (workspaceId, source, bufferMaxBytes) => {
       const start: Uint8Array[] = []
       let startBytes = 0
       let file: Awaited<ReturnType<typeof createFile>> | undefined
@@ -106,7 +106,7 @@ export const createFilesStore = (db: Database, postgres: ContentStore, config: F
           file = await createFile(workspaceId)
           for (const first of start.splice(0)) await file.write(first)
         }
-        if (!file && startBytes < config.CONTENT_DIR_MIN_BYTES) return await postgres.write(workspaceId, each(start))
+        if (!file && startBytes < config.CONTENT_DIR_MIN_BYTES) return await postgres.write(workspaceId, each(start), bufferMaxBytes)
         file ??= await createFile(workspaceId)
         return await file.finish()
       } catch (thrown) {

@@ -73,7 +73,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
   return {
     kind: 'postgres',
 
-    write: async (workspaceId, source) => {
+    write: async (workspaceId, source, maxBytes = chunkBytes) => {
       const id = newId()
       const measured = measure(source)
       let inserted = 0
@@ -98,7 +98,7 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
           if (waiting.length === insertChunks) await insert()
         }
         const content = { id, ...measured.result() }
-        if (content.sizeBytes <= chunkBytes && bufferedBytes + content.sizeBytes <= limits.bufferMaxBytes) {
+        if (content.sizeBytes <= Math.min(maxBytes, chunkBytes) && bufferedBytes + content.sizeBytes <= limits.bufferMaxBytes) {
           return buffered(workspaceId, content, waiting[0] ?? Buffer.alloc(0))
         }
         if (waiting.length > 0) await insert()

@@ -30,9 +30,10 @@ export interface ContentStore {
   kind: ContentStoreKind
   /**
    * Stores a stream of any length, with a bounded part of it in memory at any time.
+   * @param bufferMaxBytes the most that the result may keep in `buffer`, by default what the store allows
    * @throws errors of the source; nothing stays stored then
    */
-  write(workspaceId: string, source: AsyncIterable<Uint8Array>): Promise<UnownedContent>
+  write(workspaceId: string, source: AsyncIterable<Uint8Array>, bufferMaxBytes?: number): Promise<UnownedContent>
   /** Streams the bytes from `start` to `end`, both inclusive; by default all. Destroying the stream frees its resources. */
   read(content: Content, range?: { start?: number; end?: number }): Readable
   /** Measures what is stored, without reading it. @returns bytes by id. A content without stored bytes is missing or has 0 */

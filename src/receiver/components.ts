@@ -22,6 +22,9 @@ export const storeComponents = (
   commit: (components: ReceivedComponent[]) => Promise<void>,
 ): Promise<void> => storeDocuments(context, deps, store, ([document]) => commit(document?.components ?? []))
 
+// What a request may keep in memory for the statement that inserts its documents, which holds it several times.
+const bufferMaxBytes = 1_024 * 1_024
+
 /**
  * Stores the components of a request and passes them to `commit`.
  * @param store without one, the bytes are read and discarded
@@ -35,12 +38,14 @@ export const storeDocuments = async <T>(
   commit: (documents: SentDocument[]) => Promise<T>,
 ): Promise<T> => {
   const documents: SentDocument[] = []
+  let bufferLeft = bufferMaxBytes
   try {
     const limits = store ? { ...deps.limits, quota: quotaOf(context.repository, deps.limits) } : deps.limits
     const components = context.exchange.request.method === 'POST' ? componentsOfParts(context, limits) : componentOfBody(context, limits)
     for await (const { docId, compId, contentType, announcedBytes, body } of components) {
       const document = documentOf(documents, docId, compId)
-      const stored = await storeBytes(context, body, store)
+      const stored = await storeBytes(context, body, store, bufferLeft)
+      bufferLeft -= stored.content?.buffer?.data.length ?? 0
       document.components.push({ compId, contentType, ...stored })
       if (announcedBytes !== undefined && announcedBytes !== stored.sizeBytes) {
         throw new Refusal('invalid_parameter', 'the length of a part differs from its Content-Length')
@@ -83,9 +88,14 @@ export const discardComponents = async (components: ReceivedComponent[]): Promis
   await Promise.all(components.map(async ({ content }) => content?.discard()))
 }
 
-const storeBytes = async ({ repository }: CommandContext, body: AsyncIterable<Uint8Array>, store: ContentStore | undefined) => {
+const storeBytes = async (
+  { repository }: CommandContext,
+  body: AsyncIterable<Uint8Array>,
+  store: ContentStore | undefined,
+  bufferLeft: number,
+) => {
   if (!store) return { sizeBytes: await countBytes(body), content: null }
-  const content = await store.write(repository.workspace.id, body)
+  const content = await store.write(repository.workspace.id, body, bufferLeft)
   return { sizeBytes: content.sizeBytes, content }
 }
 

@@ -39,6 +39,27 @@ describe('mCreate', () => {
     expect(String((await workspace.source.get(two)).body)).toBe('bb')
   })
 
+  test('writes one mebibyte of small components with their document, and the others before it', async () => {
+    const workspace = await scene.workspace()
+    const contents = Array.from({ length: 20 }, () => randomBytes(200 * 1_024))
+    const parts = contents.map((data, index) => partOf('M1', `page${index}`, data))
+    expect(await workspace.source.mCreate('M1', parts)).toMatchObject({ status: 201 })
+    const { rows } = await scene.db.raw<{ rows: { count: number }[] }>(
+      `
+      select count(*)
+      from documents
+      join content_chunks using (content_id)
+      where workspace_id = ?
+        and content_chunks.xmin = documents.xmin
+      `,
+      [workspace.workspaceId],
+    )
+    expect(rows).toEqual([{ count: 5 }])
+    for (const [index, data] of contents.entries()) {
+      expect((await workspace.source.get('M1', `page${index}`)).body.equals(data)).toBe(true)
+    }
+  })
+
   test('answers 201 if all documents are new, with a line for each in the order of the parts', async () => {
     const workspace = await scene.workspace()
     const answer = await workspace.source.mCreate(
