@@ -56,7 +56,7 @@ describe('mCreate', () => {
     )
     expect(rows).toEqual([{ count: 5 }])
     for (const [index, data] of contents.entries()) {
-      expect((await workspace.source.get('M1', `page${index}`)).body.equals(data)).toBe(true)
+      expect((await workspace.source.get('M1', `&compId=page${index}`)).body.equals(data)).toBe(true)
     }
   })
 
