@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import { lockArchiveDocument, supersedeDocuments, type LockConfig } from './locks.ts'
-import { lockDocId, recordDeletion } from './upstream-documents.ts'
+import { lockDocId, recordDeletion, wasFetched } from './upstream-documents.ts'
 
 /** A component as the source system reads it. */
 export interface ArchiveComponent {
@@ -135,26 +135,30 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
 
   /**
    * Deletes a document for reading, or one of its components. After the former, the docId can be used again. Nothing else changes:
-   * open deliveries continue, and retention decides about the bytes.
-   * @param hasUpstream true to remember that the document must not be fetched again
+   * open deliveries continue, and retention decides about the bytes. A document that an upstream has, or may have, is remembered, so that
+   * it is never fetched again.
+   * @param upstream `has it` to remember the document even if it is not here: `no document` is then no failure
    */
   delete: (
     repositoryId: string,
     docId: string,
     compId?: string,
-    hasUpstream = false,
+    upstream: 'none' | 'may have it' | 'has it' = 'none',
   ): Promise<'deleted' | 'no document' | 'no component'> =>
     db.transaction(async (trx) => {
-      const isForever = hasUpstream && compId === undefined
-      if (isForever) await lockDocId(trx, repositoryId, docId)
+      const isWhole = compId === undefined
+      if (isWhole && upstream !== 'none') await lockDocId(trx, repositoryId, docId)
       const id = await lockArchiveDocument(trx, { repositoryId, docId }, config)
-      if (id === undefined) return 'no document'
-      if (isForever) await recordDeletion(trx, repositoryId, docId)
-      const superseded = await supersedeDocuments(trx, id, 'document.deleted', compId === undefined ? undefined : [compId])
-      if (compId !== undefined && superseded === 0) return 'no component'
+      if (id === undefined) {
+        if (upstream === 'has it') await recordDeletion(trx, repositoryId, docId)
+        return 'no document'
+      }
+      if (isWhole && (upstream !== 'none' || (await wasFetched(trx, repositoryId, docId)))) await recordDeletion(trx, repositoryId, docId)
+      const superseded = await supersedeDocuments(trx, id, 'document.deleted', isWhole ? undefined : [compId])
+      if (!isWhole && superseded === 0) return 'no component'
       await trx('archive_documents')
         .where({ id })
-        .update(compId === undefined ? { deleted_at: trx.fn.now() } : { modified_at: trx.raw('greatest(modified_at, now())') })
+        .update(isWhole ? { deleted_at: trx.fn.now() } : { modified_at: trx.raw('greatest(modified_at, now())') })
       return 'deleted'
     }),
 })

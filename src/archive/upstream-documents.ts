@@ -23,6 +23,23 @@ export const recordDeletion = async (trx: Transaction, repositoryId: string, doc
 const isDeleted = async (db: Database | Transaction, repositoryId: string, docId: string): Promise<boolean> =>
   (await db('upstream_deletions').select('doc_id').where({ repository_id: repositoryId, doc_id: docId }).first()) !== undefined
 
+/** Returns true if a docId has ever been fetched from an upstream and kept, also if the document was changed here since. */
+export const wasFetched = async (trx: Transaction, repositoryId: string, docId: string): Promise<boolean> => {
+  const { rows } = await trx.raw<{ rows: object[] }>(
+    `
+    select documents.id
+    from repositories
+    join documents on documents.workspace_id = repositories.workspace_id and documents.repo_id = repositories.repo_id
+    where repositories.id = :repositoryId
+      and doc_id = :docId
+      and origin = 'upstream'
+    limit 1
+    `,
+    { repositoryId, docId },
+  )
+  return rows.length > 0
+}
+
 type ReceivedUpstream = ReceivedDocument & Required<Pick<ReceivedDocument, 'upstream'>>
 
 /** Returns true if the source system has changed a document since it was fetched: by an update, or by an append. */
@@ -40,13 +57,6 @@ const isChangedHere = async (trx: Transaction, archiveDocumentId: string): Promi
 export const createUpstreamDocuments = (db: Database, config: InsertConfig) => ({
   /** Returns true if a document was deleted here, and so must not be fetched. */
   isDeleted: (repositoryId: string, docId: string): Promise<boolean> => isDeleted(db, repositoryId, docId),
-
-  /** Records the deletion of a document that only the upstream has. */
-  delete: (repositoryId: string, docId: string): Promise<void> =>
-    db.transaction(async (trx) => {
-      await lockDocId(trx, repositoryId, docId)
-      await recordDeletion(trx, repositoryId, docId)
-    }),
 
   /**
    * Commits a document that was fetched whole, like a create.
@@ -71,7 +81,7 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
 
   /**
    * Commits a document in place of the one that was fetched earlier.
-   * @returns `kept: false` if the source system has changed or deleted it here; the contents are then still unowned
+   * @returns `kept: false` if the source system has changed or deleted it here, or if it was erased; the contents are then still unowned
    */
   replace: (received: ReceivedUpstream): Promise<Omit<Inserted, 'inserted'> & { kept: boolean }> =>
     inTransaction(db, async (trx, rollback) => {
@@ -79,7 +89,9 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
       const nothing = { kept: false, documents: [], messages: [], atOnce: false }
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
       if (archiveDocumentId === undefined || (await isChangedHere(trx, archiveDocumentId))) return rollback(nothing)
+      // This locks the documents, so that one which is being erased is recorded by now.
       await supersedeDocuments(trx, archiveDocumentId, 'document.superseded')
+      if (await isDeleted(trx, repository.id, docId)) return rollback(nothing)
       const positions = components.map((_, position) => ({ position }))
       const { inserted: kept, ...rest } = await insertDocuments(
         writeIn(trx, config),

@@ -86,7 +86,7 @@ export const createErase =
 
 export type Erase = ReturnType<typeof createErase>
 
-/** Prevents the upstream of the repository from bringing the document back. */
+/** Prevents an upstream of the repository from bringing the document back, also one that is removed for now and set again. */
 const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
   await trx.raw(
     `
@@ -95,7 +95,17 @@ const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
     from documents
     join repositories on repositories.id = repository_id
     where documents.id = ?
-      and upstream is not null
+      and (
+        upstream is not null
+        or exists (
+          select
+          from documents as fetched
+          where fetched.workspace_id = documents.workspace_id
+            and fetched.repo_id = documents.repo_id
+            and fetched.doc_id = documents.doc_id
+            and origin = 'upstream'
+        )
+      )
     on conflict do nothing
     `,
     [id],

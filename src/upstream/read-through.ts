@@ -155,9 +155,6 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
       return settled === 'not kept' ? settled : 'kept'
     },
 
-    /** Records the deletion of a document that only the upstream has. */
-    delete: (repository: Key, docId: string): Promise<void> => deps.upstreamDocuments.delete(repository.id, docId),
-
     /** Waits for running fetches for a while, and ends the others. */
     close: async (): Promise<void> => {
       const ends = Promise.all(running.values())

@@ -144,6 +144,23 @@ describe('a migration', () => {
     expect(await old.verdicts(again.id)).toEqual([['D1', 'equal', null]])
   })
 
+  test('does not bring back what is erased here while a newer one is fetched', async () => {
+    await using old = await open()
+    old.server.put('D1', { data: 'first', note: 'n' }, { date: new Date('2019-03-02') })
+    await old.run((await old.start(tableOf(['D1']))).id)
+    old.server.put('D1', { data: 'second', note: 'n' }, { date: new Date('2020-03-02') })
+    const { id: documentId } = await db('documents').where({ workspace_id: old.workspaceId, comp_id: 'data' }).first()
+    let requests = 0
+    old.server.timing.beforeAnswer = async () => {
+      requests += 1
+      // After the info of the migration, and the info and the get of the fetch: its second component.
+      if (requests === 4) expect((await old.ask('DELETE', `/documents/${documentId}/content`)).status).toBe(204)
+    }
+    await old.run((await old.start(tableOf(['D1']))).id)
+    expect(requests).toBeGreaterThanOrEqual(4)
+    expect((await old.source.get('D1')).status).toBe(409)
+  })
+
   test('that only checks copies nothing', async () => {
     await using old = await open()
     old.server.put('D1', { data: 'x' })

@@ -25,13 +25,19 @@ export const startMigration = async () => {
     const { workspaceId, repositoryId, source, ask } = workspace
     const key = isSigned ? await createThrowAwayKey('rsa', 'relay', 1) : undefined
     if (key) old.trust(key.certificate, authId)
-    const set = async (change: { url: string; cont_rep: string }) => {
-      const upstream = { auth_id: key ? authId : null, certificate: key?.certificate ?? null, ca_certificate: null, delivers, ...change }
-      const sealed = key ? scene.api.keyRing.seal(key.privateKey, upstreamKeyOf(workspaceId, repositoryId, upstream)) : null
+    const set = async (change: { url: string; cont_rep: string } | null) => {
+      const upstream = change && {
+        auth_id: key ? authId : null,
+        certificate: key?.certificate ?? null,
+        ca_certificate: null,
+        delivers,
+        ...change,
+      }
+      const sealed = key && upstream ? scene.api.keyRing.seal(key.privateKey, upstreamKeyOf(workspaceId, repositoryId, upstream)) : null
       await scene
         .db('repositories')
         .where({ id: repositoryId })
-        .update({ upstream: JSON.stringify(upstream), upstream_key_sealed: sealed })
+        .update({ upstream: upstream && JSON.stringify(upstream), upstream_key_sealed: sealed })
     }
     await set({ url: old.url, cont_rep: 'Z1' })
     const documents = async () => (await ask('GET', '/documents')).json.data.map(({ attributes }: { attributes: object }) => attributes)

@@ -10,11 +10,11 @@ export const deleteCommand: CommandHandler = async (context, deps): Promise<Answ
   // Deletes the component that a read with this name would return.
   const compId = named === undefined ? undefined : findComponent(await findDocument(context, deps), named).compId
   const docId = command.get('docId')
-  const outcome = await deps.archiveDocuments.delete(repository.id, docId, compId, repository.upstream !== null)
+  const outcome = await deps.archiveDocuments.delete(repository.id, docId, compId, repository.upstream ? 'may have it' : 'none')
   if (outcome === 'no document') {
     if (!(await existsUpstream(context, deps, docId))) throw documentNotFound()
-    // It stays there, and is not served any more.
-    await deps.readThrough.delete(repository, docId)
+    // It stays there, and is not served any more: neither from there, nor as a copy that was kept while it was asked for.
+    await deps.archiveDocuments.delete(repository.id, docId, undefined, 'has it')
   }
   if (outcome === 'no component') throw componentNotFound()
   return { status: 200, headers: {}, body: '' }
