@@ -28,8 +28,6 @@ export const upstreamLimits = {
   connectTimeoutMs: 5_000,
   /** For the headers of an answer, and between two pieces of its body. */
   idleTimeoutMs: 30_000,
-  /** How long it is believed that the upstream serves the repository. */
-  servedMs: 60_000,
 }
 
 // As many repositories as one process serves at a time. A client holds a parsed key.
@@ -40,12 +38,12 @@ export interface Asked {
   client: ContentServerClient
   /** @returns undefined if the upstream has no such document */
   describe(docId: string, signal?: AbortSignal): Promise<DocumentFacts | undefined>
-  /** Checks that the upstream serves the repository. */
+  /** Checks that the upstream serves the repository now. Callers who come while it is being asked share the next question. */
   requireServed(signal?: AbortSignal): Promise<void>
 }
 
 export const createUpstreams = ({ outbound, keyRing, installation, limits }: UpstreamsDeps) => {
-  const { connectTimeoutMs, idleTimeoutMs, servedMs } = { ...upstreamLimits, ...limits }
+  const { connectTimeoutMs, idleTimeoutMs } = { ...upstreamLimits, ...limits }
   const known = createTtlCache<Asked>({ maxEntries: maxClients })
 
   const open = async ({ id, workspace, upstream, upstreamKeySealed }: UpstreamRepository): Promise<Asked> => {
@@ -62,18 +60,16 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
   }
 
   const ask = (client: ContentServerClient, contRep: string): Asked => {
-    let servedUntilMs = 0
-    const requireServed = async (signal?: AbortSignal) => {
-      if (performance.now() < servedUntilMs) return
-      const outcome = await client.serverInfo({ signal })
+    const checkServed = createShared(async () => {
+      const outcome = await client.serverInfo()
       if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
       const status = outcome.value.repository?.['contRepStatus']
       if (status !== 'running') {
         const problem = status === undefined ? 'does not serve' : `reports the status ${status} for`
         throw new UpstreamFailure(`upstream: the content server ${problem} the repository ${contRep}`)
       }
-      servedUntilMs = performance.now() + servedMs
-    }
+    })
+    const requireServed = (signal?: AbortSignal) => unlessAborted(checkServed(), signal)
     return {
       client,
       requireServed,
@@ -81,7 +77,7 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
         const outcome = await client.info(docId, { signal })
         if (outcome.ok) return outcome.value
         if (outcome.failure.code !== 'not_found') throw toUpstreamFailure(outcome.failure)
-        // A web server answers 404 as well, and a content server to a wrong name of the repository.
+        // A web server answers 404 as well, such as one whose content server is down, and a content server to a wrong name of the repository.
         await requireServed(signal)
         return undefined
       },
@@ -100,6 +96,36 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
 }
 
 export type Upstreams = ReturnType<typeof createUpstreams>
+
+/** Runs work once at a time. Calls that come while it runs share the next run: each gets the result of one that began after it. */
+const createShared = (work: () => Promise<void>): (() => Promise<void>) => {
+  let running: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
+  return () => {
+    next ??= running
+      .catch(() => {})
+      .then(() => {
+        running = next!
+        next = undefined
+        return work()
+      })
+    return next
+  }
+}
+
+/** Waits for shared work, and no longer than until the signal. @throws the reason of the signal */
+const unlessAborted = async (work: Promise<void>, signal: AbortSignal | undefined): Promise<void> => {
+  if (!signal) return work
+  signal.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const abort = () => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort)
+  try {
+    await Promise.race([work, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
 
 const openKey = (keyRing: Pick<KeyRing, 'open'>, sealed: Buffer, owner: Parameters<KeyRing['open']>[1]): string => {
   try {

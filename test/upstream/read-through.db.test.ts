@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { startApi } from '../support/api.ts'
 import { disposable } from '../support/disposable.ts'
@@ -10,6 +12,8 @@ import { startMigration } from './migration.ts'
 
 const migration = share(await startMigration())
 const { scene } = migration
+
+type Migrated = Awaited<ReturnType<typeof migration.open>>
 
 const outcome = ({ status, headers }: SourceAnswer) => [status, headers['x-errordescription']?.split(':')[0]]
 const date = new Date('2019-03-02T10:15:30Z')
@@ -179,7 +183,7 @@ describe('a document that only the upstream has', () => {
 })
 
 describe('an upstream that fails', () => {
-  const reads = (source: Awaited<ReturnType<typeof migration.open>>['source']) => [
+  const reads = (source: Migrated['source']) => [
     () => source.get('D1'),
     () => source.info('D1'),
     () => source.docGet('D1'),
@@ -211,6 +215,27 @@ describe('an upstream that fails', () => {
     expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
     await old.stop()
     for (const read of reads(source)) expect(outcome(await read())).toEqual([503, 'upstream_failed'])
+  })
+
+  test('is never taken for one if a web server answers 404 in its place, also right after its own 404', async () => {
+    const { old, source } = await migration.open()
+    expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
+    await old.stop()
+    const proxy = createServer((_, response) => void response.writeHead(404).end('<html>Not Found</html>')).listen(old.port, '127.0.0.1')
+    await once(proxy, 'listening')
+    try {
+      for (const read of reads(source)) expect(outcome(await read())).toEqual([503, 'upstream_failed'])
+    } finally {
+      proxy.closeAllConnections()
+      proxy.close()
+    }
+  })
+
+  test('is asked once more at most by requests for missing documents that arrive together', async () => {
+    const { old, source } = await migration.open()
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => source.info(`D${index}`)))
+    expect(answers.map(outcome)).toEqual(answers.map(() => [404, 'document_not_found']))
+    expect(old.requests.filter((request) => request === 'serverInfo').length).toBeLessThan(20)
   })
 
   test('breaks the connection where it breaks off, and nothing is kept', async () => {
@@ -302,6 +327,48 @@ test('a document that is deleted while it is fetched does not come back', async 
   old.faults.clear()
   expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
   expect(await documents()).toEqual([])
+})
+
+test('a document that is kept while its deletion asks the upstream is deleted', async () => {
+  const { old, source, kept } = await migration.open()
+  old.put('D1', { data: 'hello' })
+  const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  old.timing.beforeAnswer = () => {
+    old.timing.beforeAnswer = undefined
+    arrived.resolve()
+    return released.promise
+  }
+  const deleting = source.delete('D1')
+  await arrived.promise
+  const read = await source.get('D1')
+  await kept('D1', 1)
+  released.resolve()
+  expect([read.status, (await deleting).status]).toEqual([200, 200])
+  expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
+})
+
+test.each([
+  ['deleted', async ({ source }: Migrated) => (await source.delete('D1')).status],
+  [
+    'erased',
+    async ({ ask, kept }: Migrated) => {
+      const [{ id }] = (await kept('D1', 1)) as [{ id: string }]
+      return (await ask('DELETE', `/documents/${id}/content`)).status
+    },
+  ],
+])('a document that is %s while the repository has no upstream does not come back with it', async (_, end) => {
+  const migrated = await migration.open()
+  const { old, source, kept, set, workspaceId } = migrated
+  old.put('D1', { data: 'hello' })
+  await source.get('D1')
+  await kept('D1', 1)
+  await set(null)
+  expect(await end(migrated)).toBeLessThan(300)
+  // As retention removes it in the end.
+  await scene.db('documents').where({ workspace_id: workspaceId }).delete()
+  await scene.db('archive_documents').where({ workspace_id: workspaceId }).delete()
+  await set({ url: old.url, cont_rep: 'Z1' })
+  expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
 })
 
 test('a document that is erased is never fetched again', async () => {
