@@ -17,6 +17,7 @@ create table document_migrations (
   missing bigint not null default 0,
   different bigint not null default 0,
   damaged bigint not null default 0,
+  failed bigint not null default 0,
   copied_bytes bigint not null default 0,
   waiting_reason text,
   created_at timestamptz not null default now(),
@@ -60,7 +61,7 @@ create table document_migration_rows (
   ar_object text,
   archived_on date,
   barcode text,
-  verdict text check (verdict in ('found', 'copied', 'equal', 'missing', 'different', 'damaged')),
+  verdict text check (verdict in ('found', 'copied', 'equal', 'missing', 'different', 'damaged', 'failed')),
   reason text,
   components integer,
   size_bytes bigint,
@@ -74,9 +75,9 @@ comment on column document_migration_rows.list is
 comment on column document_migration_rows.verdict is
   'Null until the row is judged. found: the old server has it. copied: it was fetched and kept. equal: it is here, as the old server has it. '
   'missing: neither has it. different: both have it, with other components or lengths, and the one here was not fetched again because the '
-  'source system has changed it here. damaged: the old server has it and does not deliver it whole.';
+  'source system has changed it here. damaged: the old server has it and does not deliver it whole. failed: the relay does not accept it.';
 comment on column document_migration_rows.reason is
-  'What was different or damaged.';
+  'What was different or damaged, or why it failed.';
 comment on column document_migration_rows.components is
   'The number of components of the document here, or of the one that was found.';
 comment on column document_migration_rows.size_bytes is

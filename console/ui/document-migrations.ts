@@ -11,7 +11,7 @@ const migrationsWords = inLanguage(migrationsCatalogue)
 const refreshMs = 2_000
 // Older ones are in the list of the API.
 const shownMax = 5
-const verdicts = ['found', 'copied', 'equal', 'missing', 'different', 'damaged'] as const
+const verdicts = ['found', 'copied', 'equal', 'missing', 'different', 'damaged', 'failed'] as const
 const verbs = { running: ['pause', 'cancel'], paused: ['resume', 'cancel'], completed: [], cancelled: [] } as const
 
 type Migration = Schemas['DocumentMigration']

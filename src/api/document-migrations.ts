@@ -36,6 +36,7 @@ const attributes = z.object({
   missing: z.int().describe('Rows whose document neither has.'),
   different: z.int().describe('Rows whose document the source system has changed here, so that it was not fetched again.'),
   damaged: z.int().describe('Rows whose document the upstream has and does not deliver whole.'),
+  failed: z.int().describe('Rows whose document the relay does not accept, such as one that is too large.'),
   copied_bytes: z.int(),
   waiting_reason: z.string().nullable().describe('Why it does not advance, such as an upstream that does not answer.'),
   created_at: timestamp,

@@ -117,6 +117,9 @@ const uniqueViolation = '23505'
 export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
   thrown instanceof DatabaseError && thrown.code === uniqueViolation && (constraint === undefined || thrown.constraint === constraint)
 
+/** Returns true if the database rejected a value (SQLSTATE classes 22 and 23): the same statement fails again. */
+export const isRejectedValue = (thrown: unknown): boolean => thrown instanceof DatabaseError && /^2[23]/.test(thrown.code ?? '')
+
 const foreignKeyViolation = '23503'
 const ownerConstraint = /_(workspace|repository|destination|api_key)_id_fkey$/
 

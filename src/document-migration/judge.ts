@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Documents } from '../archive/document-list.ts'
 import type { ArchiveDocument, ArchiveDocuments } from '../archive/documents.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
-import { AppError } from '../base/errors.ts'
+import { AppError, messageOf } from '../base/errors.ts'
 import type { DocumentFacts } from '../content-server/answers.ts'
 import { systemActor } from '../db/audit.ts'
-import type { Database } from '../db/database.ts'
+import { isRejectedValue, type Database } from '../db/database.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { MigrationMode, MigrationVerdict } from '../domain/document-migration.ts'
 import { UpstreamFailure } from '../upstream/failure.ts'
@@ -17,7 +17,7 @@ export interface JudgeDeps {
   archiveDocuments: Pick<ArchiveDocuments, 'find'>
   db: Database
   documents: Pick<Documents, 'setMetadata'>
-  readThrough: Pick<ReadThrough, 'describe' | 'keep'>
+  readThrough: Pick<ReadThrough, 'delivers' | 'describe' | 'keep'>
 }
 
 export interface MigrationRow extends BusinessMetadata {
@@ -35,6 +35,8 @@ export interface Judged {
   sizeBytes: number | null
 }
 
+type Verdict = Omit<Judged, 'position'>
+
 /** What the rows of a page have in common. */
 export interface Run {
   migrationId: string
@@ -42,13 +44,44 @@ export interface Run {
   workspaceId: string
   repository: ReceivingRepository & UpstreamRepository
   findKeeper: Wanted['findKeeper']
+  /** Of all components of a document. */
+  documentMaxBytes: number
   signal: AbortSignal
 }
 
-// A document that cannot be fetched is tried again before it counts as damaged: connections break. Milliseconds.
+// A document that cannot be fetched is tried again: connections break. Milliseconds.
 const pausesMs = [500, 2_000]
 // An id that no document has: the old content server answers the question about it, or nothing at all.
 const nobody = 'DOCUMENT-RELAY-ASKS-WHETHER-THE-SERVER-ANSWERS'
+
+// A document that comes here while it is judged is judged again.
+const maxJudgements = 3
+const neighboursPerSide = 3
+
+// Rows before that were good, and rows after that are not judged yet.
+const neighbours = `
+  (
+    select doc_id as "docId"
+    from document_migration_rows
+    where document_migration_id = :migrationId
+      and position < :position
+      and doc_id <> :docId
+      and verdict in ('found', 'copied', 'equal', 'different')
+    order by position desc
+    limit :limit
+  )
+  union all
+  (
+    select doc_id
+    from document_migration_rows
+    where document_migration_id = :migrationId
+      and position > :position
+      and doc_id <> :docId
+      and verdict is null
+    order by position
+    limit :limit
+  )
+`
 
 /** What is known of a document here. */
 interface Origin {
@@ -81,35 +114,56 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
     return rows[0]
   }
 
+  /** Returns true if the old content server delivers a document of another row at the moment: its storage is not away as a whole. */
+  const deliversOthers = async ({ position, docId }: MigrationRow, { migrationId, repository }: Run): Promise<boolean> => {
+    const { rows } = await db.raw<{ rows: { docId: string }[] }>(neighbours, { migrationId, position, docId, limit: neighboursPerSide })
+    for (const other of rows) {
+      try {
+        if (await readThrough.delivers(repository, other.docId)) return true
+      } catch (thrown) {
+        if (!(thrown instanceof UpstreamFailure)) throw thrown
+      }
+    }
+    return false
+  }
+
   /**
    * Asks the old content server several times.
-   * @returns the answer, or the failure of a server that answers other questions
-   * @throws `UpstreamFailure` if it answers nothing
+   * @returns the answer, or the failure if it is one of this document
+   * @throws `UpstreamFailure` if the server answers or delivers nothing; the error of the relay if it could not store the document
    */
-  const persist = async <T>(run: Run, ask: () => Promise<T>): Promise<{ answer: T } | { failure: UpstreamFailure }> => {
+  const persist = async <T>(row: MigrationRow, run: Run, ask: () => Promise<T>): Promise<{ answer: T } | { failure: UpstreamFailure }> => {
     for (const pauseMs of [...pausesMs, undefined]) {
       try {
         return { answer: await ask() }
       } catch (thrown) {
         if (!(thrown instanceof UpstreamFailure)) throw thrown
         await readThrough.describe(run.repository, nobody)
-        if (pauseMs === undefined) return { failure: thrown }
+        if (pauseMs === undefined) {
+          if (thrown.about === 'relay') throw thrown.cause ?? thrown
+          if (thrown.about === 'server' && !(await deliversOthers(row, run))) throw thrown
+          return { failure: thrown }
+        }
       }
       await delay(pauseMs, undefined, { signal: run.signal })
     }
     throw new TypeError('no attempt was made')
   }
 
-  /** Fetches a document that is not here, or that has changed there. */
-  const copy = async (row: MigrationRow, facts: DocumentFacts, run: Run, replaces = false): Promise<Omit<Judged, 'position'>> => {
+  /**
+   * Fetches a document that is not here, or that has changed there.
+   * @returns undefined if it is here by now, or was changed or deleted here: then it is judged again
+   */
+  const copy = async (row: MigrationRow, facts: DocumentFacts, run: Run, replaces = false): Promise<Verdict | undefined> => {
     const { repository, migrationId: requestId, findKeeper } = run
     const { erpObjectType, erpObjectId, arObject } = row
     const metadata = { erpObjectType, erpObjectId, arObject }
     const wanted: Wanted = { repository, docId: row.docId, requestId, receivedAt: new Date(), findKeeper, metadata, replaces }
-    const fetched = await persist(run, () => readThrough.keep(wanted))
+    const fetched = await persist(row, run, () => readThrough.keep(wanted))
     if ('failure' in fetched) return { verdict: 'damaged', reason: reasonOf(fetched.failure), ...sizesOf(facts) }
     if (fetched.answer === 'not kept') throw new AppError('unavailable', 'the quota of the workspace does not allow further documents')
     if (fetched.answer === undefined) return missing
+    if (fetched.answer === 'here') return undefined
     return { verdict: 'copied', reason: replaces ? 'it has changed since it was fetched' : null, ...sizesOf(facts) }
   }
 
@@ -117,39 +171,67 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
   const link = async (
     { docId, erpObjectType, erpObjectId, arObject }: MigrationRow,
     { repository, workspaceId }: Run,
-    isKnown: boolean,
+    known: Origin | undefined,
   ) => {
-    if (isKnown || erpObjectId === null) return
+    // A document without components has no row that could have one.
+    if (!known || known.erpObjectId !== null || erpObjectId === null) return
     const change = { erpObjectType: erpObjectType ?? undefined, erpObjectId, arObject: arObject ?? undefined }
     await documents.setMetadata(workspaceId, { repoId: repository.repoId, docId }, change, systemActor)
   }
 
-  return async (row: MigrationRow, run: Run): Promise<Judged> => {
-    const { position, docId } = row
-    const { repository, mode, migrationId } = run
-    const here = await archiveDocuments.find(repository.id, docId)
-    const asked = await persist(run, () => readThrough.describe(repository, docId))
-    if ('failure' in asked) return { position, verdict: 'damaged', reason: reasonOf(asked.failure), components: null, sizeBytes: null }
-    const there = asked.answer
-    if (!here) {
-      if (!there) return { position, ...missing }
-      if (mode === 'check') return { position, verdict: 'found', reason: null, ...sizesOf(there) }
-      return { position, ...(await copy(row, there, run)) }
+  const verdictOf = async (row: MigrationRow, run: Run): Promise<Verdict> => {
+    const { docId } = row
+    const { repository, mode, migrationId, documentMaxBytes } = run
+    for (let time = 1; time <= maxJudgements; time += 1) {
+      const here = await archiveDocuments.find(repository.id, docId)
+      const asked = await persist(row, run, () => readThrough.describe(repository, docId))
+      if ('failure' in asked) return { verdict: 'damaged', reason: reasonOf(asked.failure), components: null, sizeBytes: null }
+      const there = asked.answer
+      const known = here && (await originOf(run, docId))
+      if (here && mode === 'copy') await link(row, run, known)
+      const isNewer = here && there?.modifiedAt && known?.isUntouched === true && there.modifiedAt > here.modifiedAt
+      if (there && (!here || (isNewer && mode === 'copy'))) {
+        const sizes = sizesOf(there)
+        if (sizes.sizeBytes > documentMaxBytes) return { verdict: 'failed', reason: tooLarge(sizes.sizeBytes, documentMaxBytes), ...sizes }
+        if (mode === 'check') return { verdict: 'found', reason: null, ...sizes }
+        const copied = await copy(row, there, run, here !== undefined)
+        if (copied) return copied
+        continue
+      }
+      if (!here) return missing
+      const sizes = sizesOf(here)
+      if (here.components.some(({ content, sizeBytes }) => content === null && sizeBytes > 0)) {
+        return { verdict: there ? 'different' : 'missing', reason: 'its bytes were removed here', ...sizes }
+      }
+      if (!there) return { verdict: 'equal', reason: 'the old content server does not have it', ...sizes }
+      const reason = differenceOf(here, there) ?? (isNewer ? 'it has changed at the old content server' : undefined)
+      if (reason !== undefined) return { verdict: 'different', reason, ...sizes }
+      // A page that was broken off has copied it, or another row of the list has.
+      return { verdict: known?.requestId === migrationId ? 'copied' : 'equal', reason: null, ...sizes }
     }
-    const known = await originOf(run, docId)
-    if (mode === 'copy') await link(row, run, known?.erpObjectId != null)
-    const sizes = sizesOf(here)
-    if (!there) return { position, verdict: 'equal', reason: 'the old content server does not have it', ...sizes }
-    const isNewer = known?.isUntouched === true && there.modifiedAt !== undefined && there.modifiedAt > here.modifiedAt
-    if (isNewer && mode === 'copy') return { position, ...(await copy(row, there, run, true)) }
-    const reason = differenceOf(here, there) ?? (isNewer ? 'it has changed at the old content server' : undefined)
-    if (reason !== undefined) return { position, verdict: 'different', reason, ...sizes }
-    // A page that was broken off has copied it, or another row of the list has.
-    return { position, verdict: known?.requestId === migrationId ? 'copied' : 'equal', reason: null, ...sizes }
+    throw new AppError('unavailable', `the document ${docId} was changed here each time that it was fetched`)
+  }
+
+  return async (row: MigrationRow, run: Run): Promise<Judged> => {
+    const { position } = row
+    try {
+      return { position, ...(await verdictOf(row, run)) }
+    } catch (thrown) {
+      if (!isOfThisRow(thrown)) throw thrown
+      return { position, verdict: 'failed', reason: messageOf(thrown), components: null, sizeBytes: null }
+    }
   }
 }
 
 const missing = { verdict: 'missing', reason: null, components: null, sizeBytes: null } as const
+
+const tooLarge = (bytes: number, maxBytes: number) => `it has ${bytes} bytes, and the relay accepts ${maxBytes} (RELAY_DOCUMENT_MAX_BYTES)`
+
+/** Returns true for an error that another row need not have, and that comes again: a refusal, a value that cannot be stored, or a bug. */
+const isOfThisRow = (thrown: unknown): boolean =>
+  isRejectedValue(thrown) ||
+  (thrown instanceof AppError && thrown.code !== 'unavailable' && thrown.code !== 'rate_limited') ||
+  ((thrown instanceof TypeError || thrown instanceof RangeError) && thrown.cause === undefined)
 
 const reasonOf = ({ message }: UpstreamFailure): string => message.replace(/^upstream: /, '')
 

@@ -40,7 +40,7 @@ export const createMigrationPage = ({ receivingRepositories, limits, ...deps }: 
       `
       select
         document_migrations.id, repo_id as "repoId", mode, status, documents_per_minute as "documentsPerMinute", rows,
-        found, copied, equal, missing, different, damaged,
+        found, copied, equal, missing, different, damaged, failed,
         workspace_id as "workspaceId", user_slug as "userSlug", workspace_slug as "workspaceSlug"
       from document_migrations
       join workspaces on workspaces.id = workspace_id
@@ -71,9 +71,9 @@ export const createMigrationPage = ({ receivingRepositories, limits, ...deps }: 
     const upstream = repository?.upstream
     if (!repository || !upstream) throw cannotGoOn(`the repository ${repoId} has no upstream`)
     const { maxBytes, storedBytes } = quotaOf(repository, limits)
-    const mayKeep = (bytes: number) => bytes <= limits.RELAY_DOCUMENT_MAX_BYTES && storedBytes + bytes <= maxBytes
-    const findKeeper: Run['findKeeper'] = async (bytes) => (mayKeep(bytes) ? repository : undefined)
-    return { migrationId: id, mode, workspaceId, repository: { ...repository, upstream }, findKeeper, signal }
+    const findKeeper: Run['findKeeper'] = async (bytes) => (storedBytes + bytes <= maxBytes ? repository : undefined)
+    const documentMaxBytes = limits.RELAY_DOCUMENT_MAX_BYTES
+    return { migrationId: id, mode, workspaceId, repository: { ...repository, upstream }, findKeeper, documentMaxBytes, signal }
   }
 
   /** Judges rows, several at a time, each not before its turn. @returns what was judged, and why the others were not */
@@ -164,6 +164,7 @@ const recordVerdicts = async (db: Database, id: string, judged: Judged[], waitin
       missing = missing + (select count(*) from judged where verdict = 'missing'),
       different = different + (select count(*) from judged where verdict = 'different'),
       damaged = damaged + (select count(*) from judged where verdict = 'damaged'),
+      failed = failed + (select count(*) from judged where verdict = 'failed'),
       copied_bytes = copied_bytes + (select coalesce(sum(size_bytes), 0) from judged where verdict = 'copied'),
       waiting_reason = :waitingReason
     where id = :id

@@ -90,7 +90,7 @@ export const fetchWhole = async (context: CommandContext, deps: Deps): Promise<b
   if (kept === 'not kept') {
     throw new Refusal('quota_exceeded', 'the document is still in the upstream, and the workspace may not store as many bytes')
   }
-  return kept === 'kept'
+  return kept !== undefined
 }
 
 /** Returns true if the upstream has a document. The relay itself is not asked. */

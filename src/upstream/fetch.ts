@@ -169,7 +169,9 @@ const contentOf = async ({ compId, sizeBytes }: ComponentFacts, outcome: Outcome
   if (other || (value.contentLength !== undefined && value.contentLength !== sizeBytes)) {
     value.body.destroy()
     const problem = other ? `it sends ${value.compId} instead` : `info says ${sizeBytes} bytes, and get ${value.contentLength}`
-    throw new UpstreamFailure(`upstream: the content server contradicts itself about component ${compId}: ${problem}`)
+    throw new UpstreamFailure(`upstream: the content server contradicts itself about component ${compId}: ${problem}`, {
+      about: 'document',
+    })
   }
   return value
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Counter, type Metric } from 'prom-client'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
 import type { DocumentFacts } from '../content-server/answers.ts'
-import { UpstreamFailure } from './failure.ts'
+import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
 import { fetchDocument, type Fetched, type FetchDeps, type FetchEnd, type Reading, type Wanted } from './fetch.ts'
 import { createUpstreams, type UpstreamRepository, type UpstreamsDeps } from './upstreams.ts'
 
@@ -20,9 +20,13 @@ const waitLimits = {
   closeMs: 5_000,
 }
 
+// Of a document that shows that the upstream delivers documents.
+const sampleBytes = 1_024 * 1_024
+
 type Settled = FetchEnd | 'missing'
 
-const otherFailed = () => new UpstreamFailure('upstream: the document could not be fetched whole; the log says why')
+const notFetched = (cause?: unknown) =>
+  new UpstreamFailure('upstream: the document could not be fetched whole; the log says why', { about: 'relay', cause })
 
 type Key = Pick<UpstreamRepository, 'id'>
 
@@ -88,7 +92,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     const fetching = begin(wanted, reading, AbortSignal.any([closing.signal, deleted.signal]))
     fetching.catch(() => {})
     if (!(await deps.upstreamDocuments.isDeleted(wanted.repository.id, wanted.docId))) return fetching
-    deleted.abort(new UpstreamFailure('upstream: the document was deleted here'))
+    deleted.abort(new UpstreamFailure('upstream: the document was deleted here', { about: 'relay' }))
     return undefined
   }
 
@@ -134,32 +138,53 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
       if (!other) return lead(key, wanted, reading)
       const settled = await waitFor(other, waits.streamAfterMs)
       if (settled === undefined) return begin({ ...wanted, findKeeper: async () => undefined }, reading, closing.signal)
-      if (settled === 'failed') throw otherFailed()
+      if (settled === 'failed') throw notFetched()
       return settled === 'missing' ? undefined : 'here'
     },
 
     /**
      * Fetches a document that the relay does not have, and waits until it is kept.
-     * @returns how it ended; undefined if the document does not exist
-     * @throws `UpstreamFailure`
+     * @returns how it ended; `here` if another request has fetched it, or it was received or changed here meanwhile; undefined if the
+     *   document does not exist
+     * @throws `UpstreamFailure`, about the relay if the document could not be stored
      */
-    keep: async (wanted: Wanted): Promise<'kept' | 'not kept' | undefined> => {
+    keep: async (wanted: Wanted): Promise<'kept' | 'here' | 'not kept' | undefined> => {
       const key = keyOf(wanted.repository, wanted.docId)
       const other = running.get(key)
       const fetched = other ? undefined : await lead(key, wanted, { what: 'nothing' })
       const settled = other ? await waitFor(other, waits.keptMaxMs) : fetched ? await fetched.settled : 'missing'
-      if (settled === undefined) throw new UpstreamFailure('upstream: the document is still being fetched')
+      if (settled === undefined) throw new UpstreamFailure('upstream: the document is still being fetched', { about: 'relay' })
       const failure = fetched?.failure()
-      if (settled === 'failed') throw failure instanceof UpstreamFailure ? failure : otherFailed()
+      if (settled === 'failed') throw failure instanceof UpstreamFailure ? failure : notFetched(failure)
       if (settled === 'missing') return undefined
-      return settled === 'not kept' ? settled : 'kept'
+      if (settled === 'not kept') return settled
+      return other || settled === 'exists' ? 'here' : 'kept'
+    },
+
+    /** Returns true if the upstream has a document and delivers its first bytes. */
+    delivers: async (repository: UpstreamRepository, docId: string): Promise<boolean> => {
+      const { client, describe } = await upstreams.of(repository)
+      const component = (await describe(docId, closing.signal))?.components.find(({ sizeBytes }) => sizeBytes > 0)
+      if (!component) return false
+      const outcome = await client.get(docId, { compId: component.compId, signal: closing.signal })
+      if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
+      let bytes = 0
+      try {
+        for await (const chunk of outcome.value.body as AsyncIterable<Buffer>) {
+          bytes += chunk.length
+          if (bytes >= sampleBytes) break
+        }
+      } catch (thrown) {
+        throw toUpstreamFailure(thrown)
+      }
+      return bytes > 0
     },
 
     /** Waits for running fetches for a while, and ends the others. */
     close: async (): Promise<void> => {
       const ends = Promise.all(running.values())
       await Promise.race([ends, delay(waits.closeMs, undefined, { ref: false })])
-      closing.abort(new UpstreamFailure('upstream: the relay is stopping'))
+      closing.abort(new UpstreamFailure('upstream: the relay is stopping', { about: 'relay' }))
       await ends
     },
 

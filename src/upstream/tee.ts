@@ -58,7 +58,9 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
         }
         if (bytes < expected.sizeBytes) throw differs(expected, 'fewer')
         if (hash && !hash.digest().equals(expected.digest!.value)) {
-          throw new UpstreamFailure(`upstream: the bytes of component ${expected.compId} do not have the digest that the server sends`)
+          throw new UpstreamFailure(`upstream: the bytes of component ${expected.compId} do not have the digest that the server sends`, {
+            about: 'document',
+          })
         }
         if (held) await offer(held)
         copy.end()
@@ -72,4 +74,6 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
 }
 
 const differs = ({ compId, sizeBytes }: Expected, how: 'more' | 'fewer') =>
-  new UpstreamFailure(`upstream: component ${compId} has ${how} than the ${sizeBytes} bytes that the server announces`)
+  new UpstreamFailure(`upstream: component ${compId} has ${how} than the ${sizeBytes} bytes that the server announces`, {
+    about: 'document',
+  })

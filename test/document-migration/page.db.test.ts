@@ -1,77 +1,9 @@
-import { Readable } from 'node:stream'
-import { receiverUseCases } from '../../src/app/use-cases.ts'
-import { createDocuments } from '../../src/archive/document-list.ts'
-import { createLog } from '../../src/base/log.ts'
-import { createPostgresStore } from '../../src/content/postgres.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createDocumentMigrations, type NewMigration } from '../../src/document-migration/migrations.ts'
-import { createMigrationPage } from '../../src/document-migration/page.ts'
-import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { createKeyRing } from '../../src/security/seal.ts'
-import { createReadThrough } from '../../src/upstream/read-through.ts'
-import { disposable } from '../support/disposable.ts'
-import { testConfig } from '../support/factories.ts'
 import type { ServerFault } from '../support/old-content-server-faults.ts'
-import { startOldContentServer } from '../support/old-content-server.ts'
-import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
+import { startOldServerScene, tableOf } from './old-server-scene.ts'
 
-const config = testConfig()
-const scene = share(await startScene())
-const { db } = scene
-const outbound = share(disposable(createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }), (each) => each.close()))
-const useCases = receiverUseCases(db, config)
-const readThrough = share(
-  disposable(
-    createReadThrough({
-      ...useCases,
-      outbound,
-      keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
-      writeTo: createPostgresStore(db),
-      launch: () => {},
-      log: createLog('silent'),
-      limits: { idleTimeoutMs: 300 },
-    }),
-    (each) => each.close(),
-  ),
-)
-const migrations = createDocumentMigrations(db)
-const page = createMigrationPage({ ...useCases, db, documents: createDocuments(db), readThrough, limits: config })
-
-const fileOf = (text: string, name = 'TOA01.csv') => ({ name, bytes: Readable.from([Buffer.from(text)]) as AsyncIterable<Buffer> })
-const tableOf = (docIds: string[]) =>
-  [
-    'SAP_OBJECT;OBJECT_ID;ARCHIV_ID;ARC_DOC_ID;AR_OBJECT;AR_DATE',
-    ...docIds.map((docId) => `BKPF;1000${docId};Z1;${docId};FIIINVOICE;20190302`),
-  ].join('\r\n')
-
-/** Opens a repository whose documents are at an old content server. */
-const open = async (faults: ServerFault[] = []) => {
-  const server = await startOldContentServer({ faults })
-  const workspace = await scene.workspace()
-  const { workspaceId, repositoryId } = workspace
-  const upstream = { url: server.url, cont_rep: 'Z1', auth_id: null, certificate: null, ca_certificate: null, delivers: false }
-  await db('repositories')
-    .where({ id: repositoryId })
-    .update({ upstream: JSON.stringify(upstream) })
-  const start = (text: string, changes: Partial<NewMigration> = {}) =>
-    migrations.start({ workspaceId, repositoryId, mode: 'copy', documentsPerMinute: null, files: [fileOf(text)], ...changes }, systemActor)
-  const judge = (id: string) => page(id, new AbortController().signal)
-  const run = async (id: string) => {
-    for (;;) {
-      const { status } = await judge(id)
-      if (status !== 'running') return migrations.find(workspaceId, id)
-    }
-  }
-  const verdicts = async (id: string) => {
-    const rows = await db('document_migration_rows')
-      .where({ document_migration_id: id })
-      .orderBy('position')
-      .select('doc_id', 'verdict', 'reason')
-    return rows.map((row: { doc_id: string; verdict: string; reason: string | null }) => [row.doc_id, row.verdict, row.reason])
-  }
-  return { ...workspace, server, start, judge, run, verdicts, [Symbol.asyncDispose]: server.stop }
-}
+const { db, migrations, open } = share(await startOldServerScene())
 
 describe('a migration', () => {
   test('copies documents with their business objects, and names what is missing or damaged', async () => {

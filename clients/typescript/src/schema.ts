@@ -3893,6 +3893,11 @@ export interface components {
             equal: number;
             /**
              * Format: int64
+             * @description Rows whose document the relay does not accept, such as one that is too large.
+             */
+            failed: number;
+            /**
+             * Format: int64
              * @description Rows whose document the upstream has, of a migration that only checks.
              */
             found: number;
@@ -8455,6 +8460,7 @@ export interface operations {
                      *             "missing": 1,
                      *             "different": 0,
                      *             "damaged": 0,
+                     *             "failed": 0,
                      *             "copied_bytes": 104857600,
                      *             "waiting_reason": null,
                      *             "created_at": "2026-11-21T09:10:30.000Z",
@@ -8528,6 +8534,7 @@ export interface operations {
                      *           "missing": 1,
                      *           "different": 0,
                      *           "damaged": 0,
+                     *           "failed": 0,
                      *           "copied_bytes": 104857600,
                      *           "waiting_reason": null,
                      *           "created_at": "2026-11-21T09:10:30.000Z",
@@ -8601,6 +8608,7 @@ export interface operations {
                      *           "missing": 1,
                      *           "different": 0,
                      *           "damaged": 0,
+                     *           "failed": 0,
                      *           "copied_bytes": 104857600,
                      *           "waiting_reason": null,
                      *           "created_at": "2026-11-21T09:10:30.000Z",
@@ -8678,6 +8686,7 @@ export interface operations {
                      *           "missing": 1,
                      *           "different": 0,
                      *           "damaged": 0,
+                     *           "failed": 0,
                      *           "copied_bytes": 104857600,
                      *           "waiting_reason": null,
                      *           "created_at": "2026-11-21T09:10:30.000Z",
@@ -8755,6 +8764,7 @@ export interface operations {
                      *           "missing": 1,
                      *           "different": 0,
                      *           "damaged": 0,
+                     *           "failed": 0,
                      *           "copied_bytes": 104857600,
                      *           "waiting_reason": null,
                      *           "created_at": "2026-11-21T09:10:30.000Z",

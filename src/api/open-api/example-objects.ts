@@ -78,6 +78,7 @@ const documentMigration = {
   missing: 1,
   different: 0,
   damaged: 0,
+  failed: 0,
   copied_bytes: 104_857_600,
   waiting_reason: null,
   created_at: at.retried,
