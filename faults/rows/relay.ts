@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { runProgram } from '../../src/dev/programs.ts'
 import { until } from '../../test/support/until.ts'
 import type { Installation } from '../installation.ts'
-import { bytesOf } from '../load.ts'
+import { bytesOf, type Sent } from '../load.ts'
 import type { Verb } from '../relay-processes.ts'
 import type { Row, Scene } from '../run-row.ts'
 import { kinds, type Kind } from '../targets.ts'
@@ -133,6 +133,39 @@ const everythingKilled: Row = {
   run: async ({ installation, returned }) => {
     await killEverything(installation)
     returned()
+  },
+}
+
+const isAcknowledged = ({ outcome }: Sent) => outcome === 'acknowledged'
+const burst = 48
+const acknowledgedAtKill = [1, 20]
+
+const brokenOffTogether: Row = {
+  name: 'creates-broken-off-together',
+  fault:
+    `${burst} creates are sent at once, so that they share transactions, and PostgreSQL is killed when ${acknowledgedAtKill.join(', then when ')} ` +
+    'of them are acknowledged; the same with every API process instead. All are started again each time',
+  // One target: what is acknowledged here is delivered within the goal.
+  kinds: ['webhook'],
+  mayDuplicate: lostAnswer,
+  run: async ({ installation, load, returned, note }) => {
+    const counts: number[] = []
+    for (const acknowledged of acknowledgedAtKill) {
+      for (const part of ['postgres', 'api']) {
+        const before = load.sent.length
+        const creating = Array.from({ length: burst }, (_, index) => load.create({ sizeBytes: 2_048, signed: false, apiIndex: index }))
+        const all = Promise.all(creating)
+        const answered = () => load.sent.slice(before)
+        while (answered().length < burst && answered().filter(isAcknowledged).length < acknowledged) await pause(1)
+        if (part === 'api') killAll(installation, 'api')
+        else await installation.postgres().kill()
+        counts.push((await all).filter(isAcknowledged).length)
+        if (part === 'postgres') await installation.postgres().start()
+        await untilReady(installation, 'api')
+      }
+    }
+    returned()
+    note(`acknowledged of ${burst}, by kill: ${counts.join(', ')}`)
   },
 }
 
@@ -302,6 +335,7 @@ export const relayRows: Row[] = [
   workerKilled('worker-killed-in-upload', [...kinds], {}),
   ...kinds.map((kind) => workerKilled(`worker-killed-in-${kind}`, [kind], { longOnly: true })),
   everythingKilled,
+  brokenOffTogether,
   deploy,
   stoppedInTheMiddle,
   deployVersioned,
