@@ -6,6 +6,8 @@ create table document_migrations (
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,
   repository_id text collate "C" not null references repositories (id) on delete cascade,
   repo_id text not null,
+  upstream_url text not null,
+  upstream_cont_rep text not null,
   mode text not null check (mode in ('copy', 'check')),
   status text not null default 'running' check (status in ('running', 'paused', 'completed', 'cancelled')),
   documents_per_minute integer check (documents_per_minute > 0),
@@ -25,6 +27,10 @@ create table document_migrations (
 );
 comment on table document_migrations is
   'A run over lists of the source system. Stored here as well as in Temporal, which does the work.';
+comment on column document_migrations.upstream_url is
+  'The old content server that all verdicts are about. While the repository has another one, the migration waits.';
+comment on column document_migrations.upstream_cont_rep is
+  'The name of the repository at the old content server.';
 comment on column document_migrations.mode is
   'copy: documents that are not here are fetched and kept. check: nothing is fetched; a document that the old server has is found.';
 comment on column document_migrations.documents_per_minute is

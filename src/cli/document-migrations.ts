@@ -48,12 +48,11 @@ export interface StartOptions {
 /** `relay migrate-documents start`. @throws `UserError` if the repository does not exist, has no upstream, or a list cannot be read */
 export const startMigration = async (db: Database, { workspace: name, repoId, paths, ...options }: StartOptions): Promise<Located> => {
   const workspace = await findWorkspace(db, name)
-  const repository: { id: string; upstream: object | null } | undefined = await db('repositories')
-    .select('id', 'upstream')
+  const repository: { id: string } | undefined = await db('repositories')
+    .select('id')
     .where({ workspace_id: workspace.id, repo_id: repoId })
     .first()
   if (!repository) throw new UserError(`Workspace ${name} has no repository ${repoId}.`)
-  if (!repository.upstream) throw new UserError(`Repository ${repoId} has no upstream: save the address of the old content server first.`)
   for (const path of paths) await requireFile(path)
   const files = paths.map((path) => ({ name: basename(path), bytes: createReadStream(path) as AsyncIterable<Uint8Array> }))
   const request = { ...options, workspaceId: workspace.id, repositoryId: repository.id, files }
@@ -108,12 +107,7 @@ export const writeReport = async (
 ): Promise<void> => {
   const { migration, workspace } = await locate(db, id)
   const key = await openSigningKey(db, keyRing)
-  const row: { upstream: { url: string; cont_rep: string } | null } | undefined = await db('repositories')
-    .select('upstream')
-    .where({ id: migration.repositoryId })
-    .first()
-  const upstream = row?.upstream ? { url: row.upstream.url, cont_rep: row.upstream.cont_rep } : null
-  const subject = { migration, workspace, installationId: await createInstallation(db).id(), upstream }
+  const subject = { migration, workspace, installationId: await createInstallation(db).id() }
   for await (const line of reportOf(db, subject, key)) await write(line)
 }
 

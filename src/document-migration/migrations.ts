@@ -6,6 +6,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { migrationVerdicts, type MigrationMode, type MigrationStatus, type MigrationVerdict } from '../domain/document-migration.ts'
+import type { StoredUpstream } from '../domain/upstream.ts'
 import { readLinkList, type LinkRow } from './link-list.ts'
 
 /** A list of a migration, as it was read. */
@@ -23,6 +24,9 @@ export interface DocumentMigration extends Record<MigrationVerdict, number> {
   id: string
   repositoryId: string
   repoId: string
+  /** The old content server that all verdicts are about: that of the repository when the migration was started. */
+  upstreamUrl: string
+  upstreamContRep: string
   mode: MigrationMode
   status: MigrationStatus
   /** Null if the old content server may be asked as fast as it answers. */
@@ -55,6 +59,8 @@ const columns = [
   'id',
   'repository_id as repositoryId',
   'repo_id as repoId',
+  'upstream_url as upstreamUrl',
+  'upstream_cont_rep as upstreamContRep',
   'mode',
   'status',
   'documents_per_minute as documentsPerMinute',
@@ -120,23 +126,27 @@ export const createDocumentMigrations = (db: Database) => {
 
     /**
      * Reads the lists and inserts a migration, which a maintenance job starts.
-     * @throws `UserError` if a list cannot be read, or has no row of the repository: then nothing is inserted
+     * @throws `UserError` if the repository has no upstream, or a list cannot be read or has no row of the repository: then nothing is
+     *   inserted
      */
     start: async (migration: NewMigration, actor: AuditActor): Promise<DocumentMigration> => {
       const { workspaceId, repositoryId, mode, documentsPerMinute, files } = migration
       const id = newId()
       await db.transaction(async (trx) => {
-        const repository: { repoId: string } | undefined = await trx('repositories')
-          .select('repo_id as repoId')
+        const repository: { repoId: string; upstream: StoredUpstream | null } | undefined = await trx('repositories')
+          .select('repo_id as repoId', 'upstream')
           .where({ workspace_id: workspaceId, id: repositoryId })
           .first()
         if (!repository) throw notFound()
-        const { repoId } = repository
+        const { repoId, upstream } = repository
+        if (!upstream) throw new UserError(`Repository ${repoId} has no upstream: save the address of the old content server first.`)
         await trx('document_migrations').insert({
           id,
           workspace_id: workspaceId,
           repository_id: repositoryId,
           repo_id: repoId,
+          upstream_url: upstream.url,
+          upstream_cont_rep: upstream.cont_rep,
           mode,
           documents_per_minute: documentsPerMinute,
           lists: '[]',

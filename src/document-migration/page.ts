@@ -22,7 +22,10 @@ export interface MigrationPageDeps extends JudgeDeps {
   limits: QuotaConfig & Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES'>
 }
 
-type StoredMigration = Pick<DocumentMigration, 'id' | 'repoId' | 'mode' | 'status' | 'documentsPerMinute' | 'rows' | MigrationVerdict> & {
+type StoredMigration = Pick<
+  DocumentMigration,
+  'id' | 'repoId' | 'upstreamUrl' | 'upstreamContRep' | 'mode' | 'status' | 'documentsPerMinute' | 'rows' | MigrationVerdict
+> & {
   workspaceId: string
   userSlug: string
   workspaceSlug: string
@@ -39,7 +42,7 @@ export const createMigrationPage = ({ receivingRepositories, limits, ...deps }: 
     const { rows } = await db.raw<{ rows: StoredMigration[] }>(
       `
       select
-        document_migrations.id, repo_id as "repoId", mode, status, documents_per_minute as "documentsPerMinute", rows,
+        document_migrations.id, repo_id as "repoId", upstream_url as "upstreamUrl", upstream_cont_rep as "upstreamContRep", mode, status, documents_per_minute as "documentsPerMinute", rows,
         found, copied, equal, missing, different, damaged, failed,
         workspace_id as "workspaceId", user_slug as "userSlug", workspace_slug as "workspaceSlug"
       from document_migrations
@@ -65,11 +68,15 @@ export const createMigrationPage = ({ receivingRepositories, limits, ...deps }: 
       .orderBy('position')
       .limit(limit)
 
-  /** @throws `AppError` if the repository has no old content server */
-  const runOf = async ({ id, mode, repoId, userSlug, workspaceSlug, workspaceId }: StoredMigration, signal: AbortSignal): Promise<Run> => {
+  /** @throws `AppError` if the repository has no old content server, or another one than when the migration was started */
+  const runOf = async (migration: StoredMigration, signal: AbortSignal): Promise<Run> => {
+    const { id, mode, repoId, upstreamUrl, upstreamContRep, userSlug, workspaceSlug, workspaceId } = migration
     const repository = await receivingRepositories.find(userSlug, workspaceSlug, repoId)
     const upstream = repository?.upstream
     if (!repository || !upstream) throw cannotGoOn(`the repository ${repoId} has no upstream`)
+    if (upstream.url !== upstreamUrl || upstream.cont_rep !== upstreamContRep) {
+      throw cannotGoOn(`the repository ${repoId} has another upstream than ${upstreamUrl} with ${upstreamContRep}: cancel, and start again`)
+    }
     const { maxBytes, storedBytes } = quotaOf(repository, limits)
     const findKeeper: Run['findKeeper'] = async (bytes) => (storedBytes + bytes <= maxBytes ? repository : undefined)
     const documentMaxBytes = limits.RELAY_DOCUMENT_MAX_BYTES

@@ -21,7 +21,7 @@ export interface ReportHeader {
   workspace: string
   repo_id: string
   /** The content server that the documents were compared with and fetched from. */
-  upstream: { url: string; cont_rep: string } | null
+  upstream: { url: string; cont_rep: string }
   mode: MigrationMode
   status: MigrationStatus
   started_at: string
@@ -71,7 +71,6 @@ export interface ReportSubject {
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string
   installationId: string
-  upstream: ReportHeader['upstream']
 }
 
 /** Returns the lines of the report of a migration, each with its line feed. A million rows are read page by page. */
@@ -98,7 +97,7 @@ export async function* reportOf(db: Database, subject: ReportSubject, key: Signi
 /** Returns a count of 0 for every verdict. */
 export const noVerdicts = () => Object.fromEntries(migrationVerdicts.map((verdict) => [verdict, 0])) as Record<MigrationVerdict, number>
 
-const headerOf = ({ migration, workspace, installationId, upstream }: ReportSubject, { publicKey }: SigningKey): ReportHeader => ({
+const headerOf = ({ migration, workspace, installationId }: ReportSubject, { publicKey }: SigningKey): ReportHeader => ({
   type: 'header',
   format: reportFormat,
   relay_version: version,
@@ -108,7 +107,7 @@ const headerOf = ({ migration, workspace, installationId, upstream }: ReportSubj
   migration_id: migration.id,
   workspace,
   repo_id: migration.repoId,
-  upstream,
+  upstream: { url: migration.upstreamUrl, cont_rep: migration.upstreamContRep },
   mode: migration.mode,
   status: migration.status,
   started_at: migration.createdAt.toISOString(),

@@ -16,6 +16,8 @@ export const insertDocumentMigration = async (
     workspace_id: workspaceId,
     repository_id: repositoryId,
     repo_id: repoId,
+    upstream_url: 'https://archive.example/archive',
+    upstream_cont_rep: 'Z1',
     mode: 'copy',
     status,
     lists,

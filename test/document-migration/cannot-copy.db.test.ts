@@ -73,6 +73,16 @@ describe('a migration', () => {
     ])
   })
 
+  test('waits while the repository has another old content server than when it was started', async () => {
+    await using old = await open()
+    old.server.put('D1', { data: 'x' })
+    const { id } = await old.start(tableOf(['D1']))
+    await old.setUpstream('Z2')
+    await expect(old.judge(id)).rejects.toThrow('has another upstream')
+    await old.setUpstream('Z1')
+    expect(await old.run(id)).toMatchObject({ copied: 1 })
+  })
+
   test('waits while the relay cannot store documents', async () => {
     await using old = await open()
     for (const docId of ['D1', 'D2']) old.server.put(docId, { data: docId })

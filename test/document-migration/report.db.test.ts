@@ -21,6 +21,12 @@ const folder = await mkdtemp(join(tmpdir(), 'relay-report-'))
 share(disposable({}, () => rm(folder, { recursive: true })))
 
 const { workspaceId, repositoryId, name } = await scene.workspace()
+const setUpstream = (upstream: object | null) =>
+  scene
+    .db('repositories')
+    .where({ id: repositoryId })
+    .update({ upstream: upstream && JSON.stringify(upstream) })
+await setUpstream({ url: 'https://archive.example/archive', cont_rep: 'Y1' })
 const list = 'SAP_OBJECT;OBJECT_ID;ARCHIV_ID;ARC_DOC_ID;AR_OBJECT\nBKPF;2;Z1;D1;FIIINVOICE\nBKPF;1;Z1;D2;=cmd\nBKPF;3;Z1;D3;FIIINVOICE\n'
 const barcodes = 'BARCODE;CONTREP;EX_DOC_ID\n4711;Z1;D4\n'
 const files = [
@@ -31,6 +37,8 @@ const migration = await createDocumentMigrations(scene.db).start(
   { workspaceId, repositoryId, mode: 'copy', documentsPerMinute: null, files },
   systemActor,
 )
+// The report names the server that the documents were compared with.
+await setUpstream(null)
 const judge = (position: number, verdict: string, reason: string | null = null) =>
   scene
     .db('document_migration_rows')
@@ -62,6 +70,7 @@ describe('the report of a migration', () => {
       header: {
         workspace: name,
         repo_id: 'Z1',
+        upstream: { url: 'https://archive.example/archive', cont_rep: 'Y1' },
         status: 'running',
         lists: [
           { name: 'TOA01.csv', rows: 3 },
