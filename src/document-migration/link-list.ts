@@ -47,13 +47,14 @@ const docIdPattern = /^[A-Za-z0-9._-]{1,128}$/
 /**
  * Reads an export of a link table, as the data browser of the source system (SE16) writes it: columns by their technical names, separated by
  * bars, tabs, semicolons or commas. Lines of the export that are no rows are left out: titles, rules, and the repeated header of a page.
- * @throws `UserError` with the line if there is no header, or if a row has no document id
+ * @throws `UserError` if there is no header, or with the line if a row has no document id or is no text
  */
 export async function* readLinkList(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<LinkRow, void, undefined> {
   let header: Header | undefined
   let line = 0
   for await (const text of linesOf(bytes)) {
     line += 1
+    if (text.includes('\0')) throw new UserError(`Line ${line} of the list has a NUL character: it is no export of a table.`)
     const found = findHeader(text)
     if (found) header = found
     else if (header) {
@@ -127,7 +128,10 @@ const dateOf = (text: string | null): string | null => {
   const groups = forms.map((form) => form.exec(text ?? '')?.groups).find(Boolean)
   if (!groups) return null
   const date = `${groups['y']}-${groups['m']}-${groups['d']}`
-  return Number.isNaN(Date.parse(date)) ? null : date
+  // Date.parse reads the 30th of February as a day of March. PostgreSQL has no year 0.
+  const time = new Date(`${date}T00:00:00Z`)
+  const exists = !Number.isNaN(time.getTime()) && time.toISOString().startsWith(date) && !date.startsWith('0000')
+  return exists ? date : null
 }
 
 /**

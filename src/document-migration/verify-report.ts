@@ -27,8 +27,8 @@ export interface VerifiedReport {
 type Line = ReportHeader | ReportRow | ReportTotals | ReportSignature
 
 /**
- * Checks a report without a network or a database: that it is complete, that its signature is that of the key, and that its totals are those
- * of its rows.
+ * Checks a report without a network or a database: that it is complete, that its signature is that of the key, that its totals are those of
+ * its rows, and that it has as many rows as its lists.
  * @param publicKey PEM of the installation's key; without it, the key in the report is used, which anybody could have written there
  * @throws `UserError` that says what is wrong
  */
@@ -52,7 +52,7 @@ export const verifyReport = async (path: string, publicKey?: string): Promise<Ve
     counted[line.verdict ?? 'open'] += 1
     if (line.verdict === null || openVerdicts.includes(line.verdict)) open.push(line)
   }
-  if (!header || header.format !== reportFormat) throw wrong(`it is not of the format ${reportFormat}`)
+  if (!header || header.format !== reportFormat || !Array.isArray(header.lists)) throw wrong(`it is not of the format ${reportFormat}`)
   if (!totals || !signature) throw wrong('its end is missing')
   const sha256 = hash.digest('hex')
   const key = publicKey ?? header.public_key
@@ -61,6 +61,8 @@ export const verifyReport = async (path: string, publicKey?: string): Promise<Ve
   }
   const { type: _, ...told } = totals
   if (JSON.stringify(told) !== JSON.stringify(counted)) throw wrong('its totals are not those of its rows')
+  const listed = header.lists.reduce((sum, { rows }) => sum + rows, 0)
+  if (listed !== totals.rows) throw wrong(`its lists have ${listed} rows, and it has ${totals.rows}`)
   const byObject = ({ erp_object_type: type, erp_object_id: id, barcode, doc_id: docId }: ReportRow) => `${type} ${id} ${barcode} ${docId}`
   const sorted = open.toSorted((one, other) => byObject(one).localeCompare(byObject(other), 'en'))
   return { header, totals, fingerprint: fingerprintOf(key), isKeyGiven: publicKey !== undefined, open: sorted }
@@ -69,11 +71,14 @@ export const verifyReport = async (path: string, publicKey?: string): Promise<Ve
 const wrong = (what: string) => new UserError(`The report is not valid: ${what}.`)
 
 const parse = (bytes: Buffer): Line => {
+  let line: unknown
   try {
-    return JSON.parse(bytes.toString()) as Line
+    line = JSON.parse(bytes.toString())
   } catch {
     throw wrong('a line is not JSON')
   }
+  if (typeof line !== 'object' || line === null) throw wrong('a line is not an object')
+  return line as Line
 }
 
 const isSignedBy = (key: string, sha256: string, signature: string): boolean => {

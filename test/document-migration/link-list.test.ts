@@ -75,6 +75,16 @@ describe('an export of a link table', () => {
     await expect(read(`ARC_DOC_ID;OBJECT_ID\n../x;1\n`)).rejects.toThrow('Line 2')
   })
 
+  test('has dates that exist', async () => {
+    const dates = ['20260228', '20260230', '00000101', '31.02.2026']
+    const rows = await read(`ARC_DOC_ID;AR_DATE\n${dates.map((date) => `${doc1};${date}\n`).join('')}`)
+    expect(rows.map(({ archivedOn }) => archivedOn)).toEqual(['2026-02-28', null, null, null])
+  })
+
+  test('with a character that the database cannot store is refused', async () => {
+    await expect(read(`ARC_DOC_ID;OBJECT_ID\n${doc1};1\0\n`)).rejects.toThrow('Line 2 of the list has a NUL character')
+  })
+
   test('that is none is refused', async () => {
     await expect(read('Object ID;Document ID\n1;2\n')).rejects.toThrow('ARC_DOC_ID')
     await expect(read('x'.repeat(70_000))).rejects.toThrow('64 KiB')

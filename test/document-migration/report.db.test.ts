@@ -115,8 +115,16 @@ describe('the report of a migration', () => {
     ['a line after the signature', (all) => [...all, all[1]!], 'it goes on after its signature'],
     ['no header', (all) => all.slice(1), 'it does not begin with a header'],
     ['another text', () => ['hello\n'], 'a line is not JSON'],
+    ['a line without an object', (all) => [...all.slice(0, 1), 'null\n', ...all.slice(1)], 'a line is not an object'],
   ])('with %s is not valid', async (_, change, problem) => {
     await expect(changed(change)).rejects.toThrow(problem)
+  })
+
+  test('that has fewer rows than its lists is not valid', async () => {
+    await scene.db('document_migration_rows').where({ document_migration_id: migration.id, position: 4 }).delete()
+    const short: string[] = []
+    await writeReport(scene.db, keyRing, migration.id, (line) => void short.push(line))
+    await expect(changed(() => short)).rejects.toThrow('its lists have 4 rows, and it has 3')
   })
 
   test('of another installation is not valid with this key', async () => {
