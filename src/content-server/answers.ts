@@ -1,7 +1,8 @@
 import { decodeHeader } from './encoding.ts'
 import { ContentServerFailure } from './failure.ts'
-import type { HttpAnswer } from './http.ts'
+import { bounded, type HttpAnswer } from './http.ts'
 import { boundaryOf, MultipartError, readParts, type Part } from './multipart.ts'
+import { isCompId } from './parameters.ts'
 
 /** What a server says about a component. */
 export interface ComponentFacts {
@@ -100,8 +101,8 @@ const maxParts = 10_000
 
 /** Reads the components of the answer to info or docGet. @throws `ContentServerFailure` if it is malformed or breaks off */
 export async function* readComponents(answer: HttpAnswer): AsyncGenerator<ReceivedPart, void, undefined> {
-  const boundary = readable(() => boundaryOf(answer.header('content-type')))
   try {
+    const boundary = boundaryOf(answer.header('content-type'))
     for await (const part of readParts(answer.body as AsyncIterable<Buffer>, { boundary, maxParts })) {
       yield { component: componentOf(part), body: readableBody(part) }
     }
@@ -114,14 +115,6 @@ export async function* readComponents(answer: HttpAnswer): AsyncGenerator<Receiv
 
 const asMalformed = (thrown: unknown): unknown => (thrown instanceof MultipartError ? malformed(thrown.message) : thrown)
 
-const readable = <T>(read: () => T): T => {
-  try {
-    return read()
-  } catch (thrown) {
-    throw asMalformed(thrown)
-  }
-}
-
 async function* readableBody({ body }: Part): AsyncGenerator<Buffer, void, undefined> {
   try {
     yield* body
@@ -133,15 +126,18 @@ async function* readableBody({ body }: Part): AsyncGenerator<Buffer, void, undef
 const componentOf = ({ header }: Part): ComponentFacts => {
   const { compId, sizeBytes = numberOf(header('content-length')), ...facts } = componentFacts(header)
   if (!compId) throw malformed('a part has no X-compId')
+  if (!isCompId(compId)) throw malformed('an X-compId is longer than 255 bytes, or has control characters')
   if (sizeBytes === undefined) throw malformed('a part has no length')
   return { compId, sizeBytes, ...facts }
 }
 
-/** Reads the answer to info. @throws `ContentServerFailure` if it is malformed or has fewer components than it announces */
+/**
+ * Reads the answer to info. @throws `ContentServerFailure` if it is malformed, has fewer components than it announces, or is longer than 4 MiB
+ */
 export const readDocumentFacts = async (answer: HttpAnswer, docId: string, isWhole: boolean): Promise<DocumentFacts> => {
   const { announced, ...head } = documentHead(answer.header, docId)
   const components: ComponentFacts[] = []
-  for await (const { component, body } of readComponents(answer)) {
+  for await (const { component, body } of readComponents({ ...answer, body: bounded(answer) })) {
     for await (const _ of body) continue
     components.push(component)
   }
@@ -151,7 +147,8 @@ export const readDocumentFacts = async (answer: HttpAnswer, docId: string, isWho
   return { ...head, components }
 }
 
-const pair = /([A-Za-z]+)="((?:[^"]|"")*)";?/g
+// A key begins where its letters begin: without this, a long line of letters takes time by its square.
+const pair = /(?<![A-Za-z])([A-Za-z]+)="((?:[^"]|"")*)";?/g
 
 /** Reads lines of `key="value";` pairs, in which quotation marks of a value are doubled. Lines without a pair are left out. */
 export const readAsciiLines = (text: string): Record<string, string>[] =>

@@ -58,6 +58,11 @@ export interface SearchOptions extends OffsetRange {
   numResults?: number | undefined
 }
 
+// For the whole answer to a question without bytes. Source systems give up after about a minute, too.
+const questionMaxMs = 60_000
+// The line of a repository has about 150 bytes. A server may name all of its repositories.
+const serverInfoMaxBytes = 64 * 1024
+
 /** One line of serverInfo, by the keys of the protocol: `serverStatus`, `contRep`, `contRepStatus`, ... */
 export type InfoLine = Record<string, string>
 
@@ -126,8 +131,8 @@ export const createContentServerClient = (server: ContentServer, context: HttpCo
 
     /** Returns the line of the server, if there is one, and that of the repository. Unsigned. */
     serverInfo: ({ signal }: CallOptions = {}): Promise<Outcome<{ server: InfoLine | undefined; repository: InfoLine | undefined }>> =>
-      call('serverInfo', { signal }, async (answer) => {
-        const lines = readAsciiLines(await textOf(answer))
+      call('serverInfo', { signal, maxMs: questionMaxMs }, async (answer) => {
+        const lines = readAsciiLines(await textOf(answer, serverInfoMaxBytes))
         return {
           server: lines.find((line) => 'serverStatus' in line),
           repository: lines.find((line) => line['contRep'] === contRep),
@@ -140,7 +145,9 @@ export const createContentServerClient = (server: ContentServer, context: HttpCo
 
     /** Describes a document, or one component of it. */
     info: (docId: string, { compId, signal }: CallOptions & { compId?: string } = {}): Promise<Outcome<DocumentFacts>> =>
-      call('info', { parameters: { docId, compId }, signal }, (answer) => readDocumentFacts(answer, docId, compId === undefined)),
+      call('info', { parameters: { docId, compId }, signal, maxMs: questionMaxMs }, (answer) =>
+        readDocumentFacts(answer, docId, compId === undefined),
+      ),
 
     /** Reads a component, or a range of its bytes. @param compId by default the one that the server chooses: `data`, else `data1` */
     get: (

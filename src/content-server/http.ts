@@ -20,6 +20,8 @@ export interface HttpRequest {
   headers?: Record<string, string> | undefined
   body?: Buffer | Readable | undefined
   signal?: AbortSignal | undefined
+  /** The longest time until the end of the answer. By default none: the bytes of a document may take long. */
+  maxMs?: number | undefined
 }
 
 export interface HttpAnswer {
@@ -35,7 +37,8 @@ export const createSend = (address: string, caCertificate: string | undefined, c
   const { origin, pathname } = new URL(address)
   const { outbound, connectTimeoutMs, idleTimeoutMs } = context
 
-  return async ({ method, query, headers, body, signal }: HttpRequest): Promise<HttpAnswer> => {
+  return async ({ method, query, headers, body, signal, maxMs }: HttpRequest): Promise<HttpAnswer> => {
+    const ends = [signal, maxMs === undefined ? undefined : AbortSignal.timeout(maxMs)].filter((end) => end !== undefined)
     try {
       const response = await outbound.dispatcher({ connectTimeoutMs, caCertificate }).request({
         origin,
@@ -43,7 +46,7 @@ export const createSend = (address: string, caCertificate: string | undefined, c
         method,
         headers: { 'user-agent': 'document-relay', ...context.headers, ...headers },
         body: body ?? null,
-        signal: signal ?? null,
+        signal: ends.length === 0 ? null : AbortSignal.any(ends),
         headersTimeout: idleTimeoutMs,
         bodyTimeout: idleTimeoutMs,
       })
@@ -86,8 +89,12 @@ export const failureOf = async (answer: HttpAnswer): Promise<ContentServerFailur
   // A body in HTML repeats the header, or is the page of a proxy.
   const body = await readText(answer.body, descriptionMaxCharacters).catch(() => '')
   const description = announced === undefined ? (body.trimStart().startsWith('<') ? '' : body) : decodeHeader(announced)
-  return refusedBy(answer.status, printableAscii(description).trim().slice(0, descriptionMaxCharacters), answer.header('retry-after'))
+  const readable = withoutSignatures(printableAscii(description)).trim().slice(0, descriptionMaxCharacters)
+  return refusedBy(answer.status, readable, answer.header('retry-after'))
 }
+
+/** Removes the signatures of URLs: an error page may repeat the request, and its signature can be used until it expires. */
+const withoutSignatures = (text: string): string => text.replaceAll(/(seckey(?:=|%3d))[^\s&"'<>]*/gi, '$1...')
 
 /** Reads a body as bytes of characters. A longer one is cut. */
 const readText = async (body: Readable, maxBytes: number): Promise<string> => {
@@ -104,12 +111,28 @@ const readText = async (body: Readable, maxBytes: number): Promise<string> => {
 // The certificates of a repository, or the components of a document with a thousand pages: 200 KiB.
 const textMaxBytes = 4 * 1024 * 1024
 
-/** Reads an answer whose body is text. @throws `ContentServerFailure` if it is longer than 4 MiB, or breaks off */
-export const textOf = async ({ body, status }: HttpAnswer): Promise<string> => {
-  const text = await readText(body, textMaxBytes + 1)
-  if (text.length > textMaxBytes)
-    throw new ContentServerFailure('too_large', 'the content server answers more than 4 MiB of text', { status })
+const tooLong = (status: number, maxBytes: number) =>
+  new ContentServerFailure('too_large', `the content server answers more than ${maxBytes / 1024} KiB of text`, { status })
+
+/** Reads an answer whose body is text. @throws `ContentServerFailure` if it is longer than 4 MiB or the given limit, or breaks off */
+export const textOf = async ({ body, status }: HttpAnswer, maxBytes = textMaxBytes): Promise<string> => {
+  const text = await readText(body, maxBytes + 1)
+  if (text.length > maxBytes) throw tooLong(status, maxBytes)
   return text
+}
+
+/** Returns a body that fails with a `ContentServerFailure` after 4 MiB. */
+export const bounded = ({ body, status }: HttpAnswer): Readable => {
+  async function* read(): AsyncGenerator<Buffer, void, undefined> {
+    let bytes = 0
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      if (bytes > textMaxBytes) throw tooLong(status, textMaxBytes)
+      yield chunk
+    }
+  }
+  // A generator that has not begun does not close the body.
+  return Readable.from(read(), { objectMode: false }).once('close', () => body.destroy())
 }
 
 /** Runs the work on an answer and returns its failure as a value. An aborted call throws the reason of its signal. */

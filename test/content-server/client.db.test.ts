@@ -144,6 +144,11 @@ describe('an answer that is not that of a content server', () => {
     ['another document', { ...multipart, 'x-docid': 'D2' }, multipartBody('B', [part])],
     ['fewer components than announced', { ...multipart, 'x-numberComps': '2' }, multipartBody('B', [part])],
     ['a part without a name', multipart, multipartBody('B', [{ headers: { 'Content-Length': 0 }, body: '' }])],
+    [
+      'a name that no component can have',
+      multipart,
+      multipartBody('B', [{ ...part, headers: { ...part.headers, 'X-compId': 'x'.repeat(256) } }]),
+    ],
     ['half a part', multipart, '--B\r\nX-compId: da'],
   ] as const)('is a failure: %s', async (_, headers, body) => {
     target.answerWith((_arrival, response) => void response.writeHead(200, headers).end(body))
@@ -160,6 +165,23 @@ describe('an answer that is not that of a content server', () => {
     })
     target.answerWith((_, response) => void response.writeHead(204).end())
     expect(await clientOf({ url: target.origin }).get('D1')).toMatchObject({ failure: { code: 'unexpected_status', status: 204 } })
+  })
+
+  test('is a failure that does not repeat a signature', async () => {
+    const page = 'cannot serve /archive?get&docId=D1&secKey=MIIB%2Fabc&x, secKey%3DMIIB'
+    target.answerWith((_, response) => void response.writeHead(502).end(page))
+    expect(await clientOf({ url: target.origin }).info('D1')).toMatchObject({
+      failure: { message: 'the content server answers 502: cannot serve /archive?get&docId=D1&secKey=...&x, secKey%3D...' },
+    })
+  })
+
+  test('is a failure if it is too long', async () => {
+    target.answerWith(
+      (_, response) => void response.writeHead(200, multipart).end(multipartBody('B', [{ ...part, body: 'x'.repeat(5_000_000) }])),
+    )
+    expect(await clientOf({ url: target.origin }).info('D1')).toMatchObject({ failure: { code: 'too_large' } })
+    target.answerWith((_, response) => void response.end('a'.repeat(70_000)))
+    expect(await clientOf({ url: target.origin }).serverInfo()).toMatchObject({ failure: { code: 'too_large' } })
   })
 
   test('is a failure if it breaks off', async () => {
