@@ -123,8 +123,12 @@ const keep = async (
   const discard = () => Promise.all(Array.from(stored.values(), async ({ content }) => content?.discard()))
   try {
     const keeper = await wanted.findKeeper(components.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0))
+    let before: Tee | undefined
     for (const component of components) {
       const tee = tees.get(component.compId)!
+      // A document may have thousands of components: the client has read one before the next one that it reads takes memory.
+      if (before && !tee.copy.destroyed && !(await before.read())) for (const { copy } of tees.values()) copy.destroy()
+      before = tee
       const received = await contentOf(component, await open(component))
       opened.push(received.body)
       const bytes = tee.pass(received.body as AsyncIterable<Buffer>, { ...component, digest: received.digest })

@@ -20,8 +20,10 @@ export interface Tee {
   copy: Readable
   /** Passes the bytes of the source on, and copies them. Fails if they are not those that were announced. */
   pass(source: AsyncIterable<Buffer>, expected: Expected): AsyncGenerator<Buffer, void, undefined>
-  /** Ends the copy if nothing was passed. */
+  /** Ends the copy, unless all bytes were passed: a client gets them also if they cannot be kept. */
   fail(error: Error): void
+  /** Waits until the client has read the copy, or does not want it any more. @returns false if the client takes too long */
+  read(): Promise<boolean>
 }
 
 /** Creates a copy of a stream that does not end it. The last piece is copied once all of them have been verified. */
@@ -30,19 +32,39 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
   // The reader sees the error in its own listener, if there is one.
   copy.on('error', () => {})
 
+  /** Waits until the reader has taken what was offered, or is gone. Disconnects it if it takes too long. */
+  const untilRead = async (event: 'drain' | 'end', maxMs: number): Promise<boolean> => {
+    const over = new AbortController()
+    const signal = AbortSignal.any([AbortSignal.timeout(maxMs), over.signal])
+    try {
+      await Promise.race([once(copy, event, { signal }), once(copy, 'close', { signal })])
+      return true
+    } catch (thrown) {
+      const isStalled = !copy.destroyed
+      if (isStalled) copy.destroy(thrown as Error)
+      return !isStalled
+    } finally {
+      // Ends the other wait.
+      over.abort()
+    }
+  }
+
   const offer = async (chunk: Buffer): Promise<void> => {
     if (copy.destroyed || copy.write(chunk)) return
-    const stalled = AbortSignal.timeout(timeoutMs)
-    try {
-      await Promise.race([once(copy, 'drain', { signal: stalled }), once(copy, 'close', { signal: stalled })])
-    } catch (thrown) {
-      if (!copy.destroyed) copy.destroy(thrown as Error)
-    }
+    await untilRead('drain', timeoutMs)
   }
 
   return {
     copy,
-    fail: (error) => void copy.destroy(error),
+    fail: (error) => {
+      if (!copy.writableEnded) copy.destroy(error)
+    },
+    read: async () => {
+      // Nobody reads a copy without bytes to its end.
+      const isEmpty = copy.writableLength + copy.readableLength === 0
+      // It holds twice as much as is read between two drains.
+      return copy.destroyed || isEmpty || untilRead('end', 2 * timeoutMs)
+    },
     pass: async function* (source, expected) {
       const hash = expected.digest && createHash(expected.digest.algorithm)
       let bytes = 0

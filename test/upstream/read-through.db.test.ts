@@ -316,6 +316,13 @@ test('a client that disconnects does not end the fetch', async () => {
   expect((await source.get('D1', '&fromOffset=0&toOffset=9')).body.toString()).toBe('xxxxxxxxxx')
 })
 
+test('a client that disconnects from docGet holds nothing back', async () => {
+  const { old, kept, openRequest } = await migration.open()
+  old.put('D1', Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`page${index}`, Buffer.alloc(1_000_000, 'x')])))
+  await openRequest('docGet&pVersion=0045&contRep=Z1&docId=D1')
+  expect(await kept('D1', 20)).toHaveLength(20)
+})
+
 test('a document that is deleted while it is fetched does not come back', async () => {
   const { old, source, documents } = await migration.open()
   old.put('D1', { data: 'hello', note: 'x' })

@@ -37,8 +37,11 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
     bytesPiece(parts.foot),
   ])
   const body = Readable.from(write(), { objectMode: false })
-  // The client may close the connection before the first chunk is read.
-  body.once('close', () => opened?.destroy())
+  // The client may close the connection before the first chunk is read, or before a later component is opened.
+  body.once('close', () => {
+    opened?.destroy()
+    if ('fetched' in found) for (const { compId } of document.components) found.fetched.bodyOf(compId).destroy()
+  })
   return {
     status: 200,
     headers: {
