@@ -71,12 +71,12 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
         options,
         migrations.map(presentMigration),
         tableOf(
-          ['ID', 'REPOSITORY', 'STATUS', 'ROWS', 'COPIED', 'EQUAL', 'MISSING', 'DIFFERENT', 'DAMAGED', 'STARTED (UTC)'],
-          migrations.map(({ id, repoId, status, rows, copied, equal, missing, different, damaged, createdAt }) => [
+          ['ID', 'REPOSITORY', 'STATUS', 'ROWS', 'COPIED', 'EQUAL', 'MISSING', 'DIFFERENT', 'DAMAGED', 'FAILED', 'STARTED (UTC)'],
+          migrations.map(({ id, repoId, status, rows, copied, equal, missing, different, damaged, failed, createdAt }) => [
             id,
             repoId,
             status,
-            ...[rows, copied, equal, missing, different, damaged].map(String),
+            ...[rows, copied, equal, missing, different, damaged, failed].map(String),
             cellOf(createdAt),
           ]),
         ),
@@ -136,7 +136,7 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
     .command('verify <report>')
     .description('check a report of a migration without a network: it is complete, unchanged, and signed; list what is missing')
     .option('--public-key <file>', 'the key of the installation, from a trusted source; without it, the key in the report is used')
-    .option('--csv <file>', 'also write the documents that are missing, different or damaged, by business object')
+    .option('--csv <file>', 'also write the documents that are missing, different, damaged or failed, by business object')
     .addOption(jsonOption)
     .action(async (report: string, { publicKey, csv, ...options }: OutputOptions & { publicKey?: string; csv?: string }) => {
       const { describeReport, verifyFile, writeOpenRows } = await verbs()
