@@ -184,6 +184,7 @@ const expectMonitoring = async (): Promise<void> => {
 
 const buildOfWorker = () => compose('exec', '--no-TTY', 'worker', 'printenv', 'TEMPORAL_WORKER_BUILD_ID')
 
+// An engine needs root, or one that runs, which not every machine has. The title then says why nothing was started.
 const describeWithEngine = engine ? describe : describe.skip
 describeWithEngine(`docker-compose.yml${reason ? ` (${reason})` : ''}`, () => {
   test(

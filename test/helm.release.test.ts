@@ -7,7 +7,7 @@ import { createKeyRing } from '../src/security/seal.ts'
 import { blocksOf, commandsOf } from './docs/commands.ts'
 import { runSteps } from './docs/walk.ts'
 import { createFolder } from './support/folder.ts'
-import { helmOnChart, renderChart, renderManifests } from './support/helm.ts'
+import { helmOnChart, networkValues, renderChart, renderManifests } from './support/helm.ts'
 import { checkManifests, writeSchemas } from './support/kubeconform.ts'
 import { share } from './support/share.ts'
 import { kubernetesVersions } from './support/tools.ts'
@@ -73,13 +73,7 @@ const full = {
   worker: { keda: { enabled: true, temporalAuthentication: 'temporal', prometheusAddress: 'http://prometheus:9090' } },
   migrate: { args: ['--without-search-attributes'] },
   service: { annotations: { 'example/note': 'text' } },
-  ingress: { enabled: true, className: 'nginx', hosts: ['relay.example'], tls: [{ hosts: ['relay.example'], secretName: 'tls' }] },
-  networkPolicy: {
-    enabled: true,
-    apiFrom: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
-    metricsFrom: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
-    egress: [{ to: [{ ipBlock: { cidr: '0.0.0.0/0' } }] }],
-  },
+  ...networkValues,
   monitoring: { enabled: true, labels: { release: 'prometheus' }, dashboard: { enabled: true } },
 }
 

@@ -9,6 +9,7 @@ import { readConfig } from '../src/config/config.ts'
 import type { Json } from './support/client.ts'
 import { createTestDatabase } from './support/database.ts'
 import { createFolder } from './support/folder.ts'
+import { networkValues } from './support/helm.ts'
 import { startKubernetesApi } from './support/kubernetes/api-server.ts'
 import { createRelayProcesses, relayVariables } from './support/relay-process.ts'
 import { share } from './support/share.ts'
@@ -59,13 +60,7 @@ const everything = {
   config: { TEMPORAL_ADDRESS: 'temporal:7233' },
   api: { autoscaling: { enabled: true } },
   worker: { keda: { enabled: true, prometheusAddress: 'http://prometheus:9090' } },
-  ingress: { enabled: true, className: 'nginx', hosts: ['relay.example'], tls: [{ hosts: ['relay.example'], secretName: 'tls' }] },
-  networkPolicy: {
-    enabled: true,
-    apiFrom: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
-    metricsFrom: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
-    egress: [{ to: [{ ipBlock: { cidr: '0.0.0.0/0' } }] }],
-  },
+  ...networkValues,
   monitoring: { enabled: true, dashboard: { enabled: true } },
 }
 

@@ -33,7 +33,7 @@ export const facts = {
     '`create` of an existing document is refused with 403, and changes nothing. A new component in it is refused with 403 (some servers: added, 201).',
   'content-type-kept':
     'The `Content-Type` of a component, with `charset` and `version`, is returned as it was sent. `charset=` may be empty.',
-  'bytes-kept': 'The bytes of a component are returned as they were sent: any byte, any number of them, none.',
+  'bytes-kept': 'The bytes of a component are returned as they were sent, whatever they are and however many, also if there are none.',
   'doc-prot': '`docProt` names the accesses that need a signature. A `create` may have it.',
   'm-create': '`mCreate` creates several documents: 201, or 250 if some existed, with a line per document. A server need not have it.',
   'large-components': 'A component has no maximum size in the protocol.',

@@ -151,5 +151,5 @@ const notConnected = (repoId: string) =>
   `No connection leads from repository ${repoId} to a destination: the relay would discard the documents of the check. Connect it first.`
 
 const wouldDeliver = (repoId: string, destinations: string[]) =>
-  `The documents of the check would be delivered as any others are, from repository ${repoId} to ${destinations.join(', ')}. ` +
+  `The documents of the check would be delivered like all others, from repository ${repoId} to ${destinations.join(', ')}. ` +
   'Repeat the command with --deliver, or check a repository that leads to a destination for tests.'

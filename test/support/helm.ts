@@ -18,6 +18,17 @@ const cluster = ['--kube-version', '1.33.0']
 export const renderChart = (helm: string, options: string[]): Promise<string> =>
   helmOnChart(helm, ['template', 'document-relay'], [...cluster, ...options])
 
+/** Values of the chart that put an ingress before the API, and policies around every pod. */
+export const networkValues = {
+  ingress: { enabled: true, className: 'nginx', hosts: ['relay.example'], tls: [{ hosts: ['relay.example'], secretName: 'tls' }] },
+  networkPolicy: {
+    enabled: true,
+    apiFrom: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
+    metricsFrom: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
+    egress: [{ to: [{ ipBlock: { cidr: '0.0.0.0/0' } }] }],
+  },
+}
+
 const header = `# Made by npm run kubernetes from the chart in deploy/helm/document-relay, with its default values. Do not edit: render the chart with
 # your own values instead, or change the address of Temporal and the image with a kustomization.
 #
