@@ -32,12 +32,19 @@ const oids = {
 const version1 = integer(Buffer.from([1]))
 
 /** Returns why messages cannot be signed with a key and a certificate, or undefined. */
-export const signingKeyIssue = ({ certificate, privateKey }: SigningKey): string | undefined => {
-  const [read, key] = [readOr(() => new X509Certificate(certificate)), readOr(() => createPrivateKey(privateKey))]
-  if (!read) return 'the certificate is not X.509 in PEM'
+export const signingKeyIssue = (signingKey: SigningKey): string | undefined => {
+  const read = readSigningKey(signingKey)
+  return typeof read === 'string' ? read : undefined
+}
+
+/** Reads a key and its certificate. @returns a text that says why, if messages cannot be signed with them */
+const readSigningKey = (signingKey: SigningKey): { certificate: X509Certificate; key: KeyObject } | string => {
+  const certificate = readOr(() => new X509Certificate(signingKey.certificate))
+  const key = readOr(() => createPrivateKey(signingKey.privateKey))
+  if (!certificate) return 'the certificate is not X.509 in PEM'
   if (!key) return 'the private key is not a key in PEM without a passphrase'
   if (!signatureAlgorithms[key.asymmetricKeyType ?? '']) return 'the private key must be RSA, DSA or EC'
-  return read.checkPrivateKey(key) ? undefined : 'the private key does not belong to the certificate'
+  return certificate.checkPrivateKey(key) ? { certificate, key } : 'the private key does not belong to the certificate'
 }
 
 const readOr = <T>(read: () => T): T | undefined => {
@@ -59,13 +66,13 @@ export type SignMessage = (message: Buffer, at: Date) => Buffer
  * @throws `TypeError` with `signingKeyIssue`
  */
 export const createSignMessage = (signingKey: SigningKey, digest?: SigningDigest): SignMessage => {
-  const issue = signingKeyIssue(signingKey)
-  if (issue !== undefined) throw new TypeError(issue)
-  const key = createPrivateKey(signingKey.privateKey)
+  const read = readSigningKey(signingKey)
+  if (typeof read === 'string') throw new TypeError(read)
+  const { certificate, key } = read
   const keyType = key.asymmetricKeyType!
   const used = digest ?? (keyType === 'dsa' ? 'sha1' : 'sha256')
   const digestAlgorithm = sequence(oid(digests[used]), nothing)
-  const signer = signerOf(new X509Certificate(signingKey.certificate))
+  const signer = signerOf(certificate)
   const signatureAlgorithm = signatureAlgorithms[keyType]![used]
 
   return (message, at) => {

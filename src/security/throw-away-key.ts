@@ -1,4 +1,4 @@
-import { generateKeyPair, randomBytes, type KeyObject } from 'node:crypto'
+import { generateKeyPair, randomBytes, X509Certificate, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 import { signBytes, signatureAlgorithms, type SigningDigest, type SigningKey } from './cms-sign.ts'
 import { bits, integer, nothing, oid, sequence, setOf, tagged, utcTime, utf8 } from './der.ts'
@@ -31,18 +31,10 @@ export const createThrowAwayKey = async (kind: ThrowAwayKind, name: string, days
   const content = sequence(version3, serialNumber, algorithm, subject, validity, subject, publicKey.export({ type: 'spki', format: 'der' }))
   const der = sequence(content, algorithm, bits(signBytes(content, privateKey, digest)))
   return {
-    certificate: pemOf(der),
+    certificate: new X509Certificate(der).toString(),
     privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   }
 }
 
 const generatePair = (kind: ThrowAwayKind): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> =>
   kind === 'rsa' ? generate('rsa', { modulusLength: 2_048 }) : generate('dsa', { modulusLength: 2_048, divisorLength: 256 })
-
-const pemOf = (der: Buffer): string => {
-  const lines = der
-    .toString('base64')
-    .match(/.{1,64}/g)!
-    .join('\n')
-  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
-}
