@@ -14,6 +14,19 @@ export const quickProfiles = ['smoke', 'core'] as const satisfies readonly Profi
 const runMaxMs = 45_000
 const requestTimeoutMs = 10_000
 
+type Checkable = Pick<Repository, 'status' | 'warnings'>
+
+/** @throws `AppError` 409 if a check of the repository would be refused, or its documents discarded */
+export const requireCheckable = ({ status, warnings }: Checkable): void => {
+  if (status !== 'active') throw new AppError('conflict', 'The repository is inactive: it refuses requests.')
+  if (warnings.some(({ code }) => code === 'not_connected')) {
+    throw new AppError(
+      'conflict',
+      'No connection leads from the repository to a destination: the documents of the check would be discarded.',
+    )
+  }
+}
+
 interface CheckRepositoryDeps {
   db: Database
   /** Returns the address of the receivers of this process. */
@@ -43,22 +56,11 @@ export const createCheckRepository = ({ db, receiverOrigin }: CheckRepositoryDep
 
   return async (
     { id: workspaceId, userSlug, workspaceSlug }: Workspace,
-    {
-      id: repositoryId,
-      repoId,
-      status,
-      signatureVerification,
-      warnings,
-    }: Pick<Repository, 'id' | 'repoId' | 'status' | 'signatureVerification' | 'warnings'>,
+    repository: Checkable & Pick<Repository, 'id' | 'repoId' | 'signatureVerification'>,
     { profile, actor, signal }: Asked,
   ): Promise<Report> => {
-    if (status !== 'active') throw new AppError('conflict', 'The repository is inactive: it refuses requests.')
-    if (warnings.some(({ code }) => code === 'not_connected')) {
-      throw new AppError(
-        'conflict',
-        'No connection leads from the repository to a destination: the documents of the check would be discarded.',
-      )
-    }
+    const { id: repositoryId, repoId, signatureVerification } = repository
+    requireCheckable(repository)
     if (running.has(workspaceId)) throw new AppError('conflict', 'A check of a repository of this workspace is running.')
     running.add(workspaceId)
     try {

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { UserError } from '../base/errors.ts'
+import { requireCheckable } from '../check-source/check-repository.ts'
 import type { Profile } from '../check-source/check.ts'
 import { checkOwnRepository } from '../check-source/own-repository.ts'
 import { describeEnd, describeResult, htmlOf, junitOf } from '../check-source/report.ts'
@@ -129,9 +130,9 @@ const checkOwn = async (
     const [workspace, repositories] = [await findWorkspace(db, workspaceName), createRepositories(db)]
     const repository = await repositories.findByRepoId(workspace.id, repoId)
     if (!repository) throw new UserError(`There is no repository ${repoId} in ${workspaceName}.`)
+    requireCheckable(repository)
     const connections = await repositories.listConnections(repository.id)
     const destinations = connections.filter(({ status }) => status === 'active').map(({ destinationName }) => destinationName)
-    if (destinations.length === 0) throw new UserError(notConnected(repoId))
     if (!deliver) throw new UserError(wouldDeliver(repoId, [...new Set(destinations)]))
     return checkOwnRepository(
       {
@@ -146,9 +147,6 @@ const checkOwn = async (
     )
   })
 }
-
-const notConnected = (repoId: string) =>
-  `No connection leads from repository ${repoId} to a destination: the relay would discard the documents of the check. Connect it first.`
 
 const wouldDeliver = (repoId: string, destinations: string[]) =>
   `The documents of the check would be delivered like all others, from repository ${repoId} to ${destinations.join(', ')}. ` +

@@ -126,11 +126,17 @@ describe('relay check source for a repository of this relay', () => {
     expect([status, stderr]).toEqual([1, expect.stringContaining('from repository Z1 to archive, mail. Repeat the command with --deliver')])
   })
 
-  test('says that a repository without a connection keeps no document', async () => {
+  test('says that a repository without a connection keeps no document, and that an inactive one refuses requests', async () => {
     const { name, repositoryId } = await scene.workspace()
     await scene.db('connection_repositories').where({ repository_id: repositoryId }).delete()
-    const { status, stderr } = await run([`${name}/Z1`, '--deliver'], variables)
-    expect([status, stderr]).toEqual([1, expect.stringContaining('No connection leads from repository Z1 to a destination')])
+    const unconnected = await run([`${name}/Z1`, '--deliver'], variables)
+    expect(unconnected).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('No connection leads from the repository to a destination'),
+    })
+    await scene.db('repositories').where({ id: repositoryId }).update({ status: 'inactive' })
+    const inactive = await run([`${name}/Z1`, '--deliver'], variables)
+    expect(inactive).toMatchObject({ status: 1, stderr: expect.stringContaining('The repository is inactive: it refuses requests.') })
   })
 
   test.each([
