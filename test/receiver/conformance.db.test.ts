@@ -10,13 +10,13 @@ const scene = share(await startScene())
 const certificates = createCertificates(scene.db)
 
 /** Creates a repository that is wired to a destination. */
-const repositoryOf = async (signatureVerification: boolean) => {
+const repositoryOf = async (signatureVerification: boolean, repoId = 'Z1') => {
   const { workspaceId, repositoryId, path, ask } = await scene.workspace()
-  await scene.db('repositories').where({ id: repositoryId }).update({ signature_verification: signatureVerification })
+  await scene.db('repositories').where({ id: repositoryId }).update({ repo_id: repoId, signature_verification: signatureVerification })
   const url = new URL(scene.api.baseUrl + path)
   /** Counts the documents that the repository has. */
   const count = async () => (await scene.db('archive_documents').where({ workspace_id: workspaceId, deleted_at: null })).length
-  return { own: { workspaceId, repositoryId, repoId: 'Z1', signatureVerification, url }, count, ask }
+  return { own: { workspaceId, repositoryId, repoId, signatureVerification, url }, count, ask }
 }
 
 /** Returns what is not as it should be. The receiver has every command. */
@@ -43,6 +43,11 @@ describe('the receiver passes relay check source', () => {
     const { json } = await ask('GET', '/audit-logs?per_page=100')
     const events = json.data.map(({ attributes }: { attributes: { event: string } }) => attributes.event)
     expect(events).toEqual(expect.arrayContaining(['cert.received', 'cert.activated', 'cert.deleted']))
+  })
+
+  test('signed, in a repository whose name has a comma', async () => {
+    const { own } = await repositoryOf(true, 'Z,1')
+    expect(faultsOf(await checkOwnRepository(own, { certificates, actor: systemActor }, { profile: 'wire' }))).toEqual([])
   })
 
   test('signed with DSA and SHA-1, by a certificate that an administrator has added', async () => {
