@@ -70,7 +70,7 @@ export const createHttp = (address: URL, { timeoutMs, signal }: HttpOptions) => 
       } catch (thrown) {
         until.throwIfAborted()
         if (thrown instanceof Deviation) throw thrown
-        throw new NoAnswer(`${asked} was not answered as a whole: ${causeOf(thrown)}`)
+        throw new NoAnswer(`${asked} was not answered as a whole: ${messageOf(thrown)}`)
       }
     },
 
@@ -88,7 +88,3 @@ const readAll = async (body: Readable): Promise<Buffer> => {
   }
   return Buffer.concat(chunks)
 }
-
-/** A connection that cannot be opened at any of several addresses has an error without a message of its own. */
-const causeOf = (thrown: unknown): string =>
-  thrown instanceof AggregateError ? thrown.errors.map(messageOf).join(', ') : messageOf(thrown)

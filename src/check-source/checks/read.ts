@@ -2,7 +2,7 @@ import type { Check } from '../check.ts'
 import { expectBytes, expectContent, expectContentType, expectEqual, expectForm, expectStatus, offered } from '../expect.ts'
 import type { Answer } from '../http.ts'
 import { formOf, onlyPartOf, partOf, partsOf } from '../multipart.ts'
-import { alphabet, alphabetType, compoundParts } from '../source.ts'
+import { alphabet, alphabetType, compoundParts, put } from '../source.ts'
 
 const [date, time] = [/^\d{4}-\d\d-\d\d$/, /^\d\d:\d\d:\d\d$/]
 
@@ -118,10 +118,7 @@ export const readChecks: readonly Check[] = [
       const [createdAt] = await datesOf()
       // Times have no fractions of a second.
       await wait(1_100)
-      expectStatus(
-        await ask('update', { docId, compId: 'data', method: 'PUT', headers: { 'content-type': 'text/plain' }, body: 'second' }),
-        200,
-      )
+      expectStatus(await ask('update', { docId, compId: 'data', ...put('second') }), 200)
       const [stillCreatedAt, modifiedAt] = await datesOf()
       expectEqual('the creation date after an update', stillCreatedAt, createdAt)
       expectEqual('that the modification date is later than the creation date', modifiedAt > createdAt, true)
