@@ -1333,9 +1333,9 @@ comment on column document_migrations.rows is
 comment on column document_migrations.waiting_reason is
   'Why the last page could not be finished, such as an old content server that does not answer. Null after a page that was.';
 
-create index document_migrations_of_repository on document_migrations (repository_id);
+create index document_migrations_of_repository on document_migrations (repository_id, id);
 comment on index document_migrations_of_repository is
-  'Serves the deletion of a repository.';
+  'Serves the list of a repository, newest first, and the deletion of a repository.';
 
 create index document_migrations_of_workspace on document_migrations (workspace_id, id);
 comment on index document_migrations_of_workspace is

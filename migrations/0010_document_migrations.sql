@@ -46,9 +46,9 @@ create index document_migrations_of_workspace on document_migrations (workspace_
 comment on index document_migrations_of_workspace is
   'Serves the list of migrations, newest first.';
 
-create index document_migrations_of_repository on document_migrations (repository_id);
+create index document_migrations_of_repository on document_migrations (repository_id, id);
 comment on index document_migrations_of_repository is
-  'Serves the deletion of a repository.';
+  'Serves the list of a repository, newest first, and the deletion of a repository.';
 
 
 create index document_migrations_running on document_migrations (id)

@@ -32,9 +32,8 @@ const refuse = (response: ServerResponse, status: number, code: string, message:
 
 /** Returns bucket and key of a request in path style, without parts that lead out of the folder. */
 const objectOf = (path: string): string[] =>
-  path
+  decodeURIComponent(path)
     .split('/')
-    .map(decodeURIComponent)
     .filter((part) => part !== '' && part !== '.' && part !== '..')
 
 /** Answers what one upload of a small document and a test of a destination need. It compares the access key and checks no signature. */

@@ -239,7 +239,8 @@ describeWithEngine(`docker-compose.yml${reason ? ` (${reason})` : ''}`, () => {
         await (await open(key)).sendDocument(wired.repoId, 'delivered')
         expect(target.arrivals).toHaveLength(4)
       } finally {
-        await compose('--profile', 'monitoring', 'down', '--volumes', '--rmi', 'local')
+        await compose('--profile', 'monitoring', 'down', '--volumes')
+        await docker('image', 'rm', ownImage)
       }
     },
     testTimeoutMs,

@@ -44,16 +44,18 @@ export const DocumentMigrations = ({ repositoryId }: { repositoryId: string }) =
   const words = migrationsWords()
   const live = useLive(
     `migrations ${repositoryId}`,
-    (signal) => call<Schemas['DocumentMigrationList']>('GET', '/document-migrations', { query: { per_page: 100 }, signal }),
+    (signal) =>
+      call<Schemas['DocumentMigrationList']>('GET', '/document-migrations', {
+        query: { repository_id: repositoryId, per_page: shownMax },
+        signal,
+      }),
     refreshMs,
   )
-  const draw = () => {
-    const own = live.data!.data.filter(({ attributes }) => attributes.repository_id === repositoryId).slice(0, shownMax)
-    return html`<ul class="plain">
-      ${own.map((migration) => html`<${One} key=${migration.id} migration=${migration} reload=${live.reload} />`)}
-      ${own.length === 0 && html`<li class="quiet">${words.none}</li>`}
+  const draw = () =>
+    html`<ul class="plain">
+      ${live.data!.data.map((migration) => html`<${One} key=${migration.id} migration=${migration} reload=${live.reload} />`)}
+      ${live.data!.data.length === 0 && html`<li class="quiet">${words.none}</li>`}
     </ul>`
-  }
   return html`<section class="card" aria-labelledby="migrations">
     <h2 id="migrations">${words.title}</h2>
     <${Loaded} live=${live}>${draw}</${Loaded}>

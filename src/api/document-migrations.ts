@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isId } from '../base/ids.ts'
 import type { DocumentMigrations } from '../document-migration/migrations.ts'
 import { migrationModes, migrationStatuses } from '../domain/document-migration.ts'
 import { actorOf } from '../workspace/authenticator.ts'
@@ -72,7 +73,7 @@ export const documentMigrationEndpoints = ({ documentMigrations }: DocumentMigra
     summary: 'List migrations of documents',
     description:
       'Returns the migrations from the upstreams of repositories with their progress, newest first. `relay migrate-documents` starts them, because it reads the lists.',
-    query: pageQuery,
+    query: pageQuery.extend({ repository_id: z.string().refine(isId).optional().describe('Only migrations into this repository.') }),
     response: pageOfMany(documentMigration),
     status: 200,
     handle: async ({ query }, { workspaceId }) => toPage(await documentMigrations.list(workspaceId, query), query, present),

@@ -96,14 +96,8 @@ const createFind = (db: Database) => {
     const finding = findDocuments(db, {
       repositoryIds: wanted.map(({ repositoryId }) => repositoryId),
       docIds: wanted.map(({ docId }) => docId),
-    })
-    return wanted.map(async ({ docId }, index) => {
-      const rows = await finding
-      return documentOf(
-        docId,
-        rows.filter(({ n }) => n === index + 1),
-      )
-    })
+    }).then((rows) => Map.groupBy(rows, ({ n }) => n))
+    return wanted.map(async ({ docId }, index) => documentOf(docId, (await finding).get(index + 1) ?? []))
   }, readLimits)
   return (repositoryId: string, docId: string): Promise<ArchiveDocument | undefined> => findTogether({ repositoryId, docId })
 }

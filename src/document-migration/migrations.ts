@@ -41,6 +41,10 @@ export interface DocumentMigration extends Record<MigrationVerdict, number> {
   endedAt: Date | null
 }
 
+interface MigrationQuery extends PageRequest {
+  repositoryId?: string | undefined
+}
+
 /** A file of the source system. */
 interface ListFile {
   name: string
@@ -119,8 +123,9 @@ export const createDocumentMigrations = (db: Database) => {
     find,
 
     /** Lists migrations, newest first. */
-    list: async (workspaceId: string, page: PageRequest): Promise<Page<DocumentMigration>> => {
+    list: async (workspaceId: string, { repositoryId, ...page }: MigrationQuery): Promise<Page<DocumentMigration>> => {
       const query = db('document_migrations').where({ workspace_id: workspaceId }).orderBy('id', 'desc')
+      if (repositoryId !== undefined) void query.where({ repository_id: repositoryId })
       return pageOf<DocumentMigration>(query, columns, page)
     },
 

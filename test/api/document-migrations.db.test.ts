@@ -26,6 +26,17 @@ describe('the migrations of a workspace', () => {
     })
   })
 
+  test('are listed for one repository, whatever others there are', async () => {
+    const { workspaceId, repositoryId, ask, call } = await scene.workspace()
+    const { json: other } = await call('POST', '/repositories', { repo_id: 'Z2', name: 'Another' })
+    const id = await insertDocumentMigration(scene.db, workspaceId, repositoryId)
+    await insertDocumentMigration(scene.db, workspaceId, other.data.id)
+    const { json } = await ask('GET', `/document-migrations?repository_id=${repositoryId}`)
+    expect(json.data.map((each: { id: string }) => each.id)).toEqual([id])
+    expect(json.meta.total).toBe(1)
+    expect(await ask('GET', '/document-migrations?repository_id=x')).toMatchObject({ status: 400 })
+  })
+
   test('are paused, resumed and cancelled by an admin, each only in a state that allows it', async () => {
     const { workspaceId, repositoryId, ask, keys } = await scene.workspace()
     const id = await insertDocumentMigration(scene.db, workspaceId, repositoryId)

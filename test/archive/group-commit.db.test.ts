@@ -14,11 +14,11 @@ const database = share(await createTestDatabase())
 const { db } = database
 
 /** Makes the insertion of documents with one docId sleep, as on a server that stalls. */
-const stallAt = async (on: typeof db, docId: string, seconds: number) => {
+const stallAt = async (on: typeof db, docId: string) => {
   await on.raw(`
     create or replace function stall() returns trigger language plpgsql as $$
     begin
-      perform pg_sleep(${seconds});
+      perform pg_sleep(60);
       return new;
     end
     $$`)
@@ -179,7 +179,7 @@ describe('creates that arrive together', () => {
   })
 
   test('fail together if their connection is lost, and nothing of them is stored', async () => {
-    await stallAt(db, 'LOST', 60)
+    await stallAt(db, 'LOST')
     const { routes, documents } = await scene(['A', 'LOST', 'B'])
     await using lossy = disposable(openDatabase(databaseConfig(database.url), 'test'), (each) => each.destroy())
     const receive = createReceive(lossy, config)
@@ -190,7 +190,7 @@ describe('creates that arrive together', () => {
   })
 
   test('are stored although the insertion of one takes longer than a statement may', async () => {
-    await stallAt(db, 'SLOW', 60)
+    await stallAt(db, 'SLOW')
     const limits = { ...databaseConfig(database.url), DATABASE_STATEMENT_TIMEOUT_MS: 1_000 }
     await using impatient = disposable(openDatabase(limits, 'test'), (each) => each.destroy())
     const { routes, documents } = await scene(['A', 'SLOW', 'B'])
@@ -207,7 +207,7 @@ describe('requests that share a transaction', () => {
     await using _ = disposable(receiver, (each) => each.stop())
     await using observer = disposable(openDatabase(databaseConfig(receiver.database.url), 'test observer'), (each) => each.destroy())
     const { source, workspaceId } = await receiver.workspace()
-    await stallAt(observer, 'STALLED', 60)
+    await stallAt(observer, 'STALLED')
     const docIds = ['A', 'B', 'STALLED', 'C']
     const answers = Promise.all(docIds.map((docId) => source.create(docId, docId)))
     await untilStalledIsEnded(observer)

@@ -8418,6 +8418,8 @@ export interface operations {
                 page?: number;
                 /** @description The number of rows per page. */
                 per_page?: number;
+                /** @description Only migrations into this repository. Example: `01K9R4B6ZD8M2V7X0QF3N5T1CH`. */
+                repository_id?: string;
             };
             header?: never;
             path?: never;
@@ -11725,7 +11727,7 @@ export interface operations {
                      *                 "code": "credentials_refused",
                      *                 "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                      *               },
-                     *               "remedy": "Save valid credentials for Invoice archive.",
+                     *               "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                      *               "document": {
                      *                 "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                      *                 "repo_id": "Z1",
@@ -14723,7 +14725,7 @@ export interface operations {
                  *           "code": "credentials_refused",
                  *           "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                  *         },
-                 *         "remedy": "Save valid credentials for Invoice archive.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1",
@@ -14820,7 +14822,7 @@ export interface operations {
                  *           "code": "credentials_refused",
                  *           "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                  *         },
-                 *         "remedy": "Save valid credentials for Invoice archive.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1",
@@ -14916,7 +14918,7 @@ export interface operations {
                  *           "code": "credentials_refused",
                  *           "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                  *         },
-                 *         "remedy": "Save valid credentials for Invoice archive.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1",
@@ -15013,7 +15015,7 @@ export interface operations {
                  *           "code": "credentials_refused",
                  *           "message": "The bucket invoices answered 403 InvalidAccessKeyId"
                  *         },
-                 *         "remedy": "Save valid credentials for Invoice archive.",
+                 *         "remedy": "Save valid credentials for destination Invoice archive, then retry the document.",
                  *         "document": {
                  *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CF",
                  *           "repo_id": "Z1",

@@ -1,4 +1,6 @@
-import { incidentEventNames, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
+import { remedyFor } from '../../connectors/error-codes.ts'
+import { toCamelCase } from '../../domain/casing.ts'
+import { incidentEventNames, noticeData, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
 import { consolePathOf, summaryOf } from '../../observe/notices/text.ts'
 import { at, certificate, document, documentPath, error, exampleIds, incidentId, names, operationsId } from './example-story.ts'
 import { messageName } from './operation-names.ts'
@@ -13,7 +15,7 @@ const failedDocument = {
   workflow_url: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,
 }
 const ofRepository = { repository: { id: exampleIds.repository, repo_id: document.repo_id } }
-const ofTarget = { destination: subject, error, remedy: 'Save valid credentials for Invoice archive.', document: failedDocument }
+const ofTarget = { destination: subject, error, remedy: remedyFor(error.code, names.destination), document: failedDocument }
 /** What a notice says of each kind of incident. The first two belong to the story, the others happen in none. */
 const subjects = {
   'destination.failing': ofTarget,
@@ -30,14 +32,7 @@ const subjects = {
 
 const noticeOf = (incident: IncidentEvent, transition: Transition) => {
   const about: (typeof subjects)[IncidentEvent] & { document?: object } = subjects[incident]
-  const details = {
-    ...about,
-    ...('repository' in about && { repository: { id: exampleIds.repository, repoId: document.repo_id } }),
-    ...('last_request_at' in about && { lastRequestAt: about.last_request_at }),
-    ...('certificate' in about && {
-      certificate: { id: exampleIds.certificate, authId: certificate.auth_id, validTo: certificate.valid_to },
-    }),
-  } as Parameters<typeof consolePathOf>[1]
+  const details = toCamelCase(noticeData, about as never)
   return {
     workspace: 'acme/invoices',
     incident_id: incidentId,

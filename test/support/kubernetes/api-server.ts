@@ -65,6 +65,10 @@ export const startKubernetesApi = async (version: string, folder: string, tools:
     }),
     { name: 'etcd', port: clientPort, logFile: file('etcd.log') },
   )
+  const stops = [() => store.stop()]
+  const stop = async () => {
+    for (const one of stops) await one()
+  }
   try {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     await writeFile(file('accounts.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }))
@@ -86,9 +90,11 @@ export const startKubernetesApi = async (version: string, folder: string, tools:
       }),
       { name: 'kube-apiserver', port, logFile: file('kube-apiserver.log') },
     )
+    stops.unshift(() => server.stop())
     const authority = file('certificates/apiserver.crt')
     const origin = `https://127.0.0.1:${port}`
     const dispatcher = new Agent({ connect: { ca: await readFile(authority) } })
+    stops.unshift(() => dispatcher.close())
     const call: KubernetesApi['call'] = async (method, path, body) => {
       const answer = await request(origin + path, {
         method,
@@ -116,14 +122,10 @@ export const startKubernetesApi = async (version: string, folder: string, tools:
     return {
       kubeconfig: file('kubeconfig'),
       call,
-      [Symbol.asyncDispose]: async () => {
-        await dispatcher.close()
-        await server.stop()
-        await store.stop()
-      },
+      [Symbol.asyncDispose]: stop,
     }
   } catch (thrown) {
-    await store.stop()
+    await stop()
     throw thrown
   }
 }
