@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import pLimit from 'p-limit'
 import type { Profile } from '../../src/check-source/check.ts'
 import { checksOf } from '../../src/check-source/checks.ts'
 import { runChecks, type Report } from '../../src/check-source/run.ts'
@@ -8,7 +9,12 @@ import { createIdentity } from '../../src/check-source/throw-away.ts'
 import { serverFaults, type ServerFault } from '../support/old-content-server-faults.ts'
 import { startOldContentServer } from '../support/old-content-server.ts'
 
+// Each run uses a core. More at a time only make each other slow, until a request times out.
+const limited = pLimit(4)
 const [identity, stranger] = await Promise.all([createIdentity('rsa'), createIdentity('rsa')])
+
+/** Faults that keep requests waiting. Three waits end such a run, so a wait is short, and no other run of this file may prolong an answer. */
+const waitingFaults = new Set<ServerFault>(['never_answers', 'stops_midway'])
 
 interface Options {
   profile?: Profile
@@ -28,8 +34,7 @@ const checkServer = async (faults: ServerFault[], { profile = 'wire', isSigned =
   const target = { url: new URL(front.url), contRep: 'Z1', pVersion: '0045', stranger: async () => stranger.signer, ...signing }
   const report = await runChecks(target, {
     profile,
-    // Three waits of it end the run against a server that does not answer.
-    timeoutMs: faults.some((fault) => /never|stops/.test(fault)) ? 5_000 : 30_000,
+    timeoutMs: faults.some((fault) => waitingFaults.has(fault)) ? 5_000 : 30_000,
     onResult: ({ id }) => (front.isFailing ||= id === 'access'),
   })
   return { report, failed: failedOf(report), documents: [...server.documents.keys()] }
@@ -143,13 +148,17 @@ describe('a content server that is not ours', () => {
 describe('a content server that is broken in one way', () => {
   test('has a line about it in the report, and about nothing else', async () => {
     const faults = Object.keys(failedChecks) as (keyof typeof failedChecks)[]
-    const runs = faults.map(async (fault) => {
+    const check = async (fault: ServerFault) => {
       const isSigned = signatureFaults.has(fault)
-      return [fault, await checkServer([fault], isSigned ? { isSigned, profile: 'core' } : {})] as const
-    })
-    const found = Object.fromEntries(
-      (await Promise.all(runs)).map(([fault, { failed }]) => [fault, failed.length > 15 ? byAllReads : failed]),
+      const { failed } = await checkServer([fault], isSigned ? { isSigned, profile: 'core' } : {})
+      return [fault, failed.length > 15 ? byAllReads : failed] as const
+    }
+    const waiting = await Promise.all(faults.filter((fault) => waitingFaults.has(fault)).map(check))
+    const others = await limited.map(
+      faults.filter((fault) => !waitingFaults.has(fault)),
+      check,
     )
+    const found = Object.fromEntries([...waiting, ...others])
     expect(found).toEqual(failedChecks)
     expect([...faults, 'slow'].toSorted()).toEqual(Object.keys(serverFaults).toSorted())
   })
@@ -175,10 +184,11 @@ describe('a content server that is broken in one way', () => {
       'search',
       'attrSearch',
     ]
-    const runs = [...open, 'mCreate'].map((failing) => checkServer([], { failing }))
-    const signed = ['putCert', 'get', 'update', 'delete', 'create', 'info'].map((failing) => checkServer([], { failing, isSigned: true }))
+    const unsigned = [...open, 'mCreate'].map((failing) => ({ failing }))
+    const signed = ['putCert', 'get', 'update', 'delete', 'create', 'info'].map((failing) => ({ failing, isSigned: true }))
+    const runs = await limited.map([...unsigned, ...signed], (options) => checkServer([], options))
     // The check of an inactive certificate comes before access.
-    const failed = new Set([...(await Promise.all([...runs, ...signed])).flatMap((run) => run.failed), 'put-cert-inert'])
+    const failed = new Set([...runs.flatMap((run) => run.failed), 'put-cert-inert'])
     expect(checksOf('wire').flatMap(({ id }) => (failed.has(id) ? [] : [id]))).toEqual([])
   })
 })
