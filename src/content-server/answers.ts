@@ -28,11 +28,6 @@ export interface DocumentFacts {
   components: ComponentFacts[]
 }
 
-export type DocumentHead = Omit<DocumentFacts, 'components'> & {
-  /** The number of components that the server announces. */
-  announced: number | undefined
-}
-
 type FindHeader = (name: string) => string | undefined
 
 const malformed = (message: string) =>
@@ -47,7 +42,7 @@ const timeOf = (date: string | undefined, time: string | undefined): Date | unde
 const numberOf = (text: string | undefined): number | undefined => (/^\d{1,15}$/.test(text?.trim() ?? '') ? Number(text) : undefined)
 
 /** Returns what the headers of an answer say about a document. @throws `ContentServerFailure` if they are about another one */
-export const documentHead = (header: FindHeader, docId: string): DocumentHead => {
+const documentHead = (header: FindHeader, docId: string) => {
   const named = header('x-docid')?.trim()
   if (named !== undefined && decodeHeader(named) !== docId) throw malformed('it is about another document')
   return {
@@ -56,6 +51,7 @@ export const documentHead = (header: FindHeader, docId: string): DocumentHead =>
     modifiedAt: timeOf(header('x-datem'), header('x-timem')),
     status: header('x-docstatus')?.trim(),
     docProt: header('x-docprot')?.trim(),
+    // The number of components that the server announces.
     announced: numberOf(header('x-numbercomps') ?? header('x-numcomps')),
   }
 }
@@ -90,36 +86,22 @@ const digestOf = (header: FindHeader): ContentDigest | undefined => {
   return md5 === undefined ? undefined : { algorithm: 'md5', value: Buffer.from(md5, 'base64') }
 }
 
-export interface ReceivedPart {
-  component: ComponentFacts
-  /** Must be read to its end before the next part is available. */
-  body: AsyncIterable<Buffer>
-}
-
 // A scanned book of a page per component.
 const maxParts = 10_000
 
-/** Reads the components of the answer to info or docGet. @throws `ContentServerFailure` if it is malformed or breaks off */
-export async function* readComponents(answer: HttpAnswer): AsyncGenerator<ReceivedPart, void, undefined> {
+/** Reads the parts of the answer to info. @throws `ContentServerFailure` if it is malformed or breaks off */
+const readComponents = async ({ header, body }: HttpAnswer): Promise<ComponentFacts[]> => {
+  const components: ComponentFacts[] = []
   try {
-    const boundary = boundaryOf(answer.header('content-type'))
-    for await (const part of readParts(answer.body as AsyncIterable<Buffer>, { boundary, maxParts })) {
-      yield { component: componentOf(part), body: readableBody(part) }
+    for await (const part of readParts(body as AsyncIterable<Buffer>, { boundary: boundaryOf(header('content-type')), maxParts })) {
+      components.push(componentOf(part))
+      for await (const _ of part.body) continue
     }
+    return components
   } catch (thrown) {
-    throw asMalformed(thrown)
+    throw thrown instanceof MultipartError ? malformed(thrown.message) : thrown
   } finally {
-    answer.body.destroy()
-  }
-}
-
-const asMalformed = (thrown: unknown): unknown => (thrown instanceof MultipartError ? malformed(thrown.message) : thrown)
-
-async function* readableBody({ body }: Part): AsyncGenerator<Buffer, void, undefined> {
-  try {
-    yield* body
-  } catch (thrown) {
-    throw asMalformed(thrown)
+    body.destroy()
   }
 }
 
@@ -136,11 +118,7 @@ const componentOf = ({ header }: Part): ComponentFacts => {
  */
 export const readDocumentFacts = async (answer: HttpAnswer, docId: string, isWhole: boolean): Promise<DocumentFacts> => {
   const { announced, ...head } = documentHead(answer.header, docId)
-  const components: ComponentFacts[] = []
-  for await (const { component, body } of readComponents({ ...answer, body: bounded(answer) })) {
-    for await (const _ of body) continue
-    components.push(component)
-  }
+  const components = await readComponents({ ...answer, body: bounded(answer) })
   if (isWhole && announced !== undefined && announced !== components.length) {
     throw malformed(`it announces ${announced} components and has ${components.length}`)
   }
@@ -156,11 +134,3 @@ export const readAsciiLines = (text: string): Record<string, string>[] =>
     .split(/\r?\n/)
     .map((line) => Object.fromEntries(Array.from(line.matchAll(pair), ([, key, value]) => [key!, value!.replaceAll('""', '"')])))
     .filter((values) => Object.keys(values).length > 0)
-
-/** Reads the answer to search and attrSearch: the number of results, then their numbers, each followed by a semicolon. */
-export const readNumbers = (text: string, perResult: number): number[] => {
-  if (!/^\s*\d+(;\d+)*;?\s*$/.test(text)) throw malformed('it is not a list of numbers')
-  const [count = 0, ...numbers] = text.trim().split(';').filter(Boolean).map(Number)
-  if (numbers.length !== count * perResult) throw malformed(`it announces ${count} results and has ${numbers.length} numbers`)
-  return numbers
-}

@@ -1,4 +1,4 @@
-import { createSignMessage, type SigningDigest, type SigningKey } from '../security/cms-sign.ts'
+import { createSignMessage, type SigningKey } from '../security/cms-sign.ts'
 import { encodeValue } from './encoding.ts'
 import { commandRules, type CommandName, type CommandRule, type ParameterName } from './parameters.ts'
 
@@ -14,20 +14,16 @@ export interface RequestSigner {
 }
 
 /** @throws `TypeError` if the key or the certificate cannot be used: `signingKeyIssue` says why */
-export const createRequestSigner = ({ authId, ...key }: SigningIdentity, digest?: SigningDigest): RequestSigner => {
-  const signMessage = createSignMessage(key, digest)
+export const createRequestSigner = ({ authId, ...key }: SigningIdentity): RequestSigner => {
+  const signMessage = createSignMessage(key)
   return { authId, secKeyOf: (message, at) => signMessage(Buffer.from(message, 'latin1'), at).toString('base64') }
 }
 
-/** Value of a parameter. A raw one stands in the URL as it is. */
-type ParameterValue = string | { raw: string }
-
-export type Parameters = { [Name in ParameterName]?: ParameterValue | undefined }
+/** Values of the parameters, not encoded. */
+export type Parameters = { [Name in ParameterName]?: string | undefined }
 
 export interface Signing {
   signer: RequestSigner
-  /** By default the letter that the command needs. */
-  accessMode?: string | undefined
   /** By default two hours from now, as source systems do. */
   expiresAt?: Date | undefined
 }
@@ -64,7 +60,7 @@ export const requestQuery = (command: CommandName, method: string, parameters: P
   const all: Parameters = { ...parameters, ...(isSigned && signedAccess(signing, rule, now)) }
   const tokens = order.flatMap((name) => {
     const value = all[name]
-    return value === undefined ? [] : [{ name, raw: typeof value === 'string' ? encodeValue(value) : value.raw }]
+    return value === undefined ? [] : [{ name, raw: encodeValue(value) }]
   })
   const query = [command, ...tokens.map(({ name, raw }) => `${name}=${raw}`)].join('&')
   if (!isSigned) return query
@@ -73,10 +69,10 @@ export const requestQuery = (command: CommandName, method: string, parameters: P
   return `${query}&secKey=${encodeURIComponent(signing.signer.secKeyOf(message.join(''), now))}`
 }
 
-const signedAccess = ({ signer, accessMode, expiresAt }: Signing, { access }: CommandRule, now: Date): Parameters => ({
-  accessMode: accessMode ?? access!,
+const signedAccess = ({ signer, expiresAt }: Signing, { access }: CommandRule, now: Date): Parameters => ({
+  accessMode: access!,
   authId: signer.authId,
-  expiration: { raw: expirationOf(expiresAt ?? new Date(now.getTime() + lifetimeMs)) },
+  expiration: expirationOf(expiresAt ?? new Date(now.getTime() + lifetimeMs)),
 })
 
 /** Returns a time in the format of the interface, `YYYYMMDDHHMMSS` in UTC. */

@@ -35,11 +35,11 @@ describe('the query of a request', () => {
         'get',
         'GET',
         { compId: "a b+ä~'.pdf", docId: 'D1', contRep: 'Z1', pVersion: '0046', fromOffset: '1' },
-        { signer, accessMode: 'rd', expiresAt },
+        { signer, expiresAt },
       ),
     )
     expect(url).toBe(
-      'get&pVersion=0046&contRep=Z1&docId=D1&compId=a%20b%2B%C3%A4%7E%27.pdf&fromOffset=1&accessMode=rd&authId=CN%3DTST,OU%3DI0099999999,OU%3DSAPWebAS,O%3DSAPTrustCommunity,C%3DDE&expiration=20301231235959',
+      'get&pVersion=0046&contRep=Z1&docId=D1&compId=a%20b%2B%C3%A4%7E%27.pdf&fromOffset=1&accessMode=r&authId=CN%3DTST,OU%3DI0099999999,OU%3DSAPWebAS,O%3DSAPTrustCommunity,C%3DDE&expiration=20301231235959',
     )
   })
 

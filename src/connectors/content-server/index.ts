@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createContentServerClient } from '../../content-server/client.ts'
+import { createContentServerClient, protocolVersion } from '../../content-server/client.ts'
 import { ContentServerFailure, type Outcome } from '../../content-server/failure.ts'
 import { createRequestSigner, requestQuery } from '../../content-server/sign.ts'
 import { hopsHeader } from '../../domain/headers.ts'
@@ -71,7 +71,7 @@ const deliver = async (
   const isNew = !(await exists(client, docId, signal)) && (await send('create'))
   if (!isNew) await send('update')
   await expectSize(client, { docId, compId, sizeBytes }, signal)
-  const query = requestQuery('get', 'GET', { pVersion: '0045', contRep: config.repository, docId, compId })
+  const query = requestQuery('get', 'GET', { pVersion: protocolVersion, contRep: config.repository, docId, compId })
   return { path: `${config.url}?${query}`, bytesSent: sizeBytes, answer: { status: isNew ? 201 : 200 } }
 }
 
