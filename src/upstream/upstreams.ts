@@ -1,5 +1,6 @@
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
+import { unlessAborted } from '../base/unless-aborted.ts'
 import type { DocumentFacts } from '../content-server/answers.ts'
 import { createContentServerClient, type ContentServerClient } from '../content-server/client.ts'
 import { createRequestSigner } from '../content-server/sign.ts'
@@ -38,15 +39,13 @@ export interface Asked {
   client: ContentServerClient
   /** @returns undefined if the upstream has no such document */
   describe(docId: string, signal?: AbortSignal): Promise<DocumentFacts | undefined>
-  /** Checks that the upstream serves the repository now. Callers who come while it is being asked share the next question. */
-  requireServed(signal?: AbortSignal): Promise<void>
 }
 
 export const createUpstreams = ({ outbound, keyRing, installation, limits }: UpstreamsDeps) => {
   const { connectTimeoutMs, idleTimeoutMs } = { ...upstreamLimits, ...limits }
   const known = createTtlCache<Asked>({ maxEntries: maxClients })
 
-  const open = async ({ id, workspace, upstream, upstreamKeySealed }: UpstreamRepository): Promise<Asked> => {
+  const open = ({ id, workspace, upstream, upstreamKeySealed }: UpstreamRepository, installationId: string): Asked => {
     const { url, cont_rep: contRep, auth_id: authId, certificate, ca_certificate: caCertificate } = upstream
     const isSigned = authId !== null && certificate !== null && upstreamKeySealed !== null
     const privateKey = isSigned ? openKey(keyRing, upstreamKeySealed, upstreamKeyOf(workspace.id, id, upstream)) : undefined
@@ -54,13 +53,14 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
     const client = createContentServerClient(
       { url, contRep, signer, caCertificate: caCertificate ?? undefined },
       // A relay whose upstream leads back to it refuses the request.
-      { outbound, connectTimeoutMs, idleTimeoutMs, headers: { [hopsHeader]: await installation.id() } },
+      { outbound, connectTimeoutMs, idleTimeoutMs, headers: { [hopsHeader]: installationId } },
     )
     return ask(client, contRep)
   }
 
   const ask = (client: ContentServerClient, contRep: string): Asked => {
-    const checkServed = createShared(async () => {
+    /** Checks that the upstream serves the repository now. */
+    const requireServed = createShared(async () => {
       const outcome = await client.serverInfo()
       if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
       const status = outcome.value.repository?.['contRepStatus']
@@ -69,16 +69,14 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
         throw new UpstreamFailure(`upstream: the content server ${problem} the repository ${contRep}`)
       }
     })
-    const requireServed = (signal?: AbortSignal) => unlessAborted(checkServed(), signal)
     return {
       client,
-      requireServed,
       describe: async (docId, signal) => {
         const outcome = await client.info(docId, { signal })
         if (outcome.ok) return outcome.value
         if (outcome.failure.code !== 'not_found') throw toUpstreamFailure(outcome.failure)
         // A web server answers 404 as well, such as one whose content server is down, and a content server to a wrong name of the repository.
-        await requireServed(signal)
+        await unlessAborted(requireServed, signal)
         return undefined
       },
     }
@@ -88,7 +86,9 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
     /** @throws `UpstreamFailure` if the key cannot be opened */
     of: async (repository: UpstreamRepository): Promise<Asked> => {
       const key = JSON.stringify([repository.id, repository.upstream, repository.upstreamKeySealed?.toString('base64')])
-      const found = known.get(key) ?? (await open(repository))
+      const installationId = await installation.id()
+      // Requests that arrive together get the same one.
+      const found = known.get(key) ?? open(repository, installationId)
       known.set(key, found)
       return found
     },
@@ -110,20 +110,6 @@ const createShared = (work: () => Promise<void>): (() => Promise<void>) => {
         return work()
       })
     return next
-  }
-}
-
-/** Waits for shared work, and no longer than until the signal. @throws the reason of the signal */
-const unlessAborted = async (work: Promise<void>, signal: AbortSignal | undefined): Promise<void> => {
-  if (!signal) return work
-  signal.throwIfAborted()
-  const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', abort)
-  try {
-    await Promise.race([work, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }
 

@@ -77,7 +77,7 @@ export const startOldContentServer = async ({
   const documents = new Map<string, OldDocument>()
   const certificates: { contRep: string; authId: string; pem: string; isActive: boolean }[] = []
   const requests: string[] = []
-  const timing = { slowMs: 2_000, beforeAnswer: undefined as (() => Promise<void>) | undefined }
+  const timing = { slowMs: 2_000, beforeAnswer: undefined as ((url: string) => Promise<void>) | undefined }
   const signature = await createSignatureCheck()
 
   const keyOf = (contRep: string, docId: string) => `${contRep}/${docId}`
@@ -332,7 +332,7 @@ export const startOldContentServer = async ({
       hash.update(chunk)
     }
     if (faults.has('never_answers')) return
-    await timing.beforeAnswer?.()
+    await timing.beforeAnswer?.(request.url ?? '')
     if (faults.has('slow')) await sleep(timing.slowMs, undefined, { ref: false })
     const { status, headers, body } = await answer(request, { body: Buffer.concat(chunks), sizeBytes, sha256: hash.digest('hex') }).catch(
       (error: unknown) => {

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client'
 import type { Scene } from '../support/scene.ts'
 
 /** Reads a value of the metrics of the receiver. @param line name and labels, as Prometheus sees them */
-export const readMetric = async ({ api }: Scene, line: string): Promise<number> => {
+export const readMetric = async ({ api }: { api: Pick<Scene['api'], 'receiverMetrics'> }, line: string): Promise<number> => {
   const registry = new Registry()
   for (const metric of api.receiverMetrics) registry.registerMetric(metric)
   const text = await registry.metrics()

@@ -6,6 +6,8 @@ import { startOldContentServer } from '../support/old-content-server.ts'
 import { startScene } from '../support/scene.ts'
 import { until } from '../support/until.ts'
 
+type OldContentServer = Awaited<ReturnType<typeof startOldContentServer>>
+
 const authId = 'CN=RELAY,OU=migration'
 
 /** Starts a relay, and for each test a workspace whose repository has an old content server of its own as the upstream. */
@@ -67,4 +69,18 @@ export const startMigration = async () => {
     for (const close of closers) await close()
   }
   return { scene, open, stop, [Symbol.asyncDispose]: stop }
+}
+
+/**
+ * Holds the answers of an old content server to the requests whose address contains a text.
+ * @returns `arrived` resolves at the first of them; `release` answers them, and those that follow
+ */
+export const holdRequests = ({ timing }: Pick<OldContentServer, 'timing'>, text: string) => {
+  const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  timing.beforeAnswer = async (url) => {
+    if (!url.includes(text)) return
+    arrived.resolve()
+    await released.promise
+  }
+  return { arrived: arrived.promise, release: () => released.resolve() }
 }

@@ -8,7 +8,7 @@ import { share } from '../support/share.ts'
 import { createSourceSystem, part, partOf, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { readMetric } from './metrics.ts'
-import { startMigration } from './migration.ts'
+import { holdRequests, startMigration } from './migration.ts'
 
 const migration = share(await startMigration())
 const { scene } = migration
@@ -232,10 +232,21 @@ describe('an upstream that fails', () => {
   })
 
   test('is asked once more at most by requests for missing documents that arrive together', async () => {
-    const { old, source } = await migration.open()
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => source.info(`D${index}`)))
+    // One that waits longer than this test holds an answer.
+    await using patient = await startApi(scene.db, { keyRing: scene.api.keyRing })
+    const { old, path } = await migration.open()
+    await using source = disposable(createSourceSystem(patient.baseUrl + path), (other) => other.close())
+    old.put('KNOWN', { data: 'x' })
+    const question = holdRequests(old, 'serverInfo')
+    const asking = Promise.all(Array.from({ length: 15 }, (_, index) => source.info(`D${index}`)))
+    await question.arrived
+    await until('all have a 404', () => old.requests.filter((request) => request.startsWith('info D')).length === 15)
+    // An answer that comes after theirs: by now, they wait.
+    expect((await source.info('KNOWN')).status).toBe(200)
+    question.release()
+    const answers = await asking
     expect(answers.map(outcome)).toEqual(answers.map(() => [404, 'document_not_found']))
-    expect(old.requests.filter((request) => request === 'serverInfo').length).toBeLessThan(20)
+    expect(old.requests.filter((request) => request === 'serverInfo')).toHaveLength(2)
   })
 
   test('breaks the connection where it breaks off, and nothing is kept', async () => {
@@ -324,14 +335,18 @@ test('a client that disconnects from docGet holds nothing back', async () => {
 })
 
 test('a document that is deleted while it is fetched does not come back', async () => {
-  const { old, source, documents } = await migration.open()
+  // One that waits longer than this test holds an answer.
+  await using patient = await startApi(scene.db, { keyRing: scene.api.keyRing })
+  const { old, path, documents } = await migration.open()
+  await using source = disposable(createSourceSystem(patient.baseUrl + path), (other) => other.close())
   old.put('D1', { data: 'hello', note: 'x' })
-  old.timing.slowMs = 300
-  old.faults.add('slow')
-  const [read, deleted] = await Promise.all([source.get('D1'), source.delete('D1')])
+  const note = holdRequests(old, 'compId=note')
+  const read = await source.get('D1')
+  await note.arrived
+  const deleted = await source.delete('D1')
   expect([read.status, deleted.status]).toEqual([200, 200])
-  await until('the fetch has ended', () => old.requests.includes('get D1 note'))
-  old.faults.clear()
+  note.release()
+  await until('the fetch has ended', () => readMetric({ api: patient }, 'relay_upstream_documents_total{outcome="exists"}'))
   expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
   expect(await documents()).toEqual([])
 })

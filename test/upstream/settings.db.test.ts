@@ -51,9 +51,11 @@ describe('the upstream of a repository', () => {
       metadata: { before: { upstream: null }, after: { upstream: { ...defaults, ...signed } } },
     })
     expect(JSON.stringify(await scene.db('repositories').where({ id: repositoryId }))).not.toContain(key.privateKey.slice(40, 80))
+    const asked = old.requests.length
     expect(await check()).toEqual({
       data: { status: 'success', message: 'The content server (old content server) serves the repository Z1 and answers signed requests.' },
     })
+    expect(old.requests.slice(asked)).toEqual([expect.stringMatching(/^info TEST-/), 'serverInfo', 'serverInfo'])
     expect(String((await source.get('D1')).body)).toBe('hello')
     expect((await set(null)).json.data.attributes.upstream).toBeNull()
     expect((await source.get('D2')).status).toBe(404)

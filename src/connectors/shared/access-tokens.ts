@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { createTtlCache, type TtlCache } from '../../base/ttl-cache.ts'
+import { unlessAborted } from '../../base/unless-aborted.ts'
 import { DeliveryError } from '../connector.ts'
 import { parseObject, sendCloudRequest, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { toDeliveryError } from './errors.ts'
@@ -83,7 +84,7 @@ export const createAccessTokens = <Principal>(
       const request = cache.requests.get(requestKey) ?? start(key, requestKey, principal, context)
       request.waiting += 1
       try {
-        return await unlessAborted(request.token, context.signal)
+        return await unlessAborted(() => request.token, context.signal)
       } finally {
         request.waiting -= 1
         if (request.waiting === 0 && cache.requests.get(requestKey) === request) {
@@ -96,18 +97,6 @@ export const createAccessTokens = <Principal>(
       const key = keyOf([issuer, principal])
       if (refused === undefined || cache.tokens.get(key)?.token === refused) cache.tokens.delete(key)
     },
-  }
-}
-
-/** Waits for a result that others wait for, too. @throws the reason of the signal as soon as it is aborted */
-const unlessAborted = async <Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> => {
-  const aborted = Promise.withResolvers<never>()
-  const stop = () => aborted.reject(signal.reason as Error)
-  signal.addEventListener('abort', stop, { once: true })
-  try {
-    return await Promise.race([result, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', stop)
   }
 }
 
