@@ -14,8 +14,10 @@ import { reportOf, type ReportRow } from '../document-migration/report.ts'
 import { openSigningKey } from '../document-migration/signing-key.ts'
 import { verifyReport, type VerifiedReport } from '../document-migration/verify-report.ts'
 import { migrationVerdicts, type MigrationMode, type MigrationVerdict } from '../domain/document-migration.ts'
+import { withoutFormula } from '../http/attachments.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { findWorkspace } from '../workspace/administration.ts'
+import { createRepositories } from '../workspace/repositories.ts'
 
 /** A migration with the workspace that it belongs to. */
 interface Located {
@@ -46,18 +48,17 @@ export interface StartOptions {
 }
 
 /** `relay migrate-documents start`. @throws `UserError` if the repository does not exist, has no upstream, or a list cannot be read */
-export const startMigration = async (db: Database, { workspace: name, repoId, paths, ...options }: StartOptions): Promise<Located> => {
+export const startMigration = async (
+  db: Database,
+  { workspace: name, repoId, paths, ...options }: StartOptions,
+): Promise<DocumentMigration> => {
   const workspace = await findWorkspace(db, name)
-  const repository: { id: string } | undefined = await db('repositories')
-    .select('id')
-    .where({ workspace_id: workspace.id, repo_id: repoId })
-    .first()
+  const repository = await createRepositories(db).findByRepoId(workspace.id, repoId)
   if (!repository) throw new UserError(`Workspace ${name} has no repository ${repoId}.`)
   for (const path of paths) await requireFile(path)
   const files = paths.map((path) => ({ name: basename(path), bytes: createReadStream(path) as AsyncIterable<Uint8Array> }))
   const request = { ...options, workspaceId: workspace.id, repositoryId: repository.id, files }
-  const migration = await createDocumentMigrations(db).start(request, systemActor)
-  return { workspaceId: workspace.id, workspace: name, migration }
+  return createDocumentMigrations(db).start(request, systemActor)
 }
 
 /** @throws `UserError` if there is no such file, or it cannot be read */
@@ -197,5 +198,5 @@ const describeRow = (row: ReportRow): string => {
 export const writeOpenRows = async (path: string, { open, header }: VerifiedReport): Promise<void> => {
   const columns = ['erp_object_type', 'erp_object_id', 'barcode', 'ar_object', 'archived_on', 'doc_id', 'verdict', 'reason', 'list', 'line']
   const rows = open.map((row) => ({ ...row, list: header.lists[row.list]?.name }))
-  await writeFile(path, stringify(rows, { header: true, columns, escape_formulas: true }))
+  await writeFile(path, stringify(rows, { header: true, columns, cast: { string: withoutFormula } }))
 }

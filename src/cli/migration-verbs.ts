@@ -55,7 +55,7 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
         const { startMigration } = await verbs()
         const mode = check ? 'check' : 'copy'
         const request = { workspace, repoId, paths, mode, documentsPerMinute: documentsPerMinute ?? null } as const
-        const { migration } = await inDatabase((db) => startMigration(db, request))
+        const migration = await inDatabase((db) => startMigration(db, request))
         await show(options, isFollowed ? await follow(migration.id) : migration)
       },
     )

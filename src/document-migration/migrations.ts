@@ -131,7 +131,7 @@ export const createDocumentMigrations = (db: Database) => {
 
     /**
      * Reads the lists and inserts a migration, which a maintenance job starts.
-     * @throws `UserError` if the repository has no upstream, or a list cannot be read or has no row of the repository: then nothing is
+     * @throws `AppError` 404 if there is no such repository; `UserError` if it has no upstream, or a list cannot be read or has no row of the repository: then nothing is
      *   inserted
      */
     start: async (migration: NewMigration, actor: AuditActor): Promise<DocumentMigration> => {
@@ -141,6 +141,7 @@ export const createDocumentMigrations = (db: Database) => {
         const repository: { repoId: string; upstream: StoredUpstream | null } | undefined = await trx('repositories')
           .select('repo_id as repoId', 'upstream')
           .where({ workspace_id: workspaceId, id: repositoryId })
+          .whereNull('deleted_at')
           .first()
         if (!repository) throw notFound()
         const { repoId, upstream } = repository

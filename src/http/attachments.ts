@@ -74,7 +74,7 @@ const readRange = (context: Koa.Context, sizeBytes: number, etag: string): Range
 const formula = /^[\s"']*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r]/u
 
 /** Prefixes a possible formula with an apostrophe, so that a spreadsheet treats the cell as text. */
-const withoutFormula = (cell: string) => (formula.test(cell) ? `'${cell}` : cell)
+export const withoutFormula = (cell: string) => (formula.test(cell) ? `'${cell}` : cell)
 
 /** Returns a stream that formats rows as CSV (RFC 4180) in UTF-8. */
 const toCsv = (columns: readonly string[]) =>

@@ -27,7 +27,7 @@ const setUpstream = (upstream: object | null) =>
     .where({ id: repositoryId })
     .update({ upstream: upstream && JSON.stringify(upstream) })
 await setUpstream({ url: 'https://archive.example/archive', cont_rep: 'Y1' })
-const list = 'SAP_OBJECT;OBJECT_ID;ARCHIV_ID;ARC_DOC_ID;AR_OBJECT\nBKPF;2;Z1;D1;FIIINVOICE\nBKPF;1;Z1;D2;=cmd\nBKPF;3;Z1;D3;FIIINVOICE\n'
+const list = "SAP_OBJECT;OBJECT_ID;ARCHIV_ID;ARC_DOC_ID;AR_OBJECT\nBKPF;2;Z1;D1;FIIINVOICE\nBKPF;1;Z1;D2;=cmd\nBKPF;3;Z1;D3;'+cmd\n"
 const barcodes = 'BARCODE;CONTREP;EX_DOC_ID\n4711;Z1;D4\n'
 const files = [
   { name: 'TOA01.csv', bytes: Readable.from([Buffer.from(list)]) as AsyncIterable<Buffer> },
@@ -93,7 +93,7 @@ describe('the report of a migration', () => {
     const verified = await verifyReport(path)
     expect(describeReport(verified).slice(-3)).toEqual([
       'BKPF 1 (=cmd): document D2 is missing',
-      'BKPF 3 (FIIINVOICE): document D3 is damaged, it breaks off',
+      "BKPF 3 ('+cmd): document D3 is damaged, it breaks off",
       'bar code 4711: document D4 without a verdict',
     ])
     expect(describeReport(verified).join('\n')).toContain('Compare this with: relay migrate-documents public-key')
@@ -101,7 +101,7 @@ describe('the report of a migration', () => {
     expect((await readFile(join(folder, 'open.csv'), 'utf8')).split('\n')).toEqual([
       'erp_object_type,erp_object_id,barcode,ar_object,archived_on,doc_id,verdict,reason,list,line',
       "BKPF,1,,'=cmd,,D2,missing,,TOA01.csv,3",
-      'BKPF,3,,FIIINVOICE,,D3,damaged,it breaks off,TOA01.csv,4',
+      "BKPF,3,,''+cmd,,D3,damaged,it breaks off,TOA01.csv,4",
       ',,4711,,,D4,,,BDS_BAR_EX.csv,2',
       '',
     ])
