@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { UserError } from '../base/errors.ts'
+import { formats } from '../content-server/parameters.ts'
 import { metadataMaxCharacters } from '../domain/business-object.ts'
+import { linesOf } from './lines.ts'
 
 /** A row of a link table: the source system holds a document for a business object, or for a bar code. */
 export interface LinkRow {
@@ -42,17 +44,18 @@ const separators = ['|', '\t', ';', ',']
 // What an export writes above the names of the columns: the table, the user, the number of rows.
 const maxLinesBeforeHeader = 100
 const maxLineBytes = 64 * 1024
-const docIdPattern = /^[A-Za-z0-9._-]{1,128}$/
+const tooLong = () => new UserError('The list has a line of more than 64 KiB: it is no export of a table.')
 
 /**
  * Reads an export of a link table, as the data browser of the source system (SE16) writes it: columns by their technical names, separated by
  * bars, tabs, semicolons or commas. Lines of the export that are no rows are left out: titles, rules, and the repeated header of a page.
- * @throws `UserError` if there is no header, or with the line if a row has no document id or is no text
+ * @throws `UserError` if there is no header or a line of more than 64 KiB, or with the line if a row has no document id or is no text
  */
 export async function* readLinkList(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<LinkRow, void, undefined> {
   let header: Header | undefined
   let line = 0
-  for await (const text of linesOf(bytes)) {
+  for await (const lineBytes of linesOf(withoutUtf16(bytes), maxLineBytes, tooLong)) {
+    const text = textOf(lineBytes)
     line += 1
     if (text.includes('\0')) throw new UserError(`Line ${line} of the list has a NUL character: it is no export of a table.`)
     const found = findHeader(text)
@@ -105,7 +108,8 @@ const rowOf = (cells: string[], { positions }: Header, line: number): LinkRow =>
   const text = (column: Column) => cell(column)?.slice(0, metadataMaxCharacters).toWellFormed() ?? null
   const docId = cell('docId')
   if (docId === null) throw new UserError(`Line ${line} of the list has no document id.`)
-  if (!docIdPattern.test(docId)) throw new UserError(`Line ${line} of the list has the document id ${docId}, which no document can have.`)
+  if (!formats.docId.accepts(docId))
+    throw new UserError(`Line ${line} of the list has the document id ${docId}, which no document can have.`)
   return {
     line,
     repoId: text('repoId'),
@@ -134,28 +138,10 @@ const dateOf = (text: string | null): string | null => {
   return exists ? date : null
 }
 
-/**
- * Splits a file into lines. UTF-16 is known by its mark. A line that is not UTF-8 is ISO 8859-1, as systems without Unicode write it.
- * @throws `UserError` for a line of more than 64 KiB, which no export has
- */
-async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
-  let rest = Buffer.alloc(0)
-  for await (const chunk of withoutUtf16(bytes)) {
-    rest = Buffer.concat([rest, chunk])
-    let start = 0
-    for (let end = rest.indexOf(0x0a); end !== -1; end = rest.indexOf(0x0a, start)) {
-      yield textOf(rest.subarray(start, end))
-      start = end + 1
-    }
-    rest = rest.subarray(start)
-    if (rest.length > maxLineBytes) throw new UserError('The list has a line of more than 64 KiB: it is no export of a table.')
-  }
-  if (rest.length > 0) yield textOf(rest)
-}
+/** Reads a line. One that is not UTF-8 is ISO 8859-1, as systems without Unicode write it. */
+const textOf = (line: Buffer): string => line.toString(isUtf8(line) ? 'utf8' : 'latin1').replace(/^\uFEFF|\r?\n$|\r$/g, '')
 
-const textOf = (line: Buffer): string => line.toString(isUtf8(line) ? 'utf8' : 'latin1').replace(/^\uFEFF|\r$/g, '')
-
-/** Converts UTF-16 to UTF-8, and passes everything else on. */
+/** Converts UTF-16, which is known by its mark, to UTF-8, and passes everything else on. */
 async function* withoutUtf16(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
   let decoder: InstanceType<typeof TextDecoder> | undefined
   let isFirst = true

@@ -2,6 +2,7 @@ import { createHash, verify } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { UserError } from '../base/errors.ts'
 import { openVerdicts } from '../domain/document-migration.ts'
+import { linesOf } from './lines.ts'
 import {
   noVerdicts,
   reportFormat,
@@ -39,7 +40,7 @@ export const verifyReport = async (path: string, publicKey?: string): Promise<Ve
   let header: ReportHeader | undefined
   let totals: ReportTotals | undefined
   let signature: ReportSignature | undefined
-  for await (const bytes of linesOf(path)) {
+  for await (const bytes of linesOf(createReadStream(path) as AsyncIterable<Buffer>, maxLineBytes, tooLong)) {
     if (signature) throw wrong('it goes on after its signature')
     const line = parse(bytes)
     if (line.type === 'signature') signature = line
@@ -70,6 +71,10 @@ export const verifyReport = async (path: string, publicKey?: string): Promise<Ve
 
 const wrong = (what: string) => new UserError(`The report is not valid: ${what}.`)
 
+// The longest line is the header. It has some 200 bytes for each list.
+const maxLineBytes = 4 * 1024 * 1024
+const tooLong = () => wrong('a line has more than 4 MiB')
+
 const parse = (bytes: Buffer): Line => {
   let line: unknown
   try {
@@ -87,19 +92,4 @@ const isSignedBy = (key: string, sha256: string, signature: string): boolean => 
   } catch {
     throw new UserError('The public key is not an Ed25519 key in PEM.')
   }
-}
-
-/** Returns the lines of a file, each with its line feed. */
-async function* linesOf(path: string): AsyncGenerator<Buffer, void, undefined> {
-  let rest: Buffer = Buffer.alloc(0)
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
-    rest = Buffer.concat([rest, chunk])
-    let start = 0
-    for (let end = rest.indexOf(0x0a); end !== -1; end = rest.indexOf(0x0a, start)) {
-      yield rest.subarray(start, end + 1)
-      start = end + 1
-    }
-    rest = rest.subarray(start)
-  }
-  if (rest.length > 0) yield rest
 }

@@ -115,6 +115,7 @@ describe('the report of a migration', () => {
     ['a line after the signature', (all) => [...all, all[1]!], 'it goes on after its signature'],
     ['no header', (all) => all.slice(1), 'it does not begin with a header'],
     ['another text', () => ['hello\n'], 'a line is not JSON'],
+    ['a line without an end', () => ['x'.repeat(5 * 1024 * 1024)], 'a line has more than 4 MiB'],
     ['a line without an object', (all) => [...all.slice(0, 1), 'null\n', ...all.slice(1)], 'a line is not an object'],
   ])('with %s is not valid', async (_, change, problem) => {
     await expect(changed(change)).rejects.toThrow(problem)
