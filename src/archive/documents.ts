@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts'
 import { createStatement } from '../db/statement.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import { lockArchiveDocument, supersedeDocuments, type LockConfig } from './locks.ts'
-import { lockDocId, recordDeletion, wasFetched } from './upstream-documents.ts'
+import { lockDocId, recordDeletion, recordDeletionOfFetched } from './upstream-documents.ts'
 
 /** A component as the source system reads it. */
 export interface ArchiveComponent {
@@ -147,7 +147,7 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
         if (upstream === 'has it') await recordDeletion(trx, repositoryId, docId)
         return 'no document'
       }
-      if (isWhole && (upstream !== 'none' || (await wasFetched(trx, repositoryId, docId)))) await recordDeletion(trx, repositoryId, docId)
+      if (isWhole) await (upstream === 'none' ? recordDeletionOfFetched : recordDeletion)(trx, repositoryId, docId)
       const superseded = await supersedeDocuments(trx, id, 'document.deleted', isWhole ? undefined : [compId])
       if (!isWhole && superseded === 0) return 'no component'
       await trx('archive_documents')

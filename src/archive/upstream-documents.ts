@@ -20,25 +20,30 @@ export const recordDeletion = async (trx: Transaction, repositoryId: string, doc
   await trx('upstream_deletions').insert({ repository_id: repositoryId, doc_id: docId }).onConflict(['repository_id', 'doc_id']).ignore()
 }
 
-const isDeleted = async (db: Database | Transaction, repositoryId: string, docId: string): Promise<boolean> =>
-  (await db('upstream_deletions').select('doc_id').where({ repository_id: repositoryId, doc_id: docId }).first()) !== undefined
-
-/** Returns true if a docId has ever been fetched from an upstream and kept, also if the document was changed here since. */
-export const wasFetched = async (trx: Transaction, repositoryId: string, docId: string): Promise<boolean> => {
-  const { rows } = await trx.raw<{ rows: object[] }>(
+/** Does so if the document has ever been fetched from an upstream and kept, also if it was changed here since. */
+export const recordDeletionOfFetched = async (trx: Transaction, repositoryId: string, docId: string): Promise<void> => {
+  await trx.raw(
     `
-    select documents.id
+    insert into upstream_deletions (repository_id, doc_id)
+    select id, :docId
     from repositories
-    join documents on documents.workspace_id = repositories.workspace_id and documents.repo_id = repositories.repo_id
-    where repositories.id = :repositoryId
-      and doc_id = :docId
-      and origin = 'upstream'
-    limit 1
+    where id = :repositoryId
+      and exists (
+        select
+        from documents
+        where documents.workspace_id = repositories.workspace_id
+          and documents.repo_id = repositories.repo_id
+          and doc_id = :docId
+          and origin = 'upstream'
+      )
+    on conflict do nothing
     `,
     { repositoryId, docId },
   )
-  return rows.length > 0
 }
+
+const isDeleted = async (db: Database | Transaction, repositoryId: string, docId: string): Promise<boolean> =>
+  (await db('upstream_deletions').select('doc_id').where({ repository_id: repositoryId, doc_id: docId }).first()) !== undefined
 
 type ReceivedUpstream = ReceivedDocument & Required<Pick<ReceivedDocument, 'upstream'>>
 
