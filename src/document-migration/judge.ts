@@ -129,13 +129,18 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
 
   /**
    * Asks the old content server several times.
+   * @param ask gets the number of the attempt, from 0
    * @returns the answer, or the failure if it is one of this document
    * @throws `UpstreamFailure` if the server answers or delivers nothing; the error of the relay if it could not store the document
    */
-  const persist = async <T>(row: MigrationRow, run: Run, ask: () => Promise<T>): Promise<{ answer: T } | { failure: UpstreamFailure }> => {
-    for (const pauseMs of [...pausesMs, undefined]) {
+  const persist = async <T>(
+    row: MigrationRow,
+    run: Run,
+    ask: (attempt: number) => Promise<T>,
+  ): Promise<{ answer: T } | { failure: UpstreamFailure }> => {
+    for (const [attempt, pauseMs] of [...pausesMs, undefined].entries()) {
       try {
-        return { answer: await ask() }
+        return { answer: await ask(attempt) }
       } catch (thrown) {
         if (!(thrown instanceof UpstreamFailure)) throw thrown
         await readThrough.describe(run.repository, nobody)
@@ -159,7 +164,8 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
     const { erpObjectType, erpObjectId, arObject } = row
     const metadata = { erpObjectType, erpObjectId, arObject }
     const wanted: Wanted = { repository, docId: row.docId, requestId, receivedAt: new Date(), findKeeper, metadata, replaces }
-    const fetched = await persist(row, run, () => readThrough.keep(wanted))
+    // A document that has changed since contradicts its facts: further attempts ask again.
+    const fetched = await persist(row, run, (attempt) => readThrough.keep({ ...wanted, facts: attempt === 0 ? facts : undefined }))
     if ('failure' in fetched) return { verdict: 'damaged', reason: reasonOf(fetched.failure), ...sizesOf(facts) }
     if (fetched.answer === 'not kept') throw new AppError('unavailable', 'the quota of the workspace does not allow further documents')
     if (fetched.answer === undefined) return missing

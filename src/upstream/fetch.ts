@@ -7,6 +7,7 @@ import type { ComponentFacts, DocumentFacts } from '../content-server/answers.ts
 import type { ReceivedContent } from '../content-server/client.ts'
 import { componentNamed } from '../content-server/component-name.ts'
 import type { Outcome } from '../content-server/failure.ts'
+import { formats } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { StartDocument } from '../db/starts.ts'
 import type { BusinessMetadata } from '../domain/business-object.ts'
@@ -22,6 +23,8 @@ export interface Wanted {
   receivedAt: Date
   /** The business object of the document, if it is known. */
   metadata?: BusinessMetadata
+  /** What the upstream has just told of the document: it is not asked again. */
+  facts?: DocumentFacts | undefined
   /** True to replace a document here that was fetched earlier, and that has changed upstream since. */
   replaces?: boolean
   /**
@@ -58,8 +61,8 @@ export type Reading =
   { what: 'component'; compId: string | undefined } | { what: 'document' } | { what: 'nothing' }
 
 /**
- * Fetches a document from the upstream and keeps it: all of its components, or nothing. Asks for the facts and for the first bytes at the
- * same time. A component that is read comes first.
+ * Fetches a document from the upstream and keeps it: all of its components, or nothing. Asks for the facts, unless they are known, and for the
+ * first bytes at the same time. A component that is read comes first.
  * @param signal ends the fetch. A client that stops reading does not
  * @returns undefined if the upstream has no such document
  * @throws `UpstreamFailure`
@@ -77,10 +80,12 @@ export const fetchDocument = async (
   // It may be aborted before anybody awaits it.
   begun.catch(() => {})
   const stopBegun = () => void begun.then((outcome) => outcome.ok && outcome.value.body.destroy()).catch(() => {})
-  const facts = await asked.describe(wanted.docId, signal).catch((thrown: unknown) => {
-    stopBegun()
-    throw thrown
-  })
+  const describe = () =>
+    asked.describe(wanted.docId, signal).catch((thrown: unknown) => {
+      stopBegun()
+      throw thrown
+    })
+  const facts = wanted.facts ?? (await describe())
   if (!facts) {
     stopBegun()
     return undefined
@@ -208,7 +213,7 @@ const receivedDocument = (
   // Without routes, no delivery is planned.
   repository: repository.upstream.delivers ? keeper : { ...keeper, routes: [], enrichment: null },
   docId,
-  docProt: facts.docProt !== undefined && /^[rcud]{0,4}$/.test(facts.docProt) ? facts.docProt : null,
+  docProt: facts.docProt !== undefined && formats.docProt.accepts(facts.docProt) ? facts.docProt : null,
   metadata,
   receivedAt,
   requestId,

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContentStore } from '../../src/content/store.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 import { startOldServerScene, tableOf } from './old-server-scene.ts'
 
 /** Called before what is fetched is written to the store. */
@@ -100,8 +100,9 @@ describe('a migration', () => {
     await using old = await open()
     old.server.put('D1', { data: 'x' })
     const { id } = await old.start(tableOf(['D1', 'D1']))
-    // Longer than three tries with their pauses.
-    store.before = () => sleep(4_000)
+    // The other row has tried three times: after each failure, it asks whether the server answers.
+    const probes = () => old.server.requests.filter((request) => request.startsWith('info DOCUMENT-RELAY-ASKS'))
+    store.before = async () => void (await until('the other row has given up', () => probes().length === 3))
     await expect(old.judge(id)).rejects.toThrow('still being fetched')
     expect(await old.run(id)).toMatchObject({ copied: 2, damaged: 0 })
   })
