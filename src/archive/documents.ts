@@ -141,7 +141,7 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
   ): Promise<'deleted' | 'no document' | 'no component'> =>
     db.transaction(async (trx) => {
       const isWhole = compId === undefined
-      if (isWhole && upstream !== 'none') await lockDocId(trx, repositoryId, docId)
+      if (isWhole && upstream !== 'none') await lockDocId(trx, repositoryId, docId, config)
       const id = await lockArchiveDocument(trx, { repositoryId, docId }, config)
       if (id === undefined) {
         if (upstream === 'has it') await recordDeletion(trx, repositoryId, docId)

@@ -82,7 +82,7 @@ export interface Inserted {
 export type InsertConfig = DeliveryTermsConfig & LockConfig
 
 /** How the archive document comes about: a new one, an existing and locked one, or none for a document whose content is not kept. */
-type Target = { mode: 'create' | 'update'; archiveDocumentId: string } | { mode: 'discard'; archiveDocumentId: null }
+export type Target = { mode: 'create' | 'update'; archiveDocumentId: string } | { mode: 'discard'; archiveDocumentId: null }
 
 const defaultContentType = 'application/octet-stream'
 

@@ -1,16 +1,16 @@
 import { newId } from '../base/ids.ts'
 import { inTransaction, type Database, type Transaction } from '../db/database.ts'
 import { writeIn } from './insert-documents.ts'
-import { lockArchiveDocument, lockTimeout, supersedeDocuments } from './locks.ts'
-import { insertDocuments, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
+import { lockArchiveDocument, lockTimeout, supersedeDocuments, type LockConfig } from './locks.ts'
+import { insertDocuments, type InsertConfig, type Inserted, type ReceivedDocument, type Target } from './receive.ts'
 
 /**
  * Locks a docId until the transaction ends, whether or not a document has it: a document that is deleted while it is fetched from the
  * upstream must not come back.
  */
-export const lockDocId = async (trx: Transaction, repositoryId: string, docId: string): Promise<void> => {
+export const lockDocId = async (trx: Transaction, repositoryId: string, docId: string, config: LockConfig): Promise<void> => {
   await trx.raw(`select set_config('lock_timeout', :timeout, true), pg_advisory_xact_lock(hashtextextended(:key, 0))`, {
-    timeout: lockTimeout({}),
+    timeout: lockTimeout(config),
     key: `${repositoryId}/${docId}`,
   })
 }
@@ -58,6 +58,16 @@ const isChangedHere = async (trx: Transaction, archiveDocumentId: string): Promi
   return changed !== undefined
 }
 
+type Kept = Omit<Inserted, 'inserted'> & { kept: boolean }
+
+const nothing: Kept = { kept: false, documents: [], messages: [], atOnce: false }
+
+const insertIn = async (trx: Transaction, target: Target, received: ReceivedUpstream, config: InsertConfig): Promise<Kept> => {
+  const positions = received.components.map((_, position) => ({ position }))
+  const { inserted: kept, ...rest } = await insertDocuments(writeIn(trx, config), target, received, positions, config)
+  return { kept, ...rest }
+}
+
 /** What the relay knows of the documents of an upstream. */
 export const createUpstreamDocuments = (db: Database, config: InsertConfig) => ({
   /** Returns true if a document was deleted here, and so must not be fetched. */
@@ -67,46 +77,30 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
    * Commits a document that was fetched whole, like a create.
    * @returns `kept: false` if it exists by now, or was deleted meanwhile; the contents are then still unowned
    */
-  keep: (received: ReceivedUpstream): Promise<Omit<Inserted, 'inserted'> & { kept: boolean }> =>
+  keep: (received: ReceivedUpstream): Promise<Kept> =>
     inTransaction(db, async (trx, rollback) => {
-      const { repository, docId, components } = received
-      await lockDocId(trx, repository.id, docId)
-      const nothing = { kept: false, documents: [], messages: [], atOnce: false }
+      const { repository, docId } = received
+      await lockDocId(trx, repository.id, docId, config)
       if (await isDeleted(trx, repository.id, docId)) return rollback(nothing)
-      const positions = components.map((_, position) => ({ position }))
-      const { inserted: kept, ...rest } = await insertDocuments(
-        writeIn(trx, config),
-        { mode: 'create', archiveDocumentId: newId() },
-        received,
-        positions,
-        config,
-      )
-      return kept ? { kept, ...rest } : rollback(nothing)
+      const outcome = await insertIn(trx, { mode: 'create', archiveDocumentId: newId() }, received, config)
+      return outcome.kept ? outcome : rollback(nothing)
     }),
 
   /**
    * Commits a document in place of the one that was fetched earlier.
    * @returns `kept: false` if the source system has changed or deleted it here, or if it was erased; the contents are then still unowned
    */
-  replace: (received: ReceivedUpstream): Promise<Omit<Inserted, 'inserted'> & { kept: boolean }> =>
+  replace: (received: ReceivedUpstream): Promise<Kept> =>
     inTransaction(db, async (trx, rollback) => {
-      const { repository, docId, components, upstream } = received
-      const nothing = { kept: false, documents: [], messages: [], atOnce: false }
+      const { repository, docId, upstream } = received
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
       if (archiveDocumentId === undefined || (await isChangedHere(trx, archiveDocumentId))) return rollback(nothing)
       // This locks the documents, so that one which is being erased is recorded by now.
       await supersedeDocuments(trx, archiveDocumentId, 'document.superseded')
       if (await isDeleted(trx, repository.id, docId)) return rollback(nothing)
-      const positions = components.map((_, position) => ({ position }))
-      const { inserted: kept, ...rest } = await insertDocuments(
-        writeIn(trx, config),
-        { mode: 'update', archiveDocumentId },
-        received,
-        positions,
-        config,
-      )
+      const outcome = await insertIn(trx, { mode: 'update', archiveDocumentId }, received, config)
       await trx('archive_documents').where({ id: archiveDocumentId }).update({ modified_at: upstream.modifiedAt })
-      return kept ? { kept, ...rest } : rollback(nothing)
+      return outcome.kept ? outcome : rollback(nothing)
     }),
 })
 
