@@ -74,7 +74,8 @@ export const createSilenceWatch = (statementTimeoutMs: number) => {
 
     const endGently = client.end.bind(client) as (...rest: unknown[]) => unknown
     const endInTime = (...rest: unknown[]) => {
-      const goodbye = setTimeout(() => socketOf(client).destroy(), endMaxMs)
+      // A connection that is lost already does not end again, and need not keep the process.
+      const goodbye = setTimeout(() => socketOf(client).destroy(), endMaxMs).unref()
       client.once('end', () => clearTimeout(goodbye))
       return endGently(...rest)
     }
