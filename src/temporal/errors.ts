@@ -35,6 +35,9 @@ export const isTemporalError = (thrown: unknown): boolean => codeOf(thrown) !== 
 /** Returns true if the server does not permit or know the call, so that repeating it is of no use. */
 export const isRefusal = (thrown: unknown): boolean => [permissionDenied, unimplemented].includes(codeOf(thrown) ?? -1)
 
+/** Returns true if the server does not know what the call names. */
+export const isNotFound = (thrown: unknown): boolean => codeOf(thrown) === notFound
+
 /** Returns true if the server finds a value of the call invalid, for example a search attribute that is not registered. */
 export const isInvalid = (thrown: unknown): boolean => codeOf(thrown) === invalidArgument
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Connection } from '@temporalio/client'
+import { Connection, type WorkflowService } from '@temporalio/client'
 import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
-import { describeTemporalError, isRefusal } from './errors.ts'
+import { describeTemporalError, isNotFound, isRefusal } from './errors.ts'
 
 type VersionConfig = Pick<Config, 'temporal' | 'TEMPORAL_START_TIMEOUT_MS' | 'TEMPORAL_WORKER_BUILD_ID' | 'TEMPORAL_WORKER_DEPLOYMENT'>
 
@@ -26,9 +26,15 @@ export const makeCurrent = async (config: VersionConfig, maxMs = firstWorkerMs):
   const { TEMPORAL_WORKER_BUILD_ID: buildId, TEMPORAL_WORKER_DEPLOYMENT: deploymentName, temporal } = config
   if (!buildId) throw new UserError('TEMPORAL_WORKER_BUILD_ID is not set: these workers have no version.')
   const endsAt = Date.now() + maxMs
+  // The answer of the server tells it as well, but not if the call was repeated: the second one finds the build current already.
+  let before: { buildId: string | undefined } | undefined
   for (;;) {
     try {
-      return { deploymentName, buildId, previousBuildId: await makeCurrentOnce(config, deploymentName, buildId) }
+      await callServer(config, async (service, namespace) => {
+        before ??= { buildId: await findCurrentBuild(service, namespace, deploymentName) }
+        await service.setWorkerDeploymentCurrentVersion({ namespace, deploymentName, buildId, identity: 'relay promote' })
+      })
+      return { deploymentName, buildId, previousBuildId: before?.buildId === buildId ? undefined : before?.buildId }
     } catch (thrown) {
       if (isRefusal(thrown) || Date.now() + pauseMs >= endsAt) {
         const reason = describeTemporalError(thrown, temporal)
@@ -39,20 +45,25 @@ export const makeCurrent = async (config: VersionConfig, maxMs = firstWorkerMs):
   }
 }
 
-const makeCurrentOnce = async (
+const callServer = async (
   { temporal: { connectionOptions, namespace = 'default' }, TEMPORAL_START_TIMEOUT_MS }: VersionConfig,
-  deploymentName: string,
-  buildId: string,
-): Promise<string | undefined> => {
+  call: (service: WorkflowService, namespace: string) => Promise<void>,
+): Promise<void> => {
   const connection = await Connection.connect({ ...connectionOptions, connectTimeout: TEMPORAL_START_TIMEOUT_MS })
   try {
-    const { previousDeploymentVersion } = await connection.withDeadline(Date.now() + TEMPORAL_START_TIMEOUT_MS, () =>
-      connection.workflowService.setWorkerDeploymentCurrentVersion({ namespace, deploymentName, buildId, identity: 'relay promote' }),
-    )
-    const previous = previousDeploymentVersion?.buildId || undefined
-    // The client repeats a call whose answer was lost, and that call finds the build current already.
-    return previous === buildId ? undefined : previous
+    await connection.withDeadline(Date.now() + TEMPORAL_START_TIMEOUT_MS, () => call(connection.workflowService, namespace))
   } finally {
     await connection.close()
+  }
+}
+
+/** @returns undefined if no build is current, or if no worker of the deployment has ever asked for tasks */
+const findCurrentBuild = async (service: WorkflowService, namespace: string, deploymentName: string): Promise<string | undefined> => {
+  try {
+    const { workerDeploymentInfo } = await service.describeWorkerDeployment({ namespace, deploymentName })
+    return workerDeploymentInfo?.routingConfig?.currentDeploymentVersion?.buildId || undefined
+  } catch (thrown) {
+    if (isNotFound(thrown)) return undefined
+    throw thrown
   }
 }

@@ -19,8 +19,8 @@ import { startWebhookSink } from './webhook-sink.ts'
 const deliveryTimeoutMs = 60_000
 const requestTimeoutMs = 30_000
 const linkLifetimeMs = 15 * 60_000
-// The stand-in for SAP has linked a document when the relay asks for the third time, two seconds before this is over.
-const enrichmentWaitSeconds = 5
+// The stand-in for SAP has linked a document when the relay asks for the third time, after three seconds; later on a machine that stalls.
+const enrichmentWaitSeconds = 30
 
 /**
  * Starts everything and delivers a PDF from a demo source system to two local destinations, printing each step.
