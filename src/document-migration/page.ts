@@ -78,7 +78,7 @@ export const createMigrationPage = ({ receivingRepositories, limits, ...deps }: 
       throw cannotGoOn(`the repository ${repoId} has another upstream than ${upstreamUrl} with ${upstreamContRep}: cancel, and start again`)
     }
     const { maxBytes, storedBytes } = quotaOf(repository, limits)
-    const findKeeper: Run['findKeeper'] = async (bytes) => (storedBytes + bytes <= maxBytes ? repository : undefined)
+    const findKeeper: Run['findKeeper'] = async () => ({ repository, maxBytes: maxBytes - storedBytes })
     const documentMaxBytes = limits.RELAY_DOCUMENT_MAX_BYTES
     return { migrationId: id, mode, workspaceId, repository: { ...repository, upstream }, findKeeper, documentMaxBytes, signal }
   }

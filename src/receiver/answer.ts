@@ -16,6 +16,8 @@ export interface Answer {
   refusal?: Refusal
   /** The contents that the body is read from, if it is a stream of them. The capture refers to them. */
   pieces?: Piece[]
+  /** The contents that the body is kept as. They are known after the answer has been sent, and undefined if it is not kept. */
+  keptAs?: Promise<Piece[] | undefined>
 }
 
 export const plainText = 'text/plain; charset=us-ascii'

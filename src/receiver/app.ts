@@ -56,8 +56,8 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
       else void drained.then((ended) => ended || ctx.req.destroy())
       sendAnswer(ctx, sent, request.id)
       receiverLog.answered(exchange, answer.status)
-      void Promise.all([closed, drained])
-        .then(([at]) => exchange.end(captures.add, ctx.res.writableFinished ? 'complete' : 'aborted', at))
+      void Promise.all([closed, answer.keptAs, drained])
+        .then(([at, pieces]) => exchange.end(captures.add, ctx.res.writableFinished ? 'complete' : 'aborted', at, pieces))
         .catch((thrown: unknown) => log.error({ request_id: request.id, err: thrown }, 'failed to capture a request'))
     })
     if (outcome === 'client gone') {
@@ -86,7 +86,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
       await drainBody(exchange.request, lingerTimeoutMs)
       how = sent instanceof Readable ? await readAnswer(sent, sent !== answer.body) : 'complete'
     })
-    await exchange.end(captures.write, how)
+    await exchange.end(captures.write, how, undefined, await given?.keptAs)
     return given
   }
 

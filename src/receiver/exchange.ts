@@ -53,11 +53,13 @@ export interface Exchange {
   /**
    * Captures the exchange, unless a transaction has done so. Without an answer, the client closed the connection before.
    * @param at when the answer had been sent. The rest of a refused body may have taken longer.
+   * @param pieces the contents as which the body of the answer was kept meanwhile
    */
   end<Written>(
     write: (request: RequestFacts, response: ResponseFacts) => Written,
     how: 'complete' | 'aborted',
     at?: Date,
+    pieces?: Piece[],
   ): Written | undefined
 }
 
@@ -119,12 +121,12 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     return undefined
   }
 
-  const responseFactsOf = ({ answer, body }: Response, at = new Date()): ResponseFacts => ({
+  const responseFactsOf = ({ answer, body }: Response, at = new Date(), pieces = answer.pieces): ResponseFacts => ({
     status: answer.status,
     errorCode: answer.refusal?.code ?? null,
     headers: headersOf(answer, request.id),
     body,
-    pieces: answer.pieces,
+    pieces,
     isFailure: isFailure(answer),
     at,
   })
@@ -155,11 +157,11 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
 
     needsBody: () => isRefusedBodyKept,
 
-    end: (write, how, at) => {
+    end: (write, how, at, pieces) => {
       if (!response) return write(requestFacts, noResponse(captures.streamingBody(request.sourceIp)))
       if (how === 'aborted') response.body.discard('incomplete')
       else if (response.isReferenced) response.body.end()
-      const responseFacts = responseFactsOf(response, at)
+      const responseFacts = responseFactsOf(response, at, pieces)
       if (!response.isCommitted) return write(requestFacts, responseFacts)
       captures.complete({ id: request.id, responseAt: responseFacts.at, durationMs: durationMs(requestFacts, responseFacts) })
       request.recordedBody.release()

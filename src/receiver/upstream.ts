@@ -53,14 +53,13 @@ export const describeDocument = async (context: CommandContext, deps: Deps): Pro
 const wantedOf = ({ repository, exchange }: CommandContext, deps: Deps, docId: string): Wanted | undefined => {
   if (!hasUpstream(repository)) return undefined
   const { id: requestId, receivedAt } = exchange.request
-  const findKeeper: Wanted['findKeeper'] = async (bytes) => {
-    if (bytes > deps.limits.RELAY_DOCUMENT_MAX_BYTES) return undefined
+  const findKeeper: Wanted['findKeeper'] = async () => {
     const { userSlug, workspaceSlug } = repository.workspace
     // The look-up for a read leaves out what is needed to keep a document.
     const found = await deps.receivingRepositories.find(userSlug, workspaceSlug, repository.repoId)
     if (!found) return undefined
     const { maxBytes, storedBytes } = quotaOf(found, deps.limits)
-    return storedBytes + bytes <= maxBytes ? found : undefined
+    return { repository: found, maxBytes: Math.min(deps.limits.RELAY_DOCUMENT_MAX_BYTES, maxBytes - storedBytes) }
   }
   return { repository, docId, requestId, receivedAt, findKeeper }
 }

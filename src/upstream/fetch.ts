@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { InsertedDocument, ReceivedComponent } from '../archive/receive.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
@@ -27,11 +28,14 @@ export interface Wanted {
   facts?: DocumentFacts | undefined
   /** True to replace a document here that was fetched earlier, and that has changed upstream since. */
   replaces?: boolean
-  /**
-   * Finds what is needed to keep the document, while its first bytes are awaited.
-   * @returns undefined if the workspace must not store so many bytes: the document is then passed on and not kept
-   */
-  findKeeper(bytes: number): Promise<ReceivingRepository | undefined>
+  /** Finds what is needed to keep the document, while the upstream is asked. @returns undefined if it must not be kept, and is only passed on */
+  findKeeper(): Promise<Keeper | undefined>
+}
+
+interface Keeper {
+  repository: ReceivingRepository
+  /** As much as may be stored. A larger document is passed on and not kept. */
+  maxBytes: number
 }
 
 /** A document that is being fetched. */
@@ -41,9 +45,14 @@ export interface Fetched {
   bodyOf(compId: string): Tee['copy']
   /** Settles when the document is kept, or is not. Never rejects. */
   settled: Promise<FetchEnd>
+  /** Waits for the end. @returns the content as which a component is kept, undefined if it is not */
+  contentOf(compId: string): Promise<{ id: string } | undefined>
   /** Returns why it has failed. */
   failure(): unknown
 }
+
+// A piece has at most 64 KiB. The client reads on while the content store begins, which takes longer than a small document.
+const aheadPieces = 16
 
 export type FetchEnd = 'kept' | 'exists' | 'not kept' | 'failed'
 
@@ -77,8 +86,10 @@ export const fetchDocument = async (
   const { client } = asked
   const first = reading.what === 'component' ? reading.compId : undefined
   const begun = client.get(wanted.docId, { ...(first !== undefined && { compId: first }), signal })
-  // It may be aborted before anybody awaits it.
+  const keeperFound = wanted.findKeeper()
+  // They may fail before anybody awaits them.
   begun.catch(() => {})
+  keeperFound.catch(() => {})
   const stopBegun = () => void begun.then((outcome) => outcome.ok && outcome.value.body.destroy()).catch(() => {})
   const describe = () =>
     asked.describe(wanted.docId, signal).catch((thrown: unknown) => {
@@ -106,28 +117,39 @@ export const fetchDocument = async (
   const onFailure = (reason: unknown) => {
     failure = reason
   }
-  const settled = keep(wanted, facts, { components, tees, open }, { ...deps, onFailure }).finally(stopBegun)
-  return { facts, bodyOf: (compId) => tees.get(compId)!.copy, settled, failure: () => failure }
+  const stored = new Map<string, ReceivedComponent>()
+  const settled = keep(wanted, facts, { components, tees, open, stored, keeperFound }, { ...deps, onFailure }).finally(stopBegun)
+  return {
+    facts,
+    bodyOf: (compId) => tees.get(compId)!.copy,
+    settled,
+    contentOf: async (compId) => ((await settled) === 'kept' ? (stored.get(compId)?.content ?? undefined) : undefined),
+    failure: () => failure,
+  }
 }
 
 interface Sources {
   /** In the order in which they are fetched. */
   components: ComponentFacts[]
   tees: Map<string, Tee>
+  /** What has been stored of them. */
+  stored: Map<string, ReceivedComponent>
   open(component: ComponentFacts): Promise<Outcome<ReceivedContent>>
+  keeperFound: Promise<Keeper | undefined>
 }
 
 const keep = async (
   wanted: Wanted,
   facts: DocumentFacts,
-  { components, tees, open }: Sources,
+  { components, tees, open, stored, keeperFound }: Sources,
   deps: FetchDeps & { onFailure(reason: unknown): void },
 ): Promise<FetchEnd> => {
-  const stored = new Map<string, ReceivedComponent>()
-  const opened: ReceivedContent['body'][] = []
+  const opened: Readable[] = []
   const discard = () => Promise.all(Array.from(stored.values(), async ({ content }) => content?.discard()))
   try {
-    const keeper = await wanted.findKeeper(components.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0))
+    const found = await keeperFound
+    const isKept = found !== undefined && components.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) <= found.maxBytes
+    const keeper = isKept ? found.repository : undefined
     let before: Tee | undefined
     for (const component of components) {
       const tee = tees.get(component.compId)!
@@ -141,7 +163,10 @@ const keep = async (
         for await (const _ of bytes) continue
         continue
       }
-      const content = await deps.writeTo.write(wanted.repository.workspace.id, bytes)
+      const ahead = Readable.from(bytes, { highWaterMark: aheadPieces })
+      // The content store sees the error while it reads. One that has stopped reading does not.
+      opened.push(ahead.on('error', () => {}))
+      const content = await deps.writeTo.write(wanted.repository.workspace.id, ahead)
       stored.set(component.compId, receivedComponent(component, facts, wanted.receivedAt, content))
     }
     if (!keeper) return 'not kept'

@@ -86,6 +86,7 @@ const slow = [
   { name: 'latency', rows: 3, contains: 'p50' },
   { name: 'isolation', rows: 4, contains: 'beside a workspace that floods' },
   { name: 'backlog', rows: 1, contains: '20 deliveries behind a dead target' },
+  { name: 'first-read', rows: 6, contains: '20 ms, 8 readers' },
   { name: 'large', rows: 8, contains: 'through sftp, beside its SDK' },
 ]
 // Each takes 20 seconds or more.

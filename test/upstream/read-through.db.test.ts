@@ -1,5 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import type { ContentStore } from '../../src/content/store.ts'
+import type { Database } from '../../src/db/database.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { startApi } from '../support/api.ts'
 import { disposable } from '../support/disposable.ts'
@@ -306,6 +309,43 @@ test('a reader that has waited long for another one gets the document directly, 
   await until('both have read the document', () => old.requests.filter((request) => request === 'get D1').length === 2)
   await kept('D1', 3)
   await until('nothing else is stored', countRows, ({ contents }) => contents === 3)
+})
+
+test('a reader does not wait until the content store has taken a document of a few pieces', async () => {
+  const released = Promise.withResolvers<void>()
+  const openStore = (db: Database): ContentStore => {
+    const store = createPostgresStore(db)
+    async function* slowly(source: AsyncIterable<Uint8Array>) {
+      for await (const piece of source) {
+        await released.promise
+        yield piece
+      }
+    }
+    return { ...store, write: (workspaceId, source, maxBytes) => store.write(workspaceId, slowly(source), maxBytes) }
+  }
+  await using slow = await startApi(scene.db, { keyRing: scene.api.keyRing, openStore })
+  const { old, kept, path, documents } = await migration.open()
+  await using source = disposable(createSourceSystem(slow.baseUrl + path), (other) => other.close())
+  const bytes = large.subarray(0, 300_000)
+  old.put('D1', { data: bytes })
+  expect((await source.get('D1')).body.equals(bytes)).toBe(true)
+  expect(await documents()).toEqual([])
+  released.resolve()
+  await kept('D1', 1)
+})
+
+test.each([
+  ['get', 'get', ''],
+  ['get of a range', 'get', '&fromOffset=1&toOffset=3'],
+  ['docGet', 'docGet', ''],
+] as const)('the capture of a %s refers to the content that the document is kept as', async (_, command, more) => {
+  const { old, source, captureOf, bodyOf, workspaceId } = await migration.open()
+  old.put('D1', { data: 'hello', empty: '' })
+  const answer = await source[command]('D1', more)
+  const { id } = await captureOf(answer)
+  expect((await bodyOf(id, 'response')).bytes).toEqual(answer.body)
+  const [row] = await scene.db('captured_bodies').where({ workspace_id: workspaceId, request_id: id, kind: 'response' })
+  expect(row).toMatchObject({ data: null, pieces: expect.arrayContaining([expect.objectContaining({ contentId: expect.any(String) })]) })
 })
 
 test('a content type in any encoding arrives as it was sent', async () => {

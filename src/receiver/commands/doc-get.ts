@@ -31,11 +31,14 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
     }
     yield end
   }
-  const pieces = contents.flatMap(({ head, sizeBytes, contentId }): Piece[] => [
-    bytesPiece(head),
-    ...(sizeBytes > 0 && contentId !== undefined ? [{ contentId, start: 0, sizeBytes }] : []),
-    bytesPiece(parts.foot),
-  ])
+  const piecesOf = (contentIds: string[]): Piece[] => [
+    ...contents.flatMap(({ head, sizeBytes }, index) => [
+      bytesPiece(head),
+      ...(sizeBytes > 0 ? [{ contentId: contentIds[index]!, start: 0, sizeBytes }] : []),
+      bytesPiece(parts.foot),
+    ]),
+    bytesPiece(end),
+  ]
   const body = Readable.from(write(), { objectMode: false })
   // The client may close the connection before the first chunk is read, or before a later component is opened.
   body.once('close', () => {
@@ -50,7 +53,13 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
       'Content-Length': length,
     },
     body,
-    ...(!('fetched' in found) && { pieces: [...pieces, bytesPiece(end)] }),
+    ...('fetched' in found
+      ? {
+          keptAs: Promise.all(document.components.map(({ compId }) => found.fetched.contentOf(compId))).then((kept) =>
+            kept.includes(undefined) ? undefined : piecesOf(kept.map((content) => content!.id)),
+          ),
+        }
+      : { pieces: piecesOf(contents.map(({ contentId }) => contentId!)) }),
   }
 }
 

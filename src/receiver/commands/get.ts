@@ -1,3 +1,4 @@
+import type { Piece } from '../../capture/capture.ts'
 import { clampRange } from '../../content/store.ts'
 import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
@@ -21,7 +22,10 @@ export const get: CommandHandler = async (context, deps): Promise<Answer> => {
     const copy = found.fetched.bodyOf(component.compId)
     const headers = headersOf(component, command)
     const range = rangeOf(component, command)
-    if (range) return { status: 200, headers, body: await withFirstBytes(readFetched(copy, range)) }
+    if (range) {
+      const keptAs = found.fetched.contentOf(component.compId).then((content) => content && [pieceOf(content, range)])
+      return { status: 200, headers, body: await withFirstBytes(readFetched(copy, range)), keptAs }
+    }
     copy.destroy()
     return { status: 200, headers, body: '' }
   }
@@ -30,9 +34,15 @@ export const get: CommandHandler = async (context, deps): Promise<Answer> => {
   const headers = headersOf(component, command)
   const range = rangeOf(component, command)
   if (!range) return { status: 200, headers, body: '' }
-  const pieces = [{ contentId: stored.content.id, start: range.start, sizeBytes: range.end - range.start + 1 }]
+  const pieces = [pieceOf(stored.content, range)]
   return { status: 200, headers, body: await openContent(stored, range), pieces }
 }
+
+const pieceOf = ({ id: contentId }: { id: string }, { start, end }: { start: number; end: number }): Piece => ({
+  contentId,
+  start,
+  sizeBytes: end - start + 1,
+})
 
 /** @returns undefined if the range is empty */
 const rangeOf = (component: Pick<DescribedComponent, 'sizeBytes'>, command: Command) => {
