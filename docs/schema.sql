@@ -1292,6 +1292,20 @@ comment on table upstream_deletions is
 comment on index upstream_deletions_pkey is
   'Serves reads of documents that the relay does not have.';
 
+create table upstream_failures (
+  repository_id text collate "C" primary key references repositories (id) on delete cascade,
+  failing_since timestamptz not null default now(),
+  last_error text not null,
+  asked_at timestamptz not null default now()
+);
+comment on table upstream_failures is
+  'The repositories whose upstream has not answered as a content server does. A row begins with a failure that a request of the source '
+  'system has met, and is removed when the upstream answers the maintenance job check-upstreams.';
+comment on column upstream_failures.asked_at is
+  'The latest failure. The job asks the upstreams in this order.';
+comment on index upstream_failures_pkey is
+  'Serves the warnings of a repository.';
+
 create table document_migrations (
   id text collate "C" primary key,
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,

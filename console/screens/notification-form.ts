@@ -22,6 +22,7 @@ const events: Schemas['IncidentEvent'][] = [
   'certificate.expiring',
   'repository.not_connected',
   'enrichment.failing',
+  'upstream.failing',
   'event_subscription.failing',
 ]
 /** What a new notification starts with. */

@@ -71,7 +71,20 @@ const DiscardedNotice = ({ list: { data, meta } }: { list: Schemas['DiscardedGro
   </${Notice}>`
 }
 
-const enrichmentsMax = 100
+/** The repositories whose earlier content server fails. */
+const UpstreamsNotice = ({ failing }: { failing: Schemas['Repository'][] }) => {
+  const words = overviewWords()
+  if (failing.length === 0) return null
+  return html`<${Notice} tone="bad">
+    ${failing.map(
+      ({ id, attributes: { repo_id: repoId } }) =>
+        html`<p key=${id}>${words.upstreamFails(repoId)} <a href=${`repositories/${id}`}>${words.showRepository}</a></p>`,
+    )}
+  </${Notice}>`
+}
+
+// The longest page of a list.
+const listMax = 100
 
 /** The enrichments whose latest documents lack business data. */
 const EnrichmentsNotice = ({ failing }: { failing: Schemas['Enrichment'][] }) => {
@@ -235,14 +248,18 @@ const used = new Set<string>()
 const load = async (range: Range, signal: AbortSignal) => {
   const { user_slug: user, workspace_slug: workspace } = session.value!
   const name = `${user}/${workspace}`
-  const [stats, newest, discarded, enrichments] = await Promise.all([
+  const [stats, newest, discarded, enrichments, repositories] = await Promise.all([
     call<Schemas['StatsResponse']>('GET', '/stats', { query: { date_from: startOf(range, Date.now()).toISOString() }, signal }),
     used.has(name) ? undefined : call<Schemas['DocumentList']>('GET', '/documents', { query: { per_page: 1 }, signal }),
     call<Schemas['DiscardedGroupList']>('GET', '/discarded', { query: { per_page: discardedMax }, signal }),
-    call<Schemas['EnrichmentList']>('GET', '/enrichments', { query: { per_page: enrichmentsMax }, signal }),
+    call<Schemas['EnrichmentList']>('GET', '/enrichments', { query: { per_page: listMax }, signal }),
+    call<Schemas['RepositoryList']>('GET', '/repositories', { query: { per_page: listMax, status: 'active' }, signal }),
   ])
   if (newest && newest.data.length > 0) used.add(name)
-  const failing = enrichments.data.filter(({ attributes }) => attributes.is_failing)
+  const failing = {
+    enrichments: enrichments.data.filter(({ attributes }) => attributes.is_failing),
+    upstreams: repositories.data.filter(({ attributes: { warnings } }) => warnings.some(({ code }) => code === 'upstream_failing')),
+  }
   return { statistics: stats.data.attributes, discarded, failing, isUnused: !used.has(name) }
 }
 
@@ -263,7 +280,8 @@ export const OverviewScreen = () => {
         const { series } = statistics
         return html`<${StateNotice} present=${statistics.present} />
           <${DiscardedNotice} list=${live.data!.discarded} />
-          <${EnrichmentsNotice} failing=${live.data!.failing} />
+          <${UpstreamsNotice} failing=${live.data!.failing.upstreams} />
+          <${EnrichmentsNotice} failing=${live.data!.failing.enrichments} />
           <${Tiles} statistics=${statistics} />
           <${Figure}
             title=${words.receivedAndDelivered}

@@ -46,6 +46,7 @@ export const en = {
     'certificate.expiring': 'Certificate expiring',
     'repository.not_connected': 'Repository not connected',
     'enrichment.failing': 'Enrichment failing',
+    'upstream.failing': 'Earlier content server failing',
     'event_subscription.failing': 'Event subscription failing',
   },
   incidentHints: {
@@ -55,6 +56,8 @@ export const en = {
     'certificate.expiring':
       'A certificate expires soon: one that verifies signatures, and no newer one is active, or the client certificate of a destination.',
     'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
+    'upstream.failing':
+      'The earlier content server of a repository has failed for 5 minutes. Documents that only it has, and new ones, are answered with 503.',
     'event_subscription.failing': 'The receiver of an event subscription has not accepted the next event for 15 minutes.',
     'enrichment.failing': 'The latest documents of an enrichment lack their business data. They are delivered nevertheless.',
   },
@@ -109,6 +112,7 @@ export const de: typeof en = {
     'certificate.expiring': 'Zertifikat läuft ab',
     'repository.not_connected': 'Repository ohne Verbindung',
     'enrichment.failing': 'Anreicherung gestört',
+    'upstream.failing': 'Früherer Content-Server gestört',
     'event_subscription.failing': 'Ereignisabonnement gestört',
   },
   incidentHints: {
@@ -118,6 +122,8 @@ export const de: typeof en = {
     'certificate.expiring':
       'Ein Zertifikat läuft bald ab: eines, das Signaturen prüft, und kein neueres ist aktiv, oder das Clientzertifikat eines Ziels.',
     'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
+    'upstream.failing':
+      'Der frühere Content-Server eines Repositorys ist seit 5 Minuten gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.',
     'event_subscription.failing': 'Der Empfänger eines Ereignisabonnements hat das nächste Ereignis 15 Minuten lang nicht angenommen.',
     'enrichment.failing': 'Den neuesten Dokumenten einer Anreicherung fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.',
   },

@@ -17,6 +17,9 @@ export const en = {
   showDiscarded: 'Show what was discarded',
   enrichmentFails: (name: string) => `The latest documents of the enrichment ${name} lack business data. They are delivered nevertheless.`,
   showEnrichment: 'Show the enrichment',
+  upstreamFails: (repoId: string) =>
+    `The earlier content server of the repository ${repoId} does not answer. Documents that only it has, and new ones, are answered with 503.`,
+  showRepository: 'Show the repository',
   show: { attention: 'Show what failed', retrying: 'Show them', pending: 'Show them', held: 'Show them' },
   numbers: 'Key figures',
   received: 'Documents received',
@@ -65,6 +68,9 @@ export const de: typeof en = {
   showDiscarded: 'Verworfene anzeigen',
   enrichmentFails: (name) => `Den neuesten Dokumenten der Anreicherung ${name} fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.`,
   showEnrichment: 'Anreicherung anzeigen',
+  upstreamFails: (repoId) =>
+    `Der frühere Content-Server des Repositorys ${repoId} antwortet nicht. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.`,
+  showRepository: 'Repository anzeigen',
   show: { attention: 'Fehlgeschlagene anzeigen', retrying: 'Anzeigen', pending: 'Anzeigen', held: 'Anzeigen' },
   numbers: 'Kennzahlen',
   received: 'Empfangene Dokumente',

@@ -27,6 +27,7 @@ export const en = {
     not_connected: 'Not connected',
     no_active_certificate: 'No active certificate',
     similar_name: 'Similar name',
+    upstream_failing: 'Earlier server fails',
   },
   warningTexts: {
     open_to_all:
@@ -36,6 +37,8 @@ export const en = {
       'Signatures are required, and no certificate is active: every signed request is refused. Below, compare the fingerprint of the certificate and activate it.',
     similar_name:
       'The same signer signs for another repository whose name begins alike. A signed URL that fits both counts for one of them only. Use names of the same length.',
+    upstream_failing:
+      'The earlier content server does not answer. Documents that only it has, and new ones, are answered with 503. Below, test it to see what it says.',
   },
   refusals: 'Requests that were refused last',
   showRefusals: 'Show all refused requests',
@@ -169,6 +172,7 @@ export const de: typeof en = {
     not_connected: 'Nicht verbunden',
     no_active_certificate: 'Kein aktives Zertifikat',
     similar_name: 'Ähnlicher Name',
+    upstream_failing: 'Früherer Server gestört',
   },
   warningTexts: {
     open_to_all:
@@ -178,6 +182,8 @@ export const de: typeof en = {
       'Signaturen sind erforderlich, aber kein Zertifikat ist aktiv: Jede signierte Anfrage wird abgewiesen. Vergleichen Sie unten den Fingerabdruck des Zertifikats und aktivieren Sie es.',
     similar_name:
       'Derselbe Unterzeichner signiert für ein weiteres Repository, dessen Name gleich beginnt. Eine signierte URL, die zu beiden passt, gilt nur für eines. Verwenden Sie gleich lange Namen.',
+    upstream_failing:
+      'Der frühere Content-Server antwortet nicht. Dokumente, die nur er hat, und neue Dokumente werden mit 503 beantwortet. Prüfen Sie ihn unten, um den Grund zu sehen.',
   },
   refusals: 'Zuletzt abgewiesene Anfragen',
   showRefusals: 'Alle abgewiesenen Anfragen anzeigen',

@@ -30,6 +30,7 @@ import { createFailures } from '../observe/failures.ts'
 import { createNoticeLog } from '../observe/notices/notice-log.ts'
 import { createStatistics } from '../observe/statistics.ts'
 import type { ReceiverDeps } from '../receiver/app.ts'
+import { createUpstreamFailures } from '../upstream/failures.ts'
 import type { ReadThroughDeps } from '../upstream/read-through.ts'
 import { createApiKeys } from '../workspace/api-keys.ts'
 import { createCertificates } from '../workspace/certificates.ts'
@@ -50,6 +51,7 @@ export const receiverUseCases = (db: Database, config: DeliveryConfig) =>
     receivingRepositories: createReceivingRepositories(db),
     archiveDocuments: createArchiveDocuments(db, config),
     upstreamDocuments: createUpstreamDocuments(db, config),
+    upstreamFailures: createUpstreamFailures(db),
     receive: createReceive(db, config),
     update: createUpdate(db, config),
     append: createAppend(db, createRedeliverAppended(config), config),

@@ -9,6 +9,7 @@ import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { createDocuments } from '../archive/document-list.ts'
+import { createUpstreamDocuments } from '../archive/upstream-documents.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
@@ -44,6 +45,8 @@ import { isUnavailable, reasonOf } from '../temporal/errors.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
+import { createCheckUpstreams, createUpstreamFailures } from '../upstream/failures.ts'
+import { createUpstreams } from '../upstream/upstreams.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
 import { startProbesServer } from './probes-server.ts'
@@ -97,6 +100,11 @@ export const startWorker = async (
       callLines: createCallLines(db, wakeNext),
       reconcile,
       checkIncidents: createCheckIncidents(db, config),
+      checkUpstreams: createCheckUpstreams(
+        createUpstreamFailures(db),
+        createUpstreams({ outbound, keyRing, installation }),
+        createUpstreamDocuments(db, config),
+      ),
       startMigrations: createStartMigrations(db, temporal.startDocumentMigration),
       config,
     }

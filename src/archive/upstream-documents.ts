@@ -58,6 +58,9 @@ const isChangedHere = async (trx: Transaction, archiveDocumentId: string): Promi
   return changed !== undefined
 }
 
+// Read in a few milliseconds.
+const newestDocuments = 1_000
+
 type Kept = Omit<Inserted, 'inserted'> & { kept: boolean }
 
 const nothing: Kept = { kept: false, documents: [], messages: [], atOnce: false }
@@ -72,6 +75,27 @@ const insertIn = async (trx: Transaction, target: Target, received: ReceivedUpst
 export const createUpstreamDocuments = (db: Database, config: InsertConfig) => ({
   /** Returns true if a document was deleted here, and so must not be fetched. */
   isDeleted: (repositoryId: string, docId: string): Promise<boolean> => isDeleted(db, repositoryId, docId),
+
+  /** Finds a docId that was fetched from the upstream, if one of the newest documents was. */
+  findLastFetched: async (workspaceId: string, repoId: string): Promise<string | undefined> => {
+    const { rows } = await db.raw<{ rows: { docId: string }[] }>(
+      `
+      select doc_id as "docId"
+      from (
+        select doc_id, origin
+        from documents
+        where workspace_id = :workspaceId
+          and repo_id = :repoId
+        order by received_at desc, id desc
+        limit :newest
+      ) as newest
+      where origin = 'upstream'
+      limit 1
+      `,
+      { workspaceId, repoId, newest: newestDocuments },
+    )
+    return rows[0]?.docId
+  },
 
   /**
    * Commits a document that was fetched whole, like a create.

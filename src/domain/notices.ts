@@ -11,6 +11,8 @@ export const incidentEvents = {
     'A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination',
   'repository.not_connected': 'A repository receives documents, and no connection leads from it to a destination: they are discarded',
   'enrichment.failing': 'The calls of an enrichment fail for its latest documents: they are delivered without business data',
+  'upstream.failing':
+    'The earlier content server of a repository has failed for 5 minutes: documents that only it has, and new ones, are answered with 503',
   'event_subscription.failing': 'The receiver of an event subscription has not accepted the next event for 15 minutes',
 } as const
 

@@ -12,6 +12,7 @@ import { computeAggregates } from '../observe/aggregates.ts'
 import { describeChecked, type CheckIncidents } from '../observe/notices/check-incidents.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import type { ScheduledJob } from '../temporal/schedules.ts'
+import type { CheckUpstreams } from '../upstream/failures.ts'
 import { createRetention, sweepOrphans, type Removed, type RetentionConfig } from './retention.ts'
 
 export interface MaintenanceDeps {
@@ -22,6 +23,7 @@ export interface MaintenanceDeps {
   callLines: CallLines
   reconcile: Reconcile
   checkIncidents: CheckIncidents
+  checkUpstreams: CheckUpstreams
   /** Starts the workflows of running migrations, unless they are open. @returns their number */
   startMigrations(): Promise<number>
   config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
@@ -93,6 +95,15 @@ const jobs: readonly MaintenanceJob[] = [
       const checked = await checkIncidents(now)
       await launcher.sendAll(checked.messages)
       return describeChecked(checked)
+    },
+  },
+  {
+    name: 'check-upstreams',
+    description: 'Asks the upstreams of repositories that have failed whether they answer again',
+    intervalMs: 60_000,
+    run: async ({ checkUpstreams }, { signal }) => {
+      const { asked, answering } = await checkUpstreams(signal)
+      return `${answering} of ${asked} upstreams that have failed answer again`
     },
   },
   {

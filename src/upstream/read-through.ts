@@ -1,13 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Counter, type Metric } from 'prom-client'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
+import { messageOf } from '../base/errors.ts'
+import { createTtlCache } from '../base/ttl-cache.ts'
 import type { DocumentFacts } from '../content-server/answers.ts'
-import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
+import { UpstreamFailure } from './failure.ts'
+import type { UpstreamFailures } from './failures.ts'
 import { fetchDocument, type Fetched, type FetchDeps, type FetchEnd, type Reading, type Wanted } from './fetch.ts'
 import { createUpstreams, type UpstreamRepository, type UpstreamsDeps } from './upstreams.ts'
 
 export interface ReadThroughDeps extends UpstreamsDeps, Omit<FetchDeps, 'onKept' | 'upstreamDocuments'> {
   upstreamDocuments: UpstreamDocuments
+  upstreamFailures: Pick<UpstreamFailures, 'record'>
   waits?: Partial<typeof waitLimits>
 }
 
@@ -20,8 +24,9 @@ const waitLimits = {
   closeMs: 5_000,
 }
 
-// Of a document that shows that the upstream delivers documents.
-const sampleBytes = 1_024 * 1_024
+// A failing upstream causes no more writes, however many requests it fails.
+const recordEveryMs = 60_000
+const maxRecorded = 1_000
 
 type Settled = FetchEnd | 'missing'
 
@@ -54,14 +59,27 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
 
   const keyOf = ({ id }: Key, docId: string) => `${id}/${docId}`
 
-  /** Counts what an upstream answers. */
-  const counted = async <T>(question: () => Promise<T | undefined>): Promise<T | undefined> => {
+  // By repository.
+  const recorded = createTtlCache<true>({ maxEntries: maxRecorded })
+
+  /** Records a failure of an upstream, without waiting. */
+  const recordFailure = ({ id }: Key, thrown: unknown): void => {
+    if (!(thrown instanceof UpstreamFailure) || thrown.about === 'relay' || recorded.get(id)) return
+    recorded.set(id, true, Date.now() + recordEveryMs)
+    deps.upstreamFailures.record(id, thrown.message).catch((problem: unknown) => {
+      deps.log.warn({ reason: messageOf(problem) }, 'a failure of an upstream was not recorded')
+    })
+  }
+
+  /** Counts what an upstream answers, and records that it fails. */
+  const counted = async <T>(repository: Key, question: () => Promise<T | undefined>): Promise<T | undefined> => {
     try {
       const answer = await question()
       requests.inc({ outcome: answer === undefined ? 'missing' : 'found' })
       return answer
     } catch (thrown) {
       requests.inc({ outcome: 'failed' })
+      recordFailure(repository, thrown)
       throw thrown
     }
   }
@@ -76,7 +94,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
   }
 
   const begin = (wanted: Wanted, reading: Reading, signal: AbortSignal): Promise<Fetched | undefined> =>
-    counted(async () => {
+    counted(wanted.repository, async () => {
       const asked = await upstreams.of(wanted.repository)
       const onKept: FetchDeps['onKept'] = ({ repository, docId, requestId }, kept) => {
         const sizeBytes = kept.reduce((sum, document) => sum + document.sizeBytes, 0)
@@ -110,6 +128,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
       else
         void fetched.settled.then((how) => {
           documents.inc({ outcome: how.replace(' ', '_') })
+          if (how === 'failed') recordFailure(wanted.repository, fetched.failure())
           end(how)
         })
       return fetched
@@ -123,7 +142,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     /** Asks for a document without fetching it. @returns undefined if it does not exist @throws `UpstreamFailure` */
     describe: async (repository: UpstreamRepository, docId: string): Promise<DocumentFacts | undefined> => {
       if (await deps.upstreamDocuments.isDeleted(repository.id, docId)) return undefined
-      return counted(async () => (await upstreams.of(repository)).describe(docId, closing.signal))
+      return counted(repository, async () => (await upstreams.of(repository)).describe(docId, closing.signal))
     },
 
     /**
@@ -162,23 +181,8 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     },
 
     /** Returns true if the upstream has a document and delivers its first bytes. */
-    delivers: async (repository: UpstreamRepository, docId: string): Promise<boolean> => {
-      const { client, describe } = await upstreams.of(repository)
-      const component = (await describe(docId, closing.signal))?.components.find(({ sizeBytes }) => sizeBytes > 0)
-      if (!component) return false
-      const outcome = await client.get(docId, { compId: component.compId, signal: closing.signal })
-      if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
-      let bytes = 0
-      try {
-        for await (const chunk of outcome.value.body as AsyncIterable<Buffer>) {
-          bytes += chunk.length
-          if (bytes >= sampleBytes) break
-        }
-      } catch (thrown) {
-        throw toUpstreamFailure(thrown)
-      }
-      return bytes > 0
-    },
+    delivers: async (repository: UpstreamRepository, docId: string): Promise<boolean> =>
+      (await upstreams.of(repository)).delivers(docId, closing.signal),
 
     /** Waits for running fetches for a while, and ends the others. */
     close: async (): Promise<void> => {

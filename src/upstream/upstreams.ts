@@ -39,7 +39,12 @@ export interface Asked {
   client: ContentServerClient
   /** @returns undefined if the upstream has no such document */
   describe(docId: string, signal?: AbortSignal): Promise<DocumentFacts | undefined>
+  /** Returns true if the upstream has a document and delivers its first bytes. */
+  delivers(docId: string, signal?: AbortSignal): Promise<boolean>
 }
+
+// Of a document that shows that the upstream delivers documents.
+const sampleBytes = 1_024 * 1_024
 
 export const createUpstreams = ({ outbound, keyRing, installation, limits }: UpstreamsDeps) => {
   const { connectTimeoutMs, idleTimeoutMs } = { ...upstreamLimits, ...limits }
@@ -69,17 +74,31 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
         throw new UpstreamFailure(`upstream: the content server ${problem} the repository ${contRep}`)
       }
     })
-    return {
-      client,
-      describe: async (docId, signal) => {
-        const outcome = await client.info(docId, { signal })
-        if (outcome.ok) return outcome.value
-        if (outcome.failure.code !== 'not_found') throw toUpstreamFailure(outcome.failure)
-        // A web server answers 404 as well, such as one whose content server is down, and a content server to a wrong name of the repository.
-        await unlessAborted(requireServed, signal)
-        return undefined
-      },
+    const describe: Asked['describe'] = async (docId, signal) => {
+      const outcome = await client.info(docId, { signal })
+      if (outcome.ok) return outcome.value
+      if (outcome.failure.code !== 'not_found') throw toUpstreamFailure(outcome.failure)
+      // A web server answers 404 as well, such as one whose content server is down, and a content server to a wrong name of the repository.
+      await unlessAborted(requireServed, signal)
+      return undefined
     }
+    const delivers: Asked['delivers'] = async (docId, signal) => {
+      const component = (await describe(docId, signal))?.components.find(({ sizeBytes }) => sizeBytes > 0)
+      if (!component) return false
+      const outcome = await client.get(docId, { compId: component.compId, signal })
+      if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
+      let bytes = 0
+      try {
+        for await (const chunk of outcome.value.body as AsyncIterable<Buffer>) {
+          bytes += chunk.length
+          if (bytes >= sampleBytes) break
+        }
+      } catch (thrown) {
+        throw toUpstreamFailure(thrown)
+      }
+      return bytes > 0
+    }
+    return { client, describe, delivers }
   }
 
   return {

@@ -1,9 +1,10 @@
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from '../db/database.ts'
+import { failingUpstream } from '../upstream/failures.ts'
 import { similarRepositories } from './certificates.ts'
 
-export const repositoryWarningCodes = ['open_to_all', 'not_connected', 'no_active_certificate', 'similar_name'] as const
+export const repositoryWarningCodes = ['open_to_all', 'not_connected', 'no_active_certificate', 'similar_name', 'upstream_failing'] as const
 
 export interface RepositoryWarning {
   code: (typeof repositoryWarningCodes)[number]
@@ -18,6 +19,8 @@ export interface WarningFacts {
   canBeSigned: boolean
   /** Names of repositories that begin alike and accept signatures of the same signer. */
   similarNames: string[]
+  /** Why and since when the upstream fails. Null if it does not, or if there is none. */
+  upstreamFailure: { since: string; error: string } | null
 }
 
 /** Condition in a query on the table repositories: a connection, active or not, leads to a destination. */
@@ -49,7 +52,11 @@ export const warningFactsColumn = `
     'similarNames', case when signature_verification then array(${similarRepositories(
       'repositories',
       'in (select auth_id from certificates where certificates.repository_id = repositories.id and is_active)',
-    )}) else '{}' end
+    )}) else '{}' end,
+    'upstreamFailure', (
+      select jsonb_build_object('since', failing_since, 'error', last_error)
+      from (${failingUpstream}) as failing
+    )
   ) end as "warningFacts"
 `
 
@@ -79,6 +86,13 @@ export const repositoryWarnings = (facts: WarningFacts | null): RepositoryWarnin
       'Where a signed URL fits several of them, it counts for one only. Use names of the same length.'
     warnings.push({ code: 'similar_name', message })
   }
+  if (facts.upstreamFailure) {
+    const { since, error } = facts.upstreamFailure
+    const message =
+      `The upstream has failed since ${new Date(since).toISOString()}: ${error}. Documents that only it has, and new ones, are answered with 503. ` +
+      'Restore it, or set upstream to null.'
+    warnings.push({ code: 'upstream_failing', message })
+  }
   return warnings
 }
 
@@ -97,6 +111,7 @@ export const findRepositoryWarnings = async (db: Database): Promise<Record<Repos
     not_connected: [],
     no_active_certificate: [],
     similar_name: [],
+    upstream_failing: [],
   }
   for (const { name, warningFacts } of rows) {
     for (const { code } of repositoryWarnings(warningFacts)) found[code].push(name)

@@ -30,6 +30,7 @@ export const createMaintenanceDeps = (
     launcher,
     callLines: createCallLines(db, createWakeNext(db, config, launcher.launch, createLog('silent'))),
     checkIncidents: createCheckIncidents(db, config),
+    checkUpstreams: async () => ({ asked: 0, answering: 0 }),
     startMigrations: createStartMigrations(db, async () => {}),
     reconcile: createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config),
     config,

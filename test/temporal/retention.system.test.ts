@@ -27,6 +27,7 @@ test('over months, the maintenance jobs remove expired rows and create partition
     launcher: createLauncher({ send: () => Promise.resolve() }, createOutbox(db), createLog('silent')),
     callLines: async () => 0,
     checkIncidents: createCheckIncidents(db, config),
+    checkUpstreams: async () => ({ asked: 0, answering: 0 }),
     startMigrations: async () => 0,
     reconcile: () => Promise.reject(new Error('not available in this test')),
     config,

@@ -1999,6 +1999,46 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "relay.upstream.failing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The earlier content server of a repository has failed for 5 minutes: documents that only it has, and new ones, are answered with 503
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
+         */
+        post: operations["onRelayUpstreamFailing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "relay.upstream.recovered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The incident upstream.failing has ended
+         * @description Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).
+         */
+        post: operations["onRelayUpstreamRecovered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface components {
     schemas: {
@@ -4602,9 +4642,9 @@ export interface components {
         /** @enum {string} */
         FieldTypeInput: "string" | "number" | "date";
         FilterCondition: "content_types" | "comp_ids" | "min_bytes" | "max_bytes" | "fields";
-        IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing" | "event_subscription.failing";
+        IncidentEvent: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing" | "upstream.failing" | "event_subscription.failing";
         /** @enum {string} */
-        IncidentEventInput: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing" | "event_subscription.failing";
+        IncidentEventInput: "destination.failing" | "delivery.failed" | "source.silent" | "certificate.expiring" | "repository.not_connected" | "enrichment.failing" | "upstream.failing" | "event_subscription.failing";
         KeyLevel: "viewer" | "member" | "admin";
         /** @enum {string} */
         KeyLevelInput: "viewer" | "member" | "admin";
@@ -4773,7 +4813,7 @@ export interface components {
             code?: string;
             message?: string;
         };
-        NoticeEventType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered" | "relay.enrichment.failing" | "relay.enrichment.recovered" | "relay.event_subscription.failing" | "relay.event_subscription.recovered";
+        NoticeEventType: "relay.destination.failing" | "relay.destination.recovered" | "relay.delivery.failed" | "relay.delivery.recovered" | "relay.source.silent" | "relay.source.recovered" | "relay.certificate.expiring" | "relay.certificate.recovered" | "relay.repository.not_connected" | "relay.repository.recovered" | "relay.enrichment.failing" | "relay.enrichment.recovered" | "relay.upstream.failing" | "relay.upstream.recovered" | "relay.event_subscription.failing" | "relay.event_subscription.recovered";
         NoticeList: {
             data: components["schemas"]["Notice"][];
             meta: components["schemas"]["CursorMeta"];
@@ -4797,7 +4837,7 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             destination_id: string;
-            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `upstream.failing`: The earlier content server of a repository has failed for 5 minutes: documents that only it has, and new ones, are answered with 503. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
             events: components["schemas"]["IncidentEvent"][];
             is_active: boolean;
             name: string;
@@ -4811,7 +4851,7 @@ export interface components {
         NotificationChange: {
             /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
             destination_id?: string;
-            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `upstream.failing`: The earlier content server of a repository has failed for 5 minutes: documents that only it has, and new ones, are answered with 503. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
             events?: components["schemas"]["IncidentEventInput"][];
             /** @description An inactive notification announces nothing. */
             is_active?: boolean;
@@ -4825,7 +4865,7 @@ export interface components {
         NotificationInput: {
             /** @description The id of the destination that the notices are sent to, of the type `email` or `webhook`. */
             destination_id: string;
-            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
+            /** @description The incidents that are announced, each at its beginning and at its end. `destination.failing`: Attempts at a destination fail one after the other, or its circuit is open. `delivery.failed`: Deliveries to a destination have failed with the same error code, and nobody has acknowledged them. `source.silent`: The source system has sent nothing to a repository for `silence_hours`. `certificate.expiring`: A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination. `repository.not_connected`: A repository receives documents, and no connection leads from it to a destination: they are discarded. `enrichment.failing`: The calls of an enrichment fail for its latest documents: they are delivered without business data. `upstream.failing`: The earlier content server of a repository has failed for 5 minutes: documents that only it has, and new ones, are answered with 503. `event_subscription.failing`: The receiver of an event subscription has not accepted the next event for 15 minutes. */
             events: components["schemas"]["IncidentEventInput"][];
             /**
              * @description An inactive notification announces nothing.
@@ -5068,6 +5108,26 @@ export interface components {
             /** @constant */
             type: "relay.source.silent";
         };
+        RelayUpstreamFailingMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.upstream.failing";
+        };
+        RelayUpstreamRecoveredMessage: {
+            data: components["schemas"]["NoticeData"];
+            /**
+             * Format: date-time
+             * @description When the notice was written.
+             */
+            timestamp: string;
+            /** @constant */
+            type: "relay.upstream.recovered";
+        };
         Removal: {
             /** @description Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each. */
             affected_destinations: components["schemas"]["AffectedDestination"][];
@@ -5239,12 +5299,12 @@ export interface components {
             data: components["schemas"]["Repository"];
         };
         RepositoryWarning: {
-            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. */
+            /** @description `open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. `no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. `similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. `upstream_failing`: the upstream has failed for 5 minutes, and documents that only it has, and new ones, are answered with 503. */
             code: components["schemas"]["RepositoryWarningCode"];
             /** @description What the condition means, and how to end it. */
             message: string;
         };
-        RepositoryWarningCode: "open_to_all" | "not_connected" | "no_active_certificate" | "similar_name";
+        RepositoryWarningCode: "open_to_all" | "not_connected" | "no_active_certificate" | "similar_name" | "upstream_failing";
         RetriedDocument: {
             attributes: components["schemas"]["RetriedDocumentAttributes"];
             id: string;
@@ -6502,6 +6562,8 @@ export type RelayRepositoryNotConnectedMessage = components['schemas']['RelayRep
 export type RelayRepositoryRecoveredMessage = components['schemas']['RelayRepositoryRecoveredMessage'];
 export type RelaySourceRecoveredMessage = components['schemas']['RelaySourceRecoveredMessage'];
 export type RelaySourceSilentMessage = components['schemas']['RelaySourceSilentMessage'];
+export type RelayUpstreamFailingMessage = components['schemas']['RelayUpstreamFailingMessage'];
+export type RelayUpstreamRecoveredMessage = components['schemas']['RelayUpstreamRecoveredMessage'];
 export type Removal = components['schemas']['Removal'];
 export type RemovalResponse = components['schemas']['RemovalResponse'];
 export type Replay = components['schemas']['Replay'];
@@ -15787,6 +15849,169 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["RelaySourceSilentMessage"];
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayUpstreamFailing: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example relay.upstream.failing
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.upstream.failing",
+                 *       "timestamp": "2026-11-21T09:01:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "The upstream of repository Z1 fails: documents that only it has, and new ones, are answered with 503.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "console_url": "https://relay.example.com/console/repositories/01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                 *         "count": 1,
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                 *           "repo_id": "Z1"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["RelayUpstreamFailingMessage"];
+            };
+        };
+        responses: {
+            /** @description The notice was accepted. After any other answer, the relay sends it again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onRelayUpstreamRecovered: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The SHA-256 of the body (RFC 9530).
+                 * @example sha-256=:I7X0xYfG3bk1mQ5TtJZ2QpHn8V0pGmE3rJ0t4u8Yx9s=:
+                 */
+                "content-digest": string;
+                /**
+                 * @description One signature for each secret of the destination (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=:K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=:
+                 */
+                signature?: string;
+                /**
+                 * @description What each signature of `signature` covers (RFC 9421). Absent like `webhook-signature`.
+                 * @example relay=("@method" "content-type" "content-digest" "webhook-id" "x-relay-event-type" "x-relay-workspace");created=1795338000;keyid="5f2b1c0a9d8e7f60";alg="hmac-sha256"
+                 */
+                "signature-input"?: string;
+                /**
+                 * @description The id of the message, the same in every attempt to send it.
+                 * @example 01K9R4B6ZD8M2V7X0QF3N5T1CP
+                 */
+                "webhook-id": string;
+                /**
+                 * @description One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature"?: string;
+                /**
+                 * @description When this attempt was made, in seconds since 1970.
+                 * @example 1795338000
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description The type of the message, as in the body.
+                 * @example relay.upstream.recovered
+                 */
+                "x-relay-event-type": string;
+                /**
+                 * @description The workspace, as in the body: `{userSlug}/{workspaceSlug}`.
+                 * @example acme/invoices
+                 */
+                "x-relay-workspace": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "relay.upstream.recovered",
+                 *       "timestamp": "2026-11-21T09:11:00.000Z",
+                 *       "data": {
+                 *         "workspace": "acme/invoices",
+                 *         "incident_id": "01K9R4B6ZD8M2V7X0QF3N5T1CN",
+                 *         "summary": "The upstream of repository Z1 no longer fails.",
+                 *         "opened_at": "2026-11-21T09:00:03.000Z",
+                 *         "closed_at": "2026-11-21T09:11:00.000Z",
+                 *         "console_url": "https://relay.example.com/console/repositories/01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                 *         "count": 1,
+                 *         "repository": {
+                 *           "id": "01K9R4B6ZD8M2V7X0QF3N5T1CH",
+                 *           "repo_id": "Z1"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["RelayUpstreamRecoveredMessage"];
             };
         };
         responses: {

@@ -24,6 +24,7 @@ const subjects = {
   'certificate.expiring': { ...ofRepository, certificate: { id: exampleIds.certificate, ...certificate } },
   'repository.not_connected': ofRepository,
   'enrichment.failing': { enrichment: { id: exampleIds.enrichment, name: names.enrichment }, document: failedDocument },
+  'upstream.failing': ofRepository,
   'event_subscription.failing': {
     subscription: { id: exampleIds.event_subscription, name: names.eventSubscription },
     destination: { id: operationsId, name: 'Operations', type: 'webhook' },

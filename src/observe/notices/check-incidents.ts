@@ -16,7 +16,7 @@ import {
 } from './condition.ts'
 import { findExpiringCredentials, findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
 import { findFailingEnrichments } from './enrichment-conditions.ts'
-import { findExpiringCertificates, findNotConnected, findSilentSources } from './repository-conditions.ts'
+import { findExpiringCertificates, findFailingUpstreams, findNotConnected, findSilentSources } from './repository-conditions.ts'
 import { findFailingSubscriptions } from './subscription-conditions.ts'
 import { consolePathOf, summaryOf } from './text.ts'
 
@@ -329,5 +329,6 @@ const findConditions: Record<IncidentEvent, FindConditions> = {
   'certificate.expiring': async (...args) => [...(await findExpiringCertificates(...args)), ...(await findExpiringCredentials(...args))],
   'repository.not_connected': findNotConnected,
   'enrichment.failing': findFailingEnrichments,
+  'upstream.failing': findFailingUpstreams,
   'event_subscription.failing': findFailingSubscriptions,
 }

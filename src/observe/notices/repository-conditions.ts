@@ -1,3 +1,4 @@
+import { failingUpstream } from '../../upstream/failures.ts'
 import { isConnected } from '../../workspace/repository-warnings.ts'
 import { watching, type Condition, type FindConditions } from './condition.ts'
 
@@ -141,4 +142,26 @@ export const findNotConnected: FindConditions = async (trx, config) => {
     { maxCount: config.maxCount },
   )
   return rows.map((row) => conditionOf(row, notConnectedRemedy))
+}
+
+const upstreamRemedy =
+  'Restore the earlier content server, its certificate or the way to it. To go on without it, set upstream of the repository to null: ' +
+  'documents that only it has are then answered with 404.'
+
+/** Finds repositories whose upstream has failed for some time. */
+export const findFailingUpstreams: FindConditions = async (trx) => {
+  const { rows } = await trx.raw<{ rows: (RepositoryRow & { error: string })[] }>(
+    `
+    select ${repositoryColumns}, 1 as count, failing_since as since, last_error as error
+    from repositories
+    cross join lateral (${failingUpstream}) as failing
+    where repositories.workspace_id in (${watching('upstream.failing')})
+      and deleted_at is null
+      and status = 'active'
+    `,
+  )
+  return rows.map(({ error, ...row }) => {
+    const condition = conditionOf(row, upstreamRemedy)
+    return { ...condition, details: { ...condition.details, error: { message: error } } }
+  })
 }

@@ -45,6 +45,11 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
       `Enrichment ${enrichment?.name} fails: its latest ${few(count, 'document lacks', 'documents lack')} business data.`,
     closed: ({ enrichment }) => `Enrichment ${enrichment?.name} no longer fails.`,
   },
+  'upstream.failing': {
+    opened: ({ repository }) =>
+      `The upstream of repository ${repository?.repoId} fails: documents that only it has, and new ones, are answered with 503.`,
+    closed: ({ repository }) => `The upstream of repository ${repository?.repoId} no longer fails.`,
+  },
   'event_subscription.failing': {
     opened: ({ subscription, destination, count }) =>
       `Event subscription ${subscription?.name} is behind: ${destination?.name} has not accepted the next event in ${few(count, 'attempt', 'attempts')}.`,
@@ -68,6 +73,7 @@ export const consolePathOf = (
     'certificate.expiring': destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`,
     'repository.not_connected': `documents?status=discarded&repo_id=${repoId}`,
     'enrichment.failing': `enrichments/${enrichment?.id}?document=${document?.id}`,
+    'upstream.failing': `repositories/${repository?.id}`,
     'event_subscription.failing': `subscriptions/${subscription?.id}`,
   }
   return paths[event]
@@ -107,6 +113,7 @@ const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
       `GET ${api}/documents/${document?.id}`,
       `POST ${api}/enrichments/${enrichment?.id}/try {"document_id": "${document?.id}"}`,
     ],
+    'upstream.failing': [`POST ${api}/repositories/${repository?.id}/test-upstream`],
     'event_subscription.failing': [
       `GET ${api}/event-subscriptions/${subscription?.id}`,
       `POST ${api}/destinations/${destination?.id}/test`,

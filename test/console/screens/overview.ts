@@ -75,6 +75,22 @@ test(
       expect(await tile('Documents received').textContent()).toBe('3')
       await page.getByRole('link', { name: 'Show what failed' }).click()
       await page.getByRole('heading', { name: 'Needs attention' }).waitFor()
+
+      const { repositoryId } = scene.routes
+      const upstream = { url: 'https://archive.example/archive', cont_rep: 'Z1', auth_id: null, certificate: null, ca_certificate: null }
+      await relay
+        .db('repositories')
+        .where({ id: repositoryId })
+        .update({ upstream: JSON.stringify({ ...upstream, delivers: false }) })
+      await relay.db('upstream_failures').insert({
+        repository_id: repositoryId,
+        failing_since: new Date(Date.now() - 600_000),
+        last_error: 'upstream: the content server answers 500',
+      })
+      await page.getByRole('link', { name: 'Overview' }).click()
+      await page.getByText('The earlier content server of the repository Z1 does not answer.').waitFor()
+      await page.getByRole('link', { name: 'Show the repository' }).click()
+      await page.getByText('Below, test it to see what it says.').waitFor()
       expect(errors).toEqual([])
     })
   },

@@ -1,0 +1,92 @@
+import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
+import { newId } from '../base/ids.ts'
+import type { Database } from '../db/database.ts'
+import type { StoredUpstream } from '../domain/upstream.ts'
+import { UpstreamFailure } from './failure.ts'
+import type { Upstreams } from './upstreams.ts'
+
+// Restarting a server takes less.
+const failingMinutes = 5
+
+/**
+ * SQL in a query on the table repositories: since when the upstream fails, and its latest error, as failing_since and last_error. No row if it
+ * answers, or has not failed for long.
+ */
+export const failingUpstream = `
+  select failing_since, last_error
+  from upstream_failures
+  where repository_id = repositories.id
+    and repositories.upstream is not null
+    and failing_since < now() - interval '${failingMinutes} minutes'
+`
+
+interface FailedUpstream {
+  repositoryId: string
+  workspaceId: string
+  repoId: string
+  /** Null if it was removed meanwhile. */
+  upstream: StoredUpstream | null
+  upstreamKeySealed: Buffer | null
+}
+
+/** The repositories whose upstream has failed, from the first failure on, for all processes. */
+export const createUpstreamFailures = (db: Database) => ({
+  record: async (repositoryId: string, message: string): Promise<void> => {
+    await db('upstream_failures')
+      .insert({ repository_id: repositoryId, last_error: message })
+      .onConflict('repository_id')
+      .merge({ last_error: message, asked_at: db.fn.now() })
+  },
+
+  end: async (repositoryId: string): Promise<void> => {
+    await db('upstream_failures').where({ repository_id: repositoryId }).delete()
+  },
+
+  /** Lists some, those first that were not asked for the longest time. */
+  list: async (limit: number): Promise<FailedUpstream[]> =>
+    db('upstream_failures')
+      .join('repositories', 'repositories.id', 'repository_id')
+      .select<FailedUpstream[]>(
+        'repository_id as repositoryId',
+        'workspace_id as workspaceId',
+        'repo_id as repoId',
+        'upstream',
+        'upstream_key_sealed as upstreamKeySealed',
+      )
+      .orderBy('asked_at')
+      .limit(limit),
+})
+
+export type UpstreamFailures = ReturnType<typeof createUpstreamFailures>
+
+// They are asked at the same time, and each may take a minute to fail.
+const askedPerCheck = 50
+
+/**
+ * Creates a function that asks the upstreams that have failed whether they answer again, so that a failure ends without a read of the source
+ * system: for the document that was fetched last, or for one that does not exist.
+ */
+export const createCheckUpstreams =
+  (failures: UpstreamFailures, upstreams: Upstreams, documents: Pick<UpstreamDocuments, 'findLastFetched'>) =>
+  async (signal: AbortSignal): Promise<{ asked: number; answering: number }> => {
+    const isAnswering = async (failed: FailedUpstream): Promise<boolean> => {
+      const { repositoryId, workspaceId, repoId, upstream, upstreamKeySealed } = failed
+      try {
+        if (upstream) {
+          const asked = await upstreams.of({ id: repositoryId, workspace: { id: workspaceId }, upstream, upstreamKeySealed })
+          const fetched = await documents.findLastFetched(workspaceId, repoId)
+          await (fetched === undefined ? asked.describe(`TEST-${newId()}`, signal) : asked.delivers(fetched, signal))
+        }
+        await failures.end(repositoryId)
+        return true
+      } catch (thrown) {
+        if (!(thrown instanceof UpstreamFailure)) throw thrown
+        await failures.record(repositoryId, thrown.message)
+        return false
+      }
+    }
+    const answers = await Promise.all((await failures.list(askedPerCheck)).map(isAnswering))
+    return { asked: answers.length, answering: answers.filter(Boolean).length }
+  }
+
+export type CheckUpstreams = ReturnType<typeof createCheckUpstreams>
