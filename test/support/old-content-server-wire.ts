@@ -1,7 +1,9 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
@@ -137,27 +139,38 @@ export interface Leniency {
   accessMode: boolean
 }
 
+// Reads the number of a message from each line, and answers with the status of OpenSSL, 0 if a certificate of its file has signed the message.
+const verifyAll = `
+while read -r number; do
+  openssl cms -verify -binary -inform DER -noverify -nointern -certfile $number.pem -content $number.message -in $number.p7s >/dev/null 2>&1
+  echo $?
+done`
+
 /**
  * Creates the check of signed URLs. OpenSSL verifies the signatures: the detached PKCS#7 message covers the values of the signed parameters
- * as they are written, one after the other in the order of the URL.
+ * as they are written, one after the other in the order of the URL. A shell starts OpenSSL, because a worker of jest, which is large, takes
+ * tens of milliseconds of processor time to start a process.
  */
 export const createSignatureCheck = async () => {
   const folder = await mkdtemp(join(tmpdir(), 'old-content-server-'))
+  const startShell = () => {
+    const shell = spawn('sh', ['-c', verifyAll], { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'] })
+    const statuses = createInterface({ input: shell.stdout })
+    const waiting: ((status: string) => void)[] = []
+    statuses.on('line', (status) => waiting.shift()!(status))
+    return {
+      shell,
+      statusOf: (number: number) => new Promise<string>((resolve) => waiting.push(resolve) && shell.stdin.write(`${number}\n`)),
+    }
+  }
+  let started: ReturnType<typeof startShell> | undefined
   let count = 0
 
   const isSigned = async (message: string, secKey: Buffer, certificates: string[]): Promise<boolean> => {
-    count += 1
-    const [content, signature, file] = ['message', 'p7s', 'pem'].map((type) => join(folder, `${count}.${type}`)) as [string, string, string]
-    await Promise.all([writeFile(content, message, 'latin1'), writeFile(signature, secKey), writeFile(file, certificates.join('\n'))])
-    const options = ['-noverify', '-nointern', '-certfile', file, '-content', content, '-in', signature]
-    try {
-      await run('openssl', ['cms', '-verify', '-binary', '-inform', 'DER', ...options])
-      return true
-    } catch {
-      return false
-    } finally {
-      await Promise.all([content, signature, file].map((path) => rm(path)))
-    }
+    const number = (count += 1)
+    const contents = { message: Buffer.from(message, 'latin1'), p7s: secKey, pem: certificates.join('\n') }
+    await Promise.all(Object.entries(contents).map(([type, content]) => writeFile(join(folder, `${number}.${type}`), content)))
+    return (await (started ??= startShell()).statusOf(number)) === '0'
   }
 
   return {
@@ -179,7 +192,14 @@ export const createSignatureCheck = async () => {
       const message = call.parameters.flatMap(([name, raw]) => (signed.has(name) ? [raw] : [])).join('')
       if (!(await isSigned(message, Buffer.from(secKey, 'base64'), certificates))) throw new Refusal(401, 'signature invalid')
     },
-    close: () => rm(folder, { recursive: true }),
+    close: async () => {
+      if (started) {
+        const ended = once(started.shell, 'close')
+        started.shell.stdin.end()
+        await ended
+      }
+      await rm(folder, { recursive: true })
+    },
   }
 }
 
