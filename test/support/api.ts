@@ -40,7 +40,7 @@ import { openAuthenticator } from '../../src/workspace/authenticator.ts'
 import { createPinConfig } from '../../src/workspace/pin-config.ts'
 import { bulkPageOf } from './bulk-page.ts'
 import { callJson, createWorkspaceClient, openClient, type Answer, type WorkspaceClient } from './client.ts'
-import { createContract, readOpenApi } from './contract.ts'
+import { openContract } from './contract.ts'
 import { testConfig } from './factories.ts'
 import { logsTo } from './logs.ts'
 
@@ -211,7 +211,7 @@ export const startApi = async (
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const baseUrl = `http://127.0.0.1:${port}`
-  const contract = createContract(await readOpenApi())
+  const contract = await openContract()
 
   const stop = async () => {
     await deps.eventStreams.close()

@@ -1,5 +1,5 @@
 import { createWorkspaceClient } from './client.ts'
-import { createContract, readOpenApi } from './contract.ts'
+import { openContract } from './contract.ts'
 import { createTestDatabase } from './database.ts'
 import { createRelayProcesses, relayVariables } from './relay-process.ts'
 import { startTemporalServer } from './temporal-server.ts'
@@ -26,10 +26,9 @@ export const createInstallation = async (more: Record<string, string> = {}) => {
 
 /** Creates an installation and starts `relay api` and `relay worker`. Every answer to a client is checked against openapi.json. */
 export const startInstallation = async (variables?: Record<string, string>) => {
-  const [installation, openApi] = await Promise.all([createInstallation(variables), readOpenApi()])
+  const [installation, contract] = await Promise.all([createInstallation(variables), openContract()])
   const { db, start } = installation
   const [api, worker] = await Promise.all([start('api'), start('worker')])
-  const contract = createContract(openApi)
   return {
     ...installation,
     api,
