@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import axe, { type AxeResults } from 'axe-core'
-import { chromium, type Browser, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 
 const viewHeight = 900
 // A limit for what never happens. A busy machine takes its time.
@@ -18,9 +18,20 @@ export interface View {
   locale: string
 }
 
-/** Opens a page in a browser of its own: without cookies and without anything stored. `errors` are those that the page has logged. */
+const opened: BrowserContext[] = []
+
+// A page of the console that stays open asks the relay for what has changed, as long as the browser runs.
+afterEach(async () => {
+  for (const context of opened.splice(0)) await context.close()
+})
+
+/**
+ * Opens a page in a browser of its own: without cookies and without anything stored. It is closed when the test has ended. `errors` are those
+ * that the page has logged.
+ */
 export const openPage = async (browser: Browser, { width, colorScheme, locale }: View): Promise<{ page: Page; errors: string[] }> => {
   const context = await browser.newContext({ viewport: { width, height: viewHeight }, colorScheme, locale, timezoneId: 'Europe/Berlin' })
+  opened.push(context)
   const page = await context.newPage()
   page.setDefaultTimeout(waitMs)
   const errors: string[] = []
