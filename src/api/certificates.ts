@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isId } from '../base/ids.ts'
+import { actorOf } from '../db/audit.ts'
 import { certificateWarningCodes, certificateWarnings, isAuthId } from '../security/certificate.ts'
-import { actorOf } from '../workspace/authenticator.ts'
 import type { Certificate, Certificates } from '../workspace/certificates.ts'
 import { activity } from '../workspace/inputs.ts'
 import type { Repositories } from '../workspace/repositories.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { actorOf } from '../db/audit.ts'
 import { deliveriesPerBatch } from '../delivery/release.ts'
 import { filterConditions } from '../domain/fan-out.ts'
-import { actorOf } from '../workspace/authenticator.ts'
 import { heldMaxCount, type Connection, type Connections } from '../workspace/connections.ts'
 import { connectionChange, connectorTypeName, newConnection, openObject, previewedConnection, settingsNames } from '../workspace/inputs.ts'
 import { previewMaxDocuments } from '../workspace/preview.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { actorOf } from '../db/audit.ts'
 import type { WakeNext } from '../delivery/wake.ts'
-import { actorOf } from '../workspace/authenticator.ts'
 import { createTestDestinations, type TestDeps } from '../workspace/configure-destinations.ts'
 import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'

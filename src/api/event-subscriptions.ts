@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { actorOf } from '../db/audit.ts'
 import type { Events } from '../observe/events.ts'
-import { actorOf } from '../workspace/authenticator.ts'
 import type { EventSubscriptionChange, EventSubscriptions } from '../workspace/event-subscriptions.ts'
 import { eventName, eventReplay, eventSubscriptionChange, newEventSubscription } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'

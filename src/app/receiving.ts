@@ -1,4 +1,4 @@
-import { createCaptureStore } from '../capture/capture-store.ts'
+import { createCaptureStore } from '../capture/capture.ts'
 import { createCapturedRequests } from '../capture/captured-requests.ts'
 import { createCaptureQueue } from '../capture/queue.ts'
 import { createSealedQueries } from '../capture/redact.ts'

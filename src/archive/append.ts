@@ -1,5 +1,4 @@
-import { upsertCaptures } from '../capture/capture-store.ts'
-import type { Capture } from '../capture/capture.ts'
+import { upsertCaptures, type Capture } from '../capture/capture.ts'
 import type { AppendPlan } from '../content/segments.ts'
 import type { Content, UnownedContent } from '../content/store.ts'
 import { inTransaction, type Database, type Transaction } from '../db/database.ts'

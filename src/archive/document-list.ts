@@ -3,7 +3,6 @@ import { record, type AuditActor } from '../db/audit.ts'
 import { countDocuments } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
-import type { BusinessMetadata } from '../domain/business-object.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import {
   openDocumentStatuses,
@@ -13,6 +12,7 @@ import {
   type WaitReason,
 } from '../domain/delivery-states.ts'
 import type { EnrichmentStatus } from '../domain/enrichment-states.ts'
+import type { BusinessMetadata } from '../domain/template.ts'
 import type { DocumentOrigin } from '../domain/upstream.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 

@@ -1,6 +1,5 @@
 import { createBatches, readLimits } from '../db/batches.ts'
-import type { Database } from '../db/database.ts'
-import { createStatement } from '../db/statement.ts'
+import { createStatement, type Database } from '../db/database.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import { lockArchiveDocument, supersedeDocuments, type LockConfig } from './locks.ts'
 import { lockDocId, recordDeletion, recordDeletionOfFetched } from './upstream-documents.ts'

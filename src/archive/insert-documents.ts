@@ -1,9 +1,8 @@
 import { randomInt } from 'node:crypto'
 import { captureRow, insertCaptures, type Capture } from '../capture/capture.ts'
 import type { UnownedContent } from '../content/store.ts'
-import type { Database, Transaction } from '../db/database.ts'
+import { createStatement, type Database, type Transaction } from '../db/database.ts'
 import { beginsAtOnce, startGraceMs } from '../db/starts.ts'
-import { createStatement } from '../db/statement.ts'
 import type { DocumentOrigin } from '../domain/upstream.ts'
 import { lockTimeout, type LockConfig } from './locks.ts'
 
@@ -118,10 +117,10 @@ export const writeInserts = async (
 }
 
 /** Returns a function that writes an insert by itself. */
-export const writeIn =
-  (db: Database | Transaction, config: LockConfig) =>
-  async (insert: Insert): Promise<InsertOutcome> =>
-    (await writeInserts(db, [insert], lockTimeout(config)))[0]!
+export const writeIn = (db: Database | Transaction, config: LockConfig) => {
+  const maxLockWait = lockTimeout(config)
+  return async (insert: Insert): Promise<InsertOutcome> => (await writeInserts(db, [insert], maxLockWait))[0]!
+}
 
 const bodiesOf = ({ requestBody, responseBody }: Capture, bytes: ReturnType<typeof createBytes>) =>
   Object.entries({ request: requestBody, response: responseBody }).flatMap(([kind, body]) =>

@@ -1,7 +1,6 @@
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { createBatches, readLimits } from '../db/batches.ts'
-import type { Database } from '../db/database.ts'
-import { createStatement } from '../db/statement.ts'
+import { createStatement, type Database } from '../db/database.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import type { Route } from '../domain/fan-out.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'

@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '../db/database.ts'
-import type { BusinessMetadata } from '../domain/business-object.ts'
+import type { BusinessMetadata } from '../domain/template.ts'
 import { writeIn } from './insert-documents.ts'
 import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
 import { insertDocuments, type CarriedOver, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'

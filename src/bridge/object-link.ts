@@ -1,6 +1,6 @@
 import type { Documents } from '../archive/document-list.ts'
 import type { AuditActor } from '../db/audit.ts'
-import { metadataMaxCharacters, type BusinessMetadata } from '../domain/business-object.ts'
+import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template.ts'
 import type { RfcCall } from './soap.ts'
 
 /** The business object of the documents with a docId. */

@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import type { OutgoingHttpHeaders } from 'node:http'
-import { storable } from '../db/database.ts'
+import { storable, type Database, type Transaction } from '../db/database.ts'
 import type { StreamingBody, TruncationReason } from './body.ts'
 import { isOpaque, redactBody, runInSlices } from './redact-body.ts'
 import { redactHeaders, redactQuery } from './redact.ts'
+import { contentIdsOf, type Piece } from './stored-body.ts'
 
 /** A request and its response as they are stored: redacted, with the bodies that may be stored. */
 export interface Capture {
@@ -245,47 +245,113 @@ export const captureRow = (capture: Capture): Record<string, unknown> => ({
   workspace_slug: capture.workspaceSlug,
 })
 
-// The body of a request that creates or reads a document has the same bytes as the content of the document. Its capture refers to the
-// content instead of storing the bytes again.
-
-/** A part of a captured body: a range of a content, or bytes of its own in Base64. */
-export type Piece = ContentPiece | { data: string }
-
-interface ContentPiece {
-  contentId: string
-  start: number
-  sizeBytes: number
-}
-
-export const bytesPiece = (bytes: Buffer): Piece => ({ data: bytes.toString('base64') })
-
-/** Returns the ids of the contents that captured bodies refer to, each once. */
-export const contentIdsOf = (pieces: Piece[]): string[] => [
-  ...new Set(pieces.flatMap((piece) => ('contentId' in piece ? piece.contentId : []))),
-]
-
 /** Returns the day (UTC) on which a content was captured. Retention counts from it. */
-export const capturedDay = (requestAt: Date): string => requestAt.toISOString().slice(0, 10)
-
-const endOfHeader = '\r\n\r\n'
-const sha256Of = (bytes: Buffer) => createHash('sha256').update(bytes).digest()
+const capturedDay = (requestAt: Date): string => requestAt.toISOString().slice(0, 10)
 
 /**
- * Describes a multipart body as the contents of its parts and the bytes around them.
- * @param contents the contents of the parts, in their order
- * @returns undefined if the contents are not found in the body, for example because another part is between them
+ * Writes many captures at once. A capture that exists already, because its transaction was committed although the receiver could not
+ * know, takes over the final response; its request is complete. Captures of unknown workspaces are dropped.
+ * @returns the ids of the captures that belong to a workspace
  */
-export const splitMultipart = (body: Buffer, contents: { id: string; sizeBytes: number; sha256: Buffer }[]): Piece[] | undefined => {
-  const pieces: Piece[] = []
-  let [described, position] = [0, 0]
-  for (const { id, sizeBytes, sha256 } of contents) {
-    const header = body.indexOf(endOfHeader, position)
-    const start = header + endOfHeader.length
-    position = start + sizeBytes
-    if (header < 0 || !sha256Of(body.subarray(start, position)).equals(sha256)) return undefined
-    if (sizeBytes === 0) continue
-    pieces.push(bytesPiece(body.subarray(described, start)), { contentId: id, start: 0, sizeBytes })
-    described = position
-  }
-  return [...pieces, bytesPiece(body.subarray(described))]
+export const upsertCaptures = async (db: Database | Transaction, captures: Capture[]): Promise<string[]> => {
+  const bodies = captures.flatMap(({ id, requestBody, responseBody }) => [
+    ...(requestBody ? [{ id, kind: 'request', ...requestBody }] : []),
+    ...(responseBody ? [{ id, kind: 'response', ...responseBody }] : []),
+  ])
+  const bodyRows = bodies.map(() => '(?::text, ?::text, ?::bytea, ?::boolean, ?::jsonb)').join(', ')
+  const contentIds = contentIdsOf(bodies.flatMap(({ pieces }) => pieces ?? []))
+  // The last day of the batch, for all of it. A content may then be kept for a day longer.
+  const day = capturedDay(new Date(Math.max(...captures.map(({ requestAt }) => requestAt.getTime()))))
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `
+    with captured as (
+      ${insertCaptures('workspaces.id')}
+      from jsonb_array_elements(?::jsonb) as item (value)
+      cross join lateral jsonb_populate_record(null::captured_requests, item.value) as capture
+      join workspaces on user_slug = item.value ->> 'user_slug' and workspace_slug = item.value ->> 'workspace_slug'
+      on conflict (id) do update
+      set
+        status_code = excluded.status_code,
+        error_code = excluded.error_code,
+        response_headers = excluded.response_headers,
+        response_content_type = excluded.response_content_type,
+        response_content_length = excluded.response_content_length,
+        response_body_truncation_reason = excluded.response_body_truncation_reason,
+        duration_ms = excluded.duration_ms,
+        response_at = excluded.response_at
+      returning id, workspace_id
+    ), body (request_id, kind, data, redacted, pieces) as (
+      values ${bodyRows || '(null::text, null::text, null::bytea, false, null::jsonb)'}
+    ), captured_body as (
+      insert into captured_bodies (request_id, kind, workspace_id, data, redacted, pieces)
+      select captured.id, kind, captured.workspace_id, data, redacted, pieces
+      from captured
+      join body on body.request_id = captured.id
+      on conflict (request_id, kind) do update
+      set data = excluded.data, redacted = excluded.redacted, pieces = excluded.pieces
+      where captured_bodies.kind = 'response'
+    ), referenced as (
+      -- Rows are locked in the order of their ids. Most of them have the day already. A content that was erased keeps none.
+      select id
+      from contents
+      where id = any(?::text[])
+        and (captured_on < ?::date or (captured_on is null and owned_at is not null))
+      order by id
+      for no key update
+    ), kept as (
+      update contents
+      set captured_on = ?::date
+      from referenced
+      where contents.id = referenced.id
+    )
+    select id
+    from captured
+    `,
+    [
+      JSON.stringify(captures.map(captureRow)),
+      ...bodies.flatMap(({ id, kind, data, redacted, pieces }) => [id, kind, data, redacted, pieces && JSON.stringify(pieces)]),
+      contentIds,
+      day,
+      day,
+    ],
+  )
+  return rows.map(({ id }) => id)
 }
+
+/** Returns the day on which the contents of a request are captured; null if the body of its capture does not refer to them. */
+export const capturedOnOf = (capture: Capture | undefined): string | null =>
+  capture?.requestBody?.pieces ? capturedDay(capture.requestAt) : null
+
+/** The end of a request whose capture a transaction has written, with the time at which the transaction had committed. */
+export interface Completion {
+  id: string
+  responseAt: Date
+  durationMs: number
+}
+
+/** Sets the final times of captures that were written in a transaction, which could not know when it would have committed. */
+const completeCaptures = async (db: Database, completions: Completion[]): Promise<void> => {
+  const ids = completions.map(({ id }) => id)
+  await db.raw(
+    `
+    update captured_requests
+    set response_at = completion.response_at, duration_ms = completion.duration_ms
+    from jsonb_to_recordset(:completions::jsonb) as completion (id text, response_at timestamptz, duration_ms integer)
+    where captured_requests.id = completion.id
+      -- The ids of a batch are in one or two partitions.
+      and captured_requests.id between :first and :last
+    `,
+    {
+      completions: JSON.stringify(completions.map((each) => ({ id: each.id, response_at: each.responseAt, duration_ms: each.durationMs }))),
+      first: ids.reduce((one, other) => (one < other ? one : other)),
+      last: ids.reduce((one, other) => (one > other ? one : other)),
+    },
+  )
+}
+
+export const createCaptureStore = (db: Database) => ({
+  upsert: (captures: Capture[]) => upsertCaptures(db, captures),
+  complete: (completions: Completion[]) => completeCaptures(db, completions),
+})
+
+export type CaptureStore = ReturnType<typeof createCaptureStore>

@@ -2,11 +2,18 @@ import { Counter, Gauge, type Metric } from 'prom-client'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { isOutage } from '../db/database.ts'
+import { isOutage } from '../db/errors.ts'
 import { sourceOf } from '../security/address-filter.ts'
 import { createCaptureMemory, createStreamingBody, type StreamingBody } from './body.ts'
-import type { CaptureStore, Completion } from './capture-store.ts'
-import { captureOf, clientGoneStatus, type Capture, type RequestFacts, type ResponseFacts } from './capture.ts'
+import {
+  captureOf,
+  clientGoneStatus,
+  type Capture,
+  type CaptureStore,
+  type Completion,
+  type RequestFacts,
+  type ResponseFacts,
+} from './capture.ts'
 import { createHourlyBudget, type HourlyBudget } from './hourly-budget.ts'
 
 type QueueConfig = Pick<Config, 'CAPTURE_BODY_MAX_BYTES' | 'CAPTURE_MEMORY_MAX_BYTES'>

@@ -2,9 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { plainMessages } from '../base/issue-messages.ts'
 import type { Config } from '../config/config.ts'
+import { fillKnown, type TemplateDocument } from '../domain/template.ts'
 import type { Outbound, OutboundGuard } from '../security/outbound.ts'
 import { credentialsOf, type SealedFor } from '../security/seal.ts'
-import { DeliveryError, type AttemptContext, type Connector, type FindConnector, type Target } from './connector.ts'
+import { DeliveryError, type AttemptContext, type Connector, type FindConnector, type PropertyRules, type Target } from './connector.ts'
 
 type Values = Record<string, unknown>
 
@@ -96,6 +97,22 @@ export const contextOf = async (
   pin: () => {},
   ...parts,
 })
+
+/** Returns the properties of a document whose values are known by now, in the form that a kind of destination accepts. */
+export const propertiesOf = (
+  rules: PropertyRules | undefined,
+  templates: Readonly<Record<string, string>>,
+  document: TemplateDocument,
+): Record<string, string> => {
+  const properties: Record<string, string> = {}
+  if (!rules) return properties
+  for (const [name, value] of Object.entries(templates)) {
+    const known = fillKnown(value, document)
+    const cleaned = known === undefined ? '' : rules.clean(known, name)
+    if (cleaned !== '') properties[name] = cleaned
+  }
+  return properties
+}
 
 /** A stored destination, as far as its credentials are sealed for it. */
 export interface CredentialsOwner {

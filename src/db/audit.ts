@@ -1,7 +1,17 @@
+import { AppError } from '../base/errors.ts'
 import { newId, timeOfId } from '../base/ids.ts'
 import { auditEvents, type AuditEvent } from '../domain/audit-events.ts'
+import type { Actor } from '../security/api-keys.ts'
 import type { Transaction } from './database.ts'
-import { markExecution, type Execution } from './executions.ts'
+
+/** The execution of a request that has an `Idempotency-Key`. */
+export interface Execution {
+  id: string
+  workspaceId: string
+  /** Who has sent the request. */
+  owner: string
+  key: string
+}
 
 /** The originator of a change. */
 export type AuditActor =
@@ -21,6 +31,12 @@ export type AuditActor =
 /** The relay itself, or an operator on the command line, which has no user to name. */
 export const systemActor: AuditActor = { type: 'system', userId: null }
 
+/** The caller of a request, with its execution if the request has an `Idempotency-Key`. */
+export type Requester = Actor & { execution?: Execution | undefined }
+
+/** The caller of a request, as the audit log names the actor of a change. */
+export const actorOf = ({ type, id, name, userId, execution }: Requester): AuditActor => ({ type, id, name, userId, execution })
+
 interface AuditEntry {
   workspaceId: string
   event: AuditEvent
@@ -35,6 +51,18 @@ interface AuditEntry {
 const namesOf = (actor: AuditActor) => {
   if (actor.type === 'system') return {}
   return actor.type === 'api_key' ? { key_id: actor.id, key_name: actor.name } : { person_id: actor.id, person_name: actor.name }
+}
+
+/**
+ * Notes in the transaction of a change that its request is executed. So a repetition knows whether the change was committed, even if the
+ * answer was lost. The row stays locked until the transaction has ended: meanwhile nobody knows.
+ * @throws `AppError` 409 if a repetition has taken over, because the execution seemed to be lost; the change is rolled back
+ */
+const markExecution = async (trx: Transaction, { id, workspaceId, owner, key }: Execution, subjectId: string): Promise<void> => {
+  const marked = await trx('idempotency_keys')
+    .where({ workspace_id: workspaceId, owner, key, execution_id: id })
+    .update({ changed_id: trx.raw('coalesce(changed_id, ?)', [subjectId]) })
+  if (marked === 0) throw new AppError('conflict', 'A repetition of this request is being executed. Nothing was changed by this one.')
 }
 
 /**

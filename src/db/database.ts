@@ -1,9 +1,9 @@
+import type { Socket } from 'node:net'
 import knex, { type Knex } from 'knex'
-import { DatabaseError, types, type Client, type QueryConfig } from 'pg'
+import { types, type Client, type QueryConfig } from 'pg'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { createSilenceWatch, keepAliveMs } from './silence.ts'
 
 export type Database = Knex
 export type Transaction = Knex.Transaction
@@ -34,6 +34,93 @@ const runUnprepared = (connection: Client): void => {
 
 const isNamed = (statement: unknown): statement is QueryConfig =>
   typeof statement === 'object' && statement !== null && 'name' in statement && 'text' in statement
+
+// A path to PostgreSQL may drop every packet without closing the connection: its host is lost, or a NAT has forgotten the flow. The kernel
+// reports such a connection after 15 minutes if bytes are unacknowledged, so the relay has limits of its own.
+
+/** An idle connection is checked by the kernel after this time, and then once a second, ten times (libuv sets both numbers). */
+const keepAliveMs = 10_000
+
+// For the way of the answer after PostgreSQL has ended a statement.
+const answerMs = 2_000
+// For the goodbye at the end of a connection, which needs the other side.
+const endMaxMs = 2_000
+
+/** What pg has and its types do not tell. */
+type OpenClient = Client & { connection: { stream: Socket } }
+
+const socketOf = (client: Client) => (client as OpenClient).connection.stream
+
+interface Watched {
+  /** Time of `performance.now()` of the last answer. */
+  answeredAt: number
+  isBusy: boolean
+}
+
+/** The limits that statements set for themselves: `set local statement_timeout`, until their transaction ends. */
+const ownLimit = /^set local statement_timeout = (\d+)/
+const transactionEnd = /^(commit|rollback);?$/i
+
+/**
+ * Ends connections that do not answer. Each statement has the time that PostgreSQL allows it, and a little more for the answer; a statement
+ * that lifts the limit of PostgreSQL for its transaction lifts this one, too.
+ *
+ * One connection that is silent is a reason to doubt the idle ones: those that have not answered since are ended with it. Otherwise each of
+ * them would cost its next statement the whole time.
+ */
+const createSilenceWatch = (statementTimeoutMs: number) => {
+  const connections = new Map<Client, Watched>()
+
+  const end = (client: Client, reason: string) => socketOf(client).destroy(new Error(`Connection terminated: ${reason}`))
+
+  const endSilent = (silent: Client, since: number, limitMs: number) => {
+    end(silent, `PostgreSQL has not answered within ${limitMs} ms`)
+    for (const [client, { answeredAt, isBusy }] of connections) {
+      if (client !== silent && !isBusy && answeredAt < since) end(client, 'another connection is silent')
+    }
+  }
+
+  /** Watches a connection from now on. */
+  return (client: Client): void => {
+    const watched: Watched = { answeredAt: performance.now(), isBusy: false }
+    connections.set(client, watched)
+    let limitMs = statementTimeoutMs
+    let timer: NodeJS.Timeout | undefined
+
+    const send = client.query.bind(client) as (statement: unknown, ...rest: unknown[]) => unknown
+    const query = (statement: unknown, ...rest: unknown[]) => {
+      const text = typeof statement === 'string' ? statement : (statement as { text?: unknown }).text
+      if (typeof text === 'string') {
+        const own = ownLimit.exec(text)?.[1]
+        if (own !== undefined) limitMs = Number(own)
+        else if (transactionEnd.test(text)) limitMs = statementTimeoutMs
+      }
+      watched.isBusy = true
+      clearTimeout(timer)
+      const startedAt = performance.now()
+      if (limitMs > 0) timer = setTimeout(() => endSilent(client, startedAt, limitMs + answerMs), limitMs + answerMs)
+      return send(statement, ...rest)
+    }
+    client.on('drain', () => {
+      clearTimeout(timer)
+      watched.answeredAt = performance.now()
+      watched.isBusy = false
+    })
+
+    const endGently = client.end.bind(client) as (...rest: unknown[]) => unknown
+    const endInTime = (...rest: unknown[]) => {
+      // A connection that is lost already does not end again, and need not keep the process.
+      const goodbye = setTimeout(() => socketOf(client).destroy(), endMaxMs).unref()
+      client.once('end', () => clearTimeout(goodbye))
+      return endGently(...rest)
+    }
+    client.once('end', () => {
+      clearTimeout(timer)
+      connections.delete(client)
+    })
+    Object.assign(client, { query, end: endInTime })
+  }
+}
 
 /**
  * Opens the connection pool. It connects at the first query, and replaces a lost connection at the next query.
@@ -83,6 +170,35 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
   })
 }
 
+const parameter = /(?<!:):([A-Za-z]\w*)/g
+
+/** Replaces `:name` by `$1`, `$2`, ...: the same name by the same number. A cast like `::text` is left alone. */
+export const numberParameters = (sql: string): { text: string; names: string[] } => {
+  const names: string[] = []
+  const text = sql.replaceAll(parameter, (_, name: string) => {
+    if (!names.includes(name)) names.push(name)
+    return `$${names.indexOf(name) + 1}`
+  })
+  return { text, names }
+}
+
+/**
+ * Creates a statement with parameters like `:documentId` that PostgreSQL parses and plans once per connection, and not at each execution.
+ * knex would look for the parameters at each execution as well, and send one that occurs twice two times.
+ * @param name identifies the statement within a connection
+ */
+export const createStatement = <Row>(name: string, sql: string) => {
+  const { text, names } = numberParameters(sql)
+  // knex replaces question marks.
+  if (text.includes('?')) throw new TypeError(`the statement ${name} contains a question mark`)
+  return async (db: Database | Transaction, values: Record<string, unknown>): Promise<Row[]> => {
+    const missing = names.find((parameterName) => values[parameterName] === undefined)
+    if (missing !== undefined) throw new TypeError(`the statement ${name} lacks a value for ${missing}`)
+    const { rows } = await db.raw<{ rows: Row[] }>(text).options({ name, values: names.map((parameterName) => values[parameterName]) })
+    return rows
+  }
+}
+
 class Rollback extends Error {
   readonly result: unknown
 
@@ -110,84 +226,6 @@ export const inTransaction = async <Result>(
     throw thrown
   }
 }
-
-const uniqueViolation = '23505'
-
-/** Returns true if a unique constraint rejected the row, which has to be the named one if a name is given. */
-export const isDuplicate = (thrown: unknown, constraint?: string): boolean =>
-  thrown instanceof DatabaseError && thrown.code === uniqueViolation && (constraint === undefined || thrown.constraint === constraint)
-
-/** Returns true if the database rejected a value (SQLSTATE classes 22 and 23): the same statement fails again. */
-export const isRejectedValue = (thrown: unknown): boolean => thrown instanceof DatabaseError && /^2[23]/.test(thrown.code ?? '')
-
-const foreignKeyViolation = '23503'
-const ownerConstraint = /_(workspace|repository|destination|api_key)_id_fkey$/
-
-/**
- * Returns true if the owner of a new row does not exist any more. Repositories and destinations that are deleted keep their rows, so the
- * whole workspace was deleted.
- */
-export const isWorkspaceGone = (thrown: unknown): boolean =>
-  thrown instanceof DatabaseError && thrown.code === foreignKeyViolation && ownerConstraint.test(thrown.constraint ?? '')
-
-/** Returns true if the member that a new row refers to does not exist any more. */
-export const isMemberGone = (thrown: unknown): boolean =>
-  thrown instanceof DatabaseError && thrown.code === foreignKeyViolation && thrown.constraint === 'api_keys_member_id_fkey'
-
-const undefinedTable = '42P01'
-
-/** Returns true if a table is missing: the database has not been migrated. */
-export const isSchemaMissing = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === undefinedTable
-
-// The error that lock_timeout raises.
-const lockNotAvailable = '55P03'
-
-/** Returns true if another transaction held a lock for longer than `lock_timeout`. */
-export const isLockTimeout = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === lockNotAvailable
-
-// Deadlock and serialization failure.
-const lostRaceCodes = new Set(['40P01', '40001'])
-
-/** Returns true if PostgreSQL aborted a transaction in favour of another one. The same transaction may succeed if repeated. */
-export const isLostRace = (thrown: unknown): boolean => thrown instanceof DatabaseError && lostRaceCodes.has(thrown.code ?? '')
-
-const readOnlyTransaction = '25006'
-
-/** Returns true if a statement failed because the server, or the database, is read-only. */
-export const isReadOnly = (thrown: unknown): boolean => thrown instanceof DatabaseError && thrown.code === readOnlyTransaction
-
-/** Returns true if a pooler refused a setting that the relay makes for its session. */
-export const isSettingRefused = (thrown: unknown): boolean =>
-  thrown instanceof DatabaseError && thrown.message.includes('unsupported startup parameter')
-
-// Class 08: connection; 25006: read-only, as a former primary after a failover; 53: insufficient resources; 57P: shutdown; 58: the
-// server's disk or operating system fails.
-const outage = /^(08|25006|53|57P|58)/
-const outageCodes = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'ETIMEDOUT',
-  'EPIPE',
-  'EAI_AGAIN',
-])
-
-// pg reports these errors without a code, and knex prepends the statement.
-const lostConnection = /(^| - )(Connection terminated|timeout expired|Client has encountered a connection error)/
-
-/** Returns true if the database is unavailable and the caller may try again later; false if the statement was wrong. */
-export const isOutage = (thrown: unknown): boolean => {
-  if (!(thrown instanceof Error)) return false
-  if (thrown instanceof AggregateError) return thrown.errors.some(isOutage)
-  if ('code' in thrown && typeof thrown.code === 'string' && (outage.test(thrown.code) || outageCodes.has(thrown.code))) return true
-  return thrown.name === 'KnexTimeoutError' || lostConnection.test(thrown.message)
-}
-
-/** Returns true if the server has refused a statement by itself: nothing of it is committed, and the caller may try something else. */
-export const isRefused = (thrown: unknown): boolean => thrown instanceof DatabaseError && !isOutage(thrown)
 
 /** Replaces NUL and lone surrogates, which PostgreSQL cannot store, by U+FFFD. */
 export const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed()

@@ -1,7 +1,8 @@
 import type { Client } from 'pg'
 import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
-import { isReadOnly, isSettingRefused, type Database } from './database.ts'
+import type { Database } from './database.ts'
+import { isReadOnly, isSettingRefused } from './errors.ts'
 
 const readOnlyMessage =
   'DATABASE_URL leads to a PostgreSQL that accepts no writes, such as a standby or a read replica. ' +

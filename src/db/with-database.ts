@@ -1,6 +1,7 @@
 import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
-import { isSchemaMissing, openDatabase, type Database } from './database.ts'
+import { openDatabase, type Database } from './database.ts'
+import { isSchemaMissing } from './errors.ts'
 import { explainServer } from './require-server.ts'
 
 /**

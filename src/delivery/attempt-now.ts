@@ -1,5 +1,5 @@
 import type { BatchOutcome } from '../../workflows/messages.ts'
-import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { startablesOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
@@ -8,7 +8,6 @@ import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage, type WakeDelivery } from '../db/outbox.ts'
 import { endPause } from './circuit.ts'
 import { lockDocument } from './retry.ts'
-import { startablesOf, type StartableDelivery } from './start-delivery.ts'
 import { addWakes } from './wake.ts'
 
 // A delivery that waits for its next attempt, or in line, makes its attempt now. It uses up the retry budget like any other attempt.

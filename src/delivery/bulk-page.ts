@@ -1,4 +1,4 @@
-import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import type { DeliveryTermsConfig } from '../archive/delivery-input.ts'
 import { AppError } from '../base/errors.ts'
 import type { Replay } from '../capture/replay.ts'
 import { systemActor, type AuditActor } from '../db/audit.ts'

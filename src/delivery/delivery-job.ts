@@ -1,13 +1,11 @@
 import type { Config } from '../config/config.ts'
-import type { Database } from '../db/database.ts'
-import { createStatement } from '../db/statement.ts'
+import { createStatement, type Database } from '../db/database.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
 import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
-import { addSlots, leaseMs, limitsOf } from './leases.ts'
 import { hasNewerCopy } from './newer-copy.ts'
-import { catchUpMs, intervalMs, type DestinationLimits } from './slots.ts'
+import { addSlots, catchUpMs, intervalMs, leaseMs, limitsOf, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
 /** A delivery, loaded for one attempt: the document, its content and the destination as they are now. */

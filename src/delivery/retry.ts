@@ -1,12 +1,10 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import type { DestinationRef } from '../../workflows/messages.ts'
-import { currentDeliveryTerms, traceOf, type DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { startableColumns, startInputOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
 import { AppError } from '../base/errors.ts'
 import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { retryRequestId, startGraceMs, type RetryDelivery } from '../db/starts.ts'
-import { businessObjectOf, type BusinessMetadata } from '../domain/business-object.ts'
 import { noErrorCode, transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { endPause } from './circuit.ts'
 
@@ -51,18 +49,6 @@ interface Requeue extends RetryRequest {
   bulkRetryId?: string
 }
 
-interface RequeuedDelivery {
-  destination: DestinationRef
-  repoId: string
-  docId: string
-  compId: string
-  revision: number
-  requestId: string
-  erpObjectType: BusinessMetadata['erpObjectType']
-  erpObjectId: BusinessMetadata['erpObjectId']
-  traceparent: string | null
-}
-
 /**
  * Sets deliveries to `retrying`, due at once, and adds an audit entry. Deliveries to deleted destinations, or of a document whose content is
  * gone, stay as they are. The document must be locked.
@@ -70,7 +56,7 @@ interface RequeuedDelivery {
  */
 export const requeue = async (trx: Transaction, request: Requeue, config: DeliveryTermsConfig): Promise<RetryDelivery[]> => {
   const { workspaceId, documentId, destinationId, errorCode, statuses, actor, bulkRetryId } = request
-  const { rows } = await trx.raw<{ rows: RequeuedDelivery[] }>(
+  const { rows } = await trx.raw<{ rows: (StartableDelivery & { requestId: string })[] }>(
     `
     with requeued as (
       update deliveries
@@ -88,15 +74,14 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
         and deliveries.status = any (:from)
         and destinations.id = deliveries.destination_id
         and destinations.deleted_at is null
-      returning document_id, destinations.id, destinations.name, connector_type, ${retryRequestId} as retry_id
+      returning document_id, destination_id, ${retryRequestId} as retry_id
     )
-    select
-      jsonb_build_object('id', requeued.id, 'name', requeued.name, 'connector', connector_type) as destination,
-      repo_id as "repoId", doc_id as "docId", comp_id as "compId", revision,
-      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", traceparent, retry_id as "requestId"
+    select retry_id as "requestId", ${startableColumns}
     from requeued
     join documents on documents.id = document_id
-    order by requeued.id
+    join workspaces on workspaces.id = documents.workspace_id
+    join destinations on destinations.id = destination_id
+    order by destinations.id
     `,
     {
       documentId,
@@ -110,11 +95,10 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
     },
   )
   if (rows.length === 0) return []
-  const terms = await currentDeliveryTerms(trx, workspaceId, config)
-  const messages = rows.map(({ requestId, erpObjectType, erpObjectId, traceparent, ...delivery }): RetryDelivery => ({
+  const messages = rows.map(({ requestId, ...delivery }): RetryDelivery => ({
     kind: 'retryDelivery',
     requestId,
-    input: { documentId, ...delivery, ...businessObjectOf({ erpObjectType, erpObjectId }), ...traceOf({ traceparent }), ...terms },
+    input: startInputOf(delivery, config),
   }))
   // The retried delivery is the trial.
   await endPause(

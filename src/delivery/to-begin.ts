@@ -1,9 +1,7 @@
 import type { DestinationRef, EnrichmentTerms } from '../../workflows/messages.ts'
-import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
-import type { Database, Transaction } from '../db/database.ts'
+import { startableColumns, startInputOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
+import { createStatement, type Database, type Transaction } from '../db/database.ts'
 import { retryRequestId, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
-import { createStatement } from '../db/statement.ts'
-import { startableColumns, startInputOf, type StartableDelivery } from './start-delivery.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // Deliveries that wait for the dispatcher: `begin_at` is not null. The first attempt, a wait for it, and the end of a delivery clear it, so

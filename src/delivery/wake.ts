@@ -1,4 +1,4 @@
-import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { startablesOf, startInputOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
 import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -6,9 +6,7 @@ import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type WakeDelivery } from '../db/outbox.ts'
 import { isBehindCircuit } from './circuit.ts'
-import { limitsOf } from './leases.ts'
-import { catchUpMs } from './slots.ts'
-import { startablesOf, startInputOf, type StartableDelivery } from './start-delivery.ts'
+import { catchUpMs, limitsOf } from './slots.ts'
 
 // A delivery that finds no free slot at its destination, or a circuit that is not closed, waits in line: its workflow sleeps without a
 // timer, and costs nothing. Whatever makes room calls the next ones in line, in the order of their documents: the end of an attempt, and

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { UserError } from '../base/errors.ts'
 import { formats } from '../content-server/parameters.ts'
-import { metadataMaxCharacters } from '../domain/business-object.ts'
+import { metadataMaxCharacters } from '../domain/template.ts'
 import { linesOf } from './lines.ts'
 
 /** A row of a link table: the source system holds a document for a business object, or for a bar code. */

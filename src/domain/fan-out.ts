@@ -1,6 +1,6 @@
 import type { ConnectionSettings } from './connection-settings.ts'
 import { mediaTypeOf } from './headers.ts'
-import { fillTemplate, placeholderValues } from './template.ts'
+import { fillTemplate, placeholderValues, type BusinessMetadata, type TemplateDocument } from './template.ts'
 
 /** A link from a repository to a destination through one connection. */
 export interface Route {
@@ -11,18 +11,8 @@ export interface Route {
 }
 
 /** Attributes of a document that filters and path templates use. */
-export interface RoutedDocument {
-  repoId: string
-  docId: string
-  compId: string
-  contentType: string
+export interface RoutedDocument extends TemplateDocument {
   sizeBytes: number
-  erpObjectType: string | null
-  erpObjectId: string | null
-  arObject: string | null
-  /** Business data, by the names of the fields. */
-  fields: Readonly<Record<string, string>>
-  receivedAt: Date
 }
 
 export interface PlannedDelivery {
@@ -34,16 +24,13 @@ export interface PlannedDelivery {
   isDecided: boolean
 }
 
-type FilteredDocument = Pick<
-  RoutedDocument,
-  'contentType' | 'compId' | 'sizeBytes' | 'fields' | 'erpObjectType' | 'erpObjectId' | 'arObject'
->
+type FilteredDocument = Pick<RoutedDocument, 'contentType' | 'compId' | 'sizeBytes' | 'fields' | keyof BusinessMetadata>
 
 /** The conditions of a filter, by their names in the settings of a connection. */
 export const filterConditions = ['content_types', 'comp_ids', 'min_bytes', 'max_bytes', 'fields'] as const
 export type FilterCondition = (typeof filterConditions)[number]
 
-const objectFields: Record<string, 'erpObjectType' | 'erpObjectId' | 'arObject'> = {
+const objectFields: Record<string, keyof BusinessMetadata> = {
   erp_object_type: 'erpObjectType',
   erp_object_id: 'erpObjectId',
   ar_object: 'arObject',

@@ -30,15 +30,22 @@ export const unknownPlaceholder = (names: string[], known: readonly string[]): s
     : `unknown placeholder {${unknown}}; the known placeholders are ${[...known, 'meta.NAME'].map((name) => `{${name}}`).join(', ')}`
 }
 
+/** Business object of the source system that a document belongs to. Fields are null until they are known. */
+export interface BusinessMetadata {
+  erpObjectType: string | null
+  erpObjectId: string | null
+  arObject: string | null
+}
+
+/** Maximum length of a field of the business object. */
+export const metadataMaxCharacters = 255
+
 /** Attributes of a document that templates use. */
-export interface TemplateDocument {
+export interface TemplateDocument extends BusinessMetadata {
   repoId: string
   docId: string
   compId: string
   contentType: string
-  erpObjectType: string | null
-  erpObjectId: string | null
-  arObject: string | null
   /** Business data, by the names of the fields. */
   fields: Readonly<Record<string, string>>
   receivedAt: Date
@@ -62,7 +69,7 @@ export const placeholderValues = (document: TemplateDocument): Record<string, st
   return { ...values, ...Object.fromEntries(Object.entries(document.fields).map(([name, value]) => [`meta.${name}`, value])) }
 }
 
-const optional: Record<string, 'erpObjectType' | 'erpObjectId' | 'arObject'> = {
+const optional: Record<string, keyof BusinessMetadata> = {
   erp_object_type: 'erpObjectType',
   erp_object_id: 'erpObjectId',
   ar_object: 'arObject',

@@ -1,4 +1,4 @@
-import { currentDeliveryTerms, traceOf, type DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import { currentTerms, traceOf, workspaceColumn, type DeliveryTermsConfig, type StoredWorkspace } from '../archive/delivery-input.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
@@ -13,6 +13,7 @@ interface Found {
   docId: string
   compId: string
   traceparent: string | null
+  workspace: StoredWorkspace
   isContentKept: boolean
   /** Null if no active enrichment serves the repository. */
   enrichmentId: string | null
@@ -32,8 +33,9 @@ export const createRunAgain =
         `
         select
           documents.repo_id as "repoId", doc_id as "docId", comp_id as "compId", traceparent, content_id is not null as "isContentKept",
-          enrichments.id as "enrichmentId", late_days as "lateDays"
+          enrichments.id as "enrichmentId", late_days as "lateDays",${workspaceColumn}
         from documents
+        join workspaces on workspaces.id = documents.workspace_id
         left join enrichment_repositories on enrichment_repositories.repository_id = documents.repository_id
         left join enrichments on enrichments.id = enrichment_id and is_active
         where documents.workspace_id = :workspaceId
@@ -44,7 +46,7 @@ export const createRunAgain =
       )
       const [found] = rows
       if (!found) throw notFound()
-      const { enrichmentId, lateDays, isContentKept, traceparent, ...document } = found
+      const { enrichmentId, lateDays, isContentKept, traceparent, workspace, ...document } = found
       if (enrichmentId === null) throw new AppError('conflict', 'The repository of the document has no active enrichment.')
       // An erasure has removed its fields, too.
       if (!isContentKept)
@@ -65,7 +67,7 @@ export const createRunAgain =
         documentId,
         ...document,
         ...traceOf({ traceparent }),
-        ...(await currentDeliveryTerms(trx, workspaceId, config)),
+        ...currentTerms(workspace, config),
         destinations: [],
         enrichment: { waitMs: 0, lateMs: lateDays! * dayMs },
       }

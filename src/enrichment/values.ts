@@ -1,4 +1,4 @@
-import type { BusinessMetadata } from '../domain/business-object.ts'
+import type { BusinessMetadata } from '../domain/template.ts'
 
 /** What is known of a document before any call. */
 export interface KnownDocument extends BusinessMetadata {

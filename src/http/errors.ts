@@ -4,7 +4,7 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { nothingHere } from '../base/refusals.ts'
 import type { Config } from '../config/config.ts'
-import { isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
+import { isLostRace, isOutage, isWorkspaceGone } from '../db/errors.ts'
 import { relayUrlOf } from './input.ts'
 import type { RequestLog, RequestState, Surface } from './request-log.ts'
 

@@ -1,6 +1,5 @@
 import { AppError } from '../base/errors.ts'
-import type { Database } from '../db/database.ts'
-import { createStatement } from '../db/statement.ts'
+import { createStatement, type Database } from '../db/database.ts'
 import { beforeAllEvents, eventIdOf, eventPositionOf, lastBefore, type EventName, type EventPosition } from '../domain/events.ts'
 
 interface Event {

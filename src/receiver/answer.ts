@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Context } from 'koa'
-import type { Piece } from '../capture/capture.ts'
+import type { Piece } from '../capture/stored-body.ts'
 import { printableAscii } from '../content-server/encoding.ts'
 import { refusals } from '../domain/refusal-codes.ts'
 import type { Refusal } from './refusal.ts'

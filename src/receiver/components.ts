@@ -1,10 +1,10 @@
 import type { ReceivedComponent, ReceivedDocument } from '../archive/receive.ts'
-import { splitMultipart, type Piece } from '../capture/capture.ts'
+import { splitMultipart, type Piece } from '../capture/stored-body.ts'
 import { decodeHeader } from '../content-server/encoding.ts'
 import { boundaryOf, readParts, type Part } from '../content-server/multipart.ts'
 import { formats, hasControlCharacter, isCompId } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
-import type { BusinessMetadata } from '../domain/business-object.ts'
+import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template.ts'
 import { readBody, type BodyLimits } from './body.ts'
 import type { CommandContext, CommandDeps } from './command-context.ts'
 import type { ReceiverRequest } from './exchange.ts'
@@ -170,8 +170,6 @@ const contentTypeOf = (header: string | undefined): string | null => {
   }
   return contentType
 }
-
-const metadataMaxCharacters = 255
 
 export const noMetadata: BusinessMetadata = { erpObjectType: null, erpObjectId: null, arObject: null }
 

@@ -1,6 +1,6 @@
 import { AppError, messageOf } from '../base/errors.ts'
 import { MultipartError } from '../content-server/multipart.ts'
-import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/database.ts'
+import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/errors.ts'
 import { refusals, type RefusalCode } from '../domain/refusal-codes.ts'
 import { UpstreamFailure } from '../upstream/failure.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { DeliveryTermsConfig } from '../archive/delivery-terms.ts'
+import type { DeliveryTermsConfig } from '../archive/delivery-input.ts'
 import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'

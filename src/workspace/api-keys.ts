@@ -1,9 +1,12 @@
 import { AppError } from '../base/errors.ts'
 import { notFound, validationFailed } from '../base/refusals.ts'
+import type { Config } from '../config/config.ts'
 import { record, type AuditActor } from '../db/audit.ts'
-import { isDuplicate, isMemberGone, type Database, type Transaction } from '../db/database.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { isDuplicate, isMemberGone } from '../db/errors.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { newApiKey, type KeyDigest, type StoredKey } from '../security/api-keys.ts'
+import { createAuthenticator, newApiKey, type Authenticator, type KeyDigest, type StoredKey } from '../security/api-keys.ts'
+import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { KeyLevel } from '../security/levels.ts'
 
 export interface ApiKey {
@@ -168,3 +171,13 @@ export const createApiKeys = (db: Database | Transaction) => ({
 })
 
 export type ApiKeys = ReturnType<typeof createApiKeys>
+
+type WrongKeyLimits = Pick<Config, 'RELAY_WRONG_KEYS_PER_MINUTE'>
+
+/** Creates the authenticator that all HTTP surfaces share, so that wrong keys count together wherever they are tried. */
+export const openAuthenticator = (apiKeys: Pick<ApiKeys, 'find' | 'recordUse'>, config: WrongKeyLimits): Authenticator =>
+  createAuthenticator({
+    findKey: apiKeys.find,
+    recordUse: apiKeys.recordUse,
+    wrongKeys: createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE),
+  })

@@ -1,7 +1,8 @@
 import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
-import { isLostRace, type Database, type Transaction } from '../db/database.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { isLostRace } from '../db/errors.ts'
 import { findWorkspace } from './administration.ts'
 import { lockRouting, type Workspace } from './workspaces.ts'
 

@@ -1,6 +1,5 @@
 import { idPrefixAt } from '../../src/base/ids.ts'
-import { upsertCaptures } from '../../src/capture/capture-store.ts'
-import type { Capture } from '../../src/capture/capture.ts'
+import { upsertCaptures, type Capture } from '../../src/capture/capture.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'

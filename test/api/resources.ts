@@ -1,5 +1,5 @@
 import { newId } from '../../src/base/ids.ts'
-import { upsertCaptures } from '../../src/capture/capture-store.ts'
+import { upsertCaptures } from '../../src/capture/capture.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { WorkspaceClient } from '../support/client.ts'

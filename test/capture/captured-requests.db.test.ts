@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { idPrefixAt } from '../../src/base/ids.ts'
-import { createCaptureStore } from '../../src/capture/capture-store.ts'
+import { createCaptureStore } from '../../src/capture/capture.ts'
 import { createCapturedRequests, type RequestFilter } from '../../src/capture/captured-requests.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createTestDatabase } from '../support/database.ts'

@@ -1,7 +1,6 @@
 import { pino } from 'pino'
 import { newId, timeOfId } from '../../src/base/ids.ts'
-import { createCaptureStore } from '../../src/capture/capture-store.ts'
-import type { RequestFacts, ResponseFacts } from '../../src/capture/capture.ts'
+import { createCaptureStore, type RequestFacts, type ResponseFacts } from '../../src/capture/capture.ts'
 import { createCaptureQueue } from '../../src/capture/queue.ts'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'

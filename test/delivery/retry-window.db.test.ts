@@ -1,6 +1,6 @@
 import { createReceive } from '../../src/archive/receive.ts'
-import { addSlots } from '../../src/delivery/leases.ts'
 import { keepsWorkflow } from '../../src/delivery/retry-window.ts'
+import { addSlots } from '../../src/delivery/slots.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'

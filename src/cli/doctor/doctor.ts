@@ -1,6 +1,7 @@
 import { messageOf, UserError } from '../../base/errors.ts'
 import type { Config } from '../../config/config.ts'
-import { isOutage, openDatabase } from '../../db/database.ts'
+import { openDatabase } from '../../db/database.ts'
+import { isOutage } from '../../db/errors.ts'
 import { openTemporal } from '../../temporal/client.ts'
 import { explainTemporalError, isTemporalError } from '../../temporal/errors.ts'
 import { correctVariables, Problem, urgencies, type Check, type CheckDeps } from './check.ts'

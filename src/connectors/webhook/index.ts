@@ -10,9 +10,8 @@ import { clientCertificateOf, signsIn, withSignIn } from '../shared/http-sign-in
 import { readResponse } from '../shared/http.ts'
 import { trackConsumption } from '../shared/payload-stream.ts'
 import { webhookError } from './errors.ts'
-import { documentMessage, jsonMessage, metadataMessage, type Message } from './message.ts'
+import { documentMessage, jsonMessage, metadataMessage, signedHeaders, type Message } from './message.ts'
 import { secretsOf, webhookConfig, webhookCredentials, webhookExample, type WebhookConfig, type WebhookCredentials } from './schema.ts'
-import { signedHeaders } from './signature.ts'
 
 type WebhookTarget = Target<WebhookConfig, WebhookCredentials>
 

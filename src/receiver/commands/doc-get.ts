@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { ArchiveDocument } from '../../archive/documents.ts'
-import { bytesPiece, type Piece } from '../../capture/capture.ts'
+import { bytesPiece, type Piece } from '../../capture/stored-body.ts'
 import type { Fetched } from '../../upstream/fetch.ts'
 import type { Answer } from '../answer.ts'
 import type { CommandHandler, ContentStores } from '../command-context.ts'

@@ -1,4 +1,4 @@
-import type { Piece } from '../../capture/capture.ts'
+import type { Piece } from '../../capture/stored-body.ts'
 import { clampRange } from '../../content/store.ts'
 import type { Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'

@@ -1,4 +1,4 @@
-import { numberParameters } from '../../src/db/statement.ts'
+import { numberParameters } from '../../src/db/database.ts'
 
 test('each name gets one number, however often it occurs, and casts stay', () => {
   expect(numberParameters('select :one::text, :two where :one = any(:three::text[]) -- a comment: text')).toEqual({

@@ -1,5 +1,5 @@
 import { propertyRulesOf } from '../../src/connectors/index.ts'
-import { propertiesOf } from '../../src/delivery/properties.ts'
+import { propertiesOf } from '../../src/connectors/target.ts'
 import type { TemplateDocument } from '../../src/domain/template.ts'
 
 const document: TemplateDocument = {

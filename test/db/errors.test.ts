@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg'
-import { isOutage, isRefused } from '../../src/db/database.ts'
+import { isOutage, isRefused } from '../../src/db/errors.ts'
 
 const errorOf = (code: string) => Object.assign(new DatabaseError('failed', 6, 'error'), { code })
 

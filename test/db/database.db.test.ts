@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { createPostgresStore } from '../../src/content/postgres.ts'
-import { isOutage, openDatabase } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { isOutage } from '../../src/db/errors.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { bytesPiece, contentIdsOf, splitMultipart, type Piece } from '../../src/capture/capture.ts'
+import { bytesPiece, contentIdsOf, splitMultipart, type Piece } from '../../src/capture/stored-body.ts'
 import { multipartBody, part } from '../support/source-system.ts'
 
 const contentOf = (id: string, data: Buffer) => ({ id, sizeBytes: data.length, sha256: createHash('sha256').update(data).digest() })
