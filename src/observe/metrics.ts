@@ -14,6 +14,7 @@ interface Pool {
   numPendingAcquires(): number
   max: number
   on(event: 'release' | 'acquireFail', listener: () => void): void
+  removeListener(event: 'release', listener: () => void): void
 }
 
 // Every statement ends within DATABASE_STATEMENT_TIMEOUT_MS. Work that borrows all connections for longer than this has lost them.
@@ -49,17 +50,19 @@ export const createPools = (stuckMs = poolStuckMs): { metric: Metric; watch(db: 
     watch: ({ client }) => {
       const { pool } = client as { pool: Pool }
       pools.push(pool)
-      let releasedAt = performance.now()
-      let isRefusing = false
-      pool.on('release', () => {
-        releasedAt = performance.now()
-        isRefusing = false
-      })
+      let refusedAt: number | undefined
+      const noteRelease = () => {
+        refusedAt = undefined
+        pool.removeListener('release', noteRelease)
+      }
       pool.on('acquireFail', () => {
-        isRefusing = true
+        if (refusedAt !== undefined) return
+        refusedAt = performance.now()
+        // Not before: every statement ends with a release.
+        pool.on('release', noteRelease)
       })
       // During an outage of PostgreSQL nothing is borrowed, and a restart would not help.
-      stuck.push(() => isRefusing && pool.numUsed() >= pool.max && performance.now() - releasedAt > stuckMs)
+      stuck.push(() => refusedAt !== undefined && pool.numUsed() >= pool.max && performance.now() - refusedAt > stuckMs)
     },
     areStuck: () => stuck.some((isStuck) => isStuck()),
   }
