@@ -18,6 +18,9 @@ export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities 
   recordTermination: (delivery) => recordTermination(deps.db, delivery),
 })
 
+/** Returns the id of the workflow that the running activity belongs to. */
+export const runningWorkflowId = (): string | undefined => activityInfo().workflowExecution?.workflowId
+
 /**
  * Lets Temporal repeat the attempts of a round: an outcome that ends an attempt without ending the delivery becomes a failure of the
  * activity, with the time of the next attempt. Operators see the number of the attempt, the last error and that time at the pending activity.

@@ -1,7 +1,6 @@
-import { activityInfo } from '@temporalio/activity'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
-import { createDeliveryActivities, repeatAttempts } from '../../activities/delivery.ts'
+import { createDeliveryActivities, repeatAttempts, runningWorkflowId } from '../../activities/delivery.ts'
 import { createDocumentMigrationActivities } from '../../activities/document-migration.ts'
 import { createEnrichmentActivities } from '../../activities/enrichment.ts'
 import { createEventSubscriptionActivities } from '../../activities/event-subscriptions.ts'
@@ -13,13 +12,12 @@ import { createUpstreamDocuments } from '../archive/upstream-documents.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { credentialsOwner } from '../connectors/target.ts'
+import { createOpenCredentials } from '../connectors/target.ts'
 import { takeOverLate } from '../db/duties.ts'
 import { createInstallation } from '../db/installation.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createBulkPage } from '../delivery/bulk-page.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
-import type { DeliverDeps } from '../delivery/deliver.ts'
 import { createLoadJob } from '../delivery/delivery-job.ts'
 import { createAcknowledgeReplayed } from '../delivery/discarded.ts'
 import { createAcknowledge } from '../delivery/erase.ts'
@@ -108,7 +106,7 @@ export const startWorker = async (
       startMigrations: createStartMigrations(db, temporal.startDocumentMigration),
       config,
     }
-    const reports = createAttemptReports(log, () => activityInfo().workflowExecution?.workflowId)
+    const reports = createAttemptReports(log, runningWorkflowId)
     const attemptSpans = tracing && createAttemptSpans(tracing)
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
     const findDue = createFindDue(db)
@@ -116,13 +114,10 @@ export const startWorker = async (
       for (const due of await findDue()) await temporal.startEventSubscription(due)
     }
     const dispatcher = createDispatcher({ db, temporal, startSubscriptions, config, log })
-    const loadJob = createLoadJob(db, config)
-    const openCredentials: DeliverDeps['openCredentials'] = ({ workspaceId, destination, credentialsSealed }, connector) =>
-      keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination }))
+    const openCredentials = createOpenCredentials(keyRing)
     const delivery = createDeliveryActivities({
       db,
-      // It has also marked the attempt as begun.
-      loadJob: (request, start) => loadJob(request, start).finally(() => dispatcher.noteBegun(request)),
+      loadJob: createLoadJob(db, config, dispatcher.noteBegun),
       recordAttempt: attemptSpans ? attemptSpans.reporting(recordAttempt) : recordAttempt,
       redeliverNewer: createRedeliverNewer(db),
       slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),

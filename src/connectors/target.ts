@@ -4,7 +4,7 @@ import { plainMessages } from '../base/issue-messages.ts'
 import type { Config } from '../config/config.ts'
 import { fillKnown, type TemplateDocument } from '../domain/template.ts'
 import type { Outbound, OutboundGuard } from '../security/outbound.ts'
-import { credentialsOf, type SealedFor } from '../security/seal.ts'
+import { credentialsOf, type KeyRing, type SealedFor } from '../security/seal.ts'
 import { DeliveryError, type AttemptContext, type Connector, type FindConnector, type PropertyRules, type Target } from './connector.ts'
 
 type Values = Record<string, unknown>
@@ -133,6 +133,21 @@ export const credentialsOwner = ({ boundKeys }: Pick<Connector, 'boundKeys'>, { 
     id,
     boundKeys.filter((key) => config[key] !== undefined).map((key) => [key, config[key]]),
   )
+
+/** A destination with its sealed credentials, as an attempt has loaded it. */
+interface SealedDestination {
+  workspaceId: string
+  destination: Omit<CredentialsOwner, 'workspaceId'>
+  credentialsSealed: Buffer
+}
+
+/** Creates the function that opens the credentials of a stored destination. It throws a `SealError` if no key opens them. */
+export const createOpenCredentials =
+  (keyRing: Pick<KeyRing, 'open'>) =>
+  ({ workspaceId, destination, credentialsSealed }: SealedDestination, connector: Connector): unknown =>
+    keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination }))
+
+export type OpenCredentials = ReturnType<typeof createOpenCredentials>
 
 /** Returns the bound keys that a change of the config adds, alters or removes. */
 export const changedBoundKeys = ({ boundKeys }: Pick<Connector, 'boundKeys'>, before: Values, after: Values): string[] =>

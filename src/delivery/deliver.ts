@@ -3,7 +3,7 @@ import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
-import { contextOf, propertiesOf, readTarget, type AttemptDeps } from '../connectors/target.ts'
+import { contextOf, propertiesOf, readTarget, type AttemptDeps, type OpenCredentials } from '../connectors/target.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore, Stores } from '../content/store.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
@@ -25,7 +25,7 @@ export interface DeliverDeps extends ConcludeDeps, AttemptDeps {
   slots: Slots
   wakeNext: WakeNext
   contents: Stores
-  openCredentials(job: DeliveryJob, connector: Connector): unknown
+  openCredentials: OpenCredentials
   /** Adds values to the config of the destination, unless it was changed since it was loaded. */
   pinConfig(destination: PinnedDestination, values: Record<string, string>): Promise<void>
   /** Returns a link to the content that needs no API key, or undefined if the relay's own address is not configured. */

@@ -354,10 +354,9 @@ const loadAndStart = createStatement<LoadedJob>(
  * Loads a delivery by its key. If an attempt is to be made and the limits of the destination allow it, leases a slot and marks the attempt
  * as started, in the same statement. The mark stays until the attempt is recorded: one that is found here belongs to an attempt whose
  * worker was lost, and is not replaced.
- * @param start the attempt to start; undefined if none is to be made
- * @returns undefined if the document or its content is gone
+ * @param noteBegun is told of each delivery after that: it need not be begun any more
  */
-export const createLoadJob = (db: Database, config: LeaseConfig) => {
+export const createLoadJob = (db: Database, config: LeaseConfig, noteBegun: (delivery: DeliveryRef) => void = () => {}) => {
   const run = async (request: JobRequest, start?: StartRequest): Promise<LoadedJob | undefined> => {
     const [job] = await loadAndStart(db, {
       documentId: request.documentId,
@@ -379,11 +378,16 @@ export const createLoadJob = (db: Database, config: LeaseConfig) => {
     return job
   }
 
+  /** @param start the attempt to start; undefined if none is to be made @returns undefined if the document or its content is gone */
   return async (request: JobRequest, start?: StartRequest): Promise<DeliveryJob | undefined> => {
-    const job = await run(request, start)
-    if (!job?.isNew) return job
-    await addSlots(db, request.destinationId, job.limits)
-    return run(request, start)
+    try {
+      const job = await run(request, start)
+      if (!job?.isNew) return job
+      await addSlots(db, request.destinationId, job.limits)
+      return await run(request, start)
+    } finally {
+      noteBegun(request)
+    }
   }
 }
 

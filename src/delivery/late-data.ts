@@ -8,7 +8,7 @@ import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, type Connector, type DeliveredCopy, type FindConnector } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
-import { contextOf, propertiesOf, readTarget, type AttemptDeps } from '../connectors/target.ts'
+import { contextOf, propertiesOf, readTarget, type AttemptDeps, type OpenCredentials } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
 import { createStatement, storable, type Database, type Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage } from '../db/outbox.ts'
@@ -197,10 +197,7 @@ interface TryTiming {
 interface LateDataDeps extends AttemptDeps {
   db: Database
   findConnector: FindConnector
-  openCredentials(
-    job: { workspaceId: string; destination: { id: string; config: Record<string, unknown> }; credentialsSealed: Buffer },
-    connector: Connector,
-  ): unknown
+  openCredentials: OpenCredentials
   log: Log
   config: AttemptDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
 }

@@ -1,8 +1,8 @@
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
-import { DeliveryError, type Connector, type FindConnector } from '../connectors/connector.ts'
-import { contextOf, credentialsOwner, readTarget, type AttemptDeps } from '../connectors/target.ts'
+import { DeliveryError, type FindConnector } from '../connectors/connector.ts'
+import { contextOf, createOpenCredentials, readTarget, type AttemptDeps } from '../connectors/target.ts'
 import { storable, type Database } from '../db/database.ts'
 import { eventIdOf, eventPositionOf, eventTypes, type EventName, type EventPosition } from '../domain/events.ts'
 import { decideRetry } from '../domain/retry.ts'
@@ -149,15 +149,15 @@ export const createSendEvents = (deps: SendEventsDeps) => {
     }
   }
 
+  const openCredentials = createOpenCredentials(keyRing)
+
   const sendRun = async (job: Job, cancelled: AbortSignal): Promise<SentEvents> => {
-    const openCredentials = (found: Connector) =>
-      keyRing.open(job.credentialsSealed, credentialsOwner(found, { ...job, ...job.destination }))
     let position: EventPosition = job
     let [sent, attempts] = [false, job.attempts]
     const sendOne = async ({ id, event, createdAt, data }: EventsPage['items'][number]): Promise<void> => {
       const timeout = AbortSignal.timeout(requestTimeoutMs)
       try {
-        const { connector, target } = readTarget(findConnector, job.destination, openCredentials)
+        const { connector, target } = readTarget(findConnector, job.destination, (found) => openCredentials(job, found))
         if (!connector.sendNotice) throw new DeliveryError('connector_unknown', `destinations of the type ${connector.kind} get no events`)
         const subject = eventTypes[event].summary
         const message = {

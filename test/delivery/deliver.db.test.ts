@@ -6,7 +6,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
-import { credentialsOwner } from '../../src/connectors/target.ts'
+import { createOpenCredentials, credentialsOwner } from '../../src/connectors/target.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
@@ -56,8 +56,7 @@ const arrange = async (
   const { attemptDelivery, recordCancellation } = attemptActivities({
     db,
     findConnector: find,
-    openCredentials: ({ credentialsSealed, workspaceId, destination }, connector) =>
-      keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })),
+    openCredentials: createOpenCredentials(keyRing),
     outbound,
     config,
     ...parts,

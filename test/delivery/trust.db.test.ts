@@ -1,7 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
-import { credentialsOwner } from '../../src/connectors/target.ts'
+import { createOpenCredentials, credentialsOwner } from '../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -32,8 +32,7 @@ const arrange = async (kind: string, targetConfig: object, credentials: object, 
     db,
     config,
     outbound,
-    openCredentials: ({ credentialsSealed, workspaceId, destination }, connector) =>
-      keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })),
+    openCredentials: createOpenCredentials(keyRing),
   })
   const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
   return {

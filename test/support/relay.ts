@@ -6,7 +6,7 @@ import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
-import { credentialsOwner } from '../../src/connectors/target.ts'
+import { createOpenCredentials } from '../../src/connectors/target.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import { createInstallation } from '../../src/db/installation.ts'
@@ -62,9 +62,9 @@ export const startRelay = async (
   const credentials = new Map<string, object>()
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   // Those that a scenario gives to a destination, or those that were saved through the API.
-  const openCredentials: DeliverDeps['openCredentials'] = ({ workspaceId, destination, credentialsSealed }, connector) =>
-    credentials.get(destination.id) ??
-    (credentialsSealed.length === 0 ? {} : keyRing.open(credentialsSealed, credentialsOwner(connector, { workspaceId, ...destination })))
+  const openSaved = createOpenCredentials(keyRing)
+  const openCredentials: DeliverDeps['openCredentials'] = (job, connector) =>
+    credentials.get(job.destination.id) ?? (job.credentialsSealed.length === 0 ? {} : openSaved(job, connector))
   const release = createRelease(db)
   let launcher: Launcher
   let bulkPage: BulkPage

@@ -1,8 +1,8 @@
 import type { NoticeOutcome } from '../../../workflows/messages.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { Config } from '../../config/config.ts'
-import { DeliveryError, type Connector, type FindConnector } from '../../connectors/connector.ts'
-import { contextOf, credentialsOwner, readTarget, type AttemptDeps } from '../../connectors/target.ts'
+import { DeliveryError, type FindConnector } from '../../connectors/connector.ts'
+import { contextOf, createOpenCredentials, readTarget, type AttemptDeps } from '../../connectors/target.ts'
 import { record, systemActor } from '../../db/audit.ts'
 import { storable, type Database } from '../../db/database.ts'
 import { toCamelCase } from '../../domain/casing.ts'
@@ -62,10 +62,9 @@ const load = async (db: Database, noticeId: string): Promise<NoticeJob | undefin
 
 const send = async (deps: SendNoticeDeps, job: NoticeJob, signal: AbortSignal): Promise<void> => {
   const { findConnector, keyRing, config } = deps
-  const { workspaceId, destination, event, transition } = job
-  const openCredentials = (found: Connector) =>
-    keyRing.open(job.credentialsSealed, credentialsOwner(found, { workspaceId, ...destination }))
-  const { connector, target } = readTarget(findConnector, destination, openCredentials)
+  const { destination, event, transition } = job
+  const openCredentials = createOpenCredentials(keyRing)
+  const { connector, target } = readTarget(findConnector, destination, (found) => openCredentials(job, found))
   if (!connector.sendNotice) throw new DeliveryError('connector_unknown', `destinations of the type ${connector.kind} cannot send notices`)
   const data = toCamelCase(noticeData, job.data as never)
   const message = {
