@@ -7,6 +7,7 @@ import { formatBytes, formatDuration } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { locale, inLanguage, texts } from '../preferences.ts'
+import { addressOf } from '../router.ts'
 import * as documentCatalogue from '../texts/document.ts'
 import * as remediesCatalogue from '../texts/remedies.ts'
 import { BodyViewer } from '../ui/body-viewer.ts'
@@ -203,6 +204,13 @@ const DocumentFacts = ({ document: { attributes } }: { document: Document }) => 
       [words.type, attributes.content_type || '–'],
       [words.size, formatBytes(attributes.size_bytes, locale())],
       [words.received, html`<${ExactTime} at=${attributes.received_at} />`],
+      [
+        words.superseded,
+        attributes.superseded_at === null
+          ? undefined
+          : html`<${ExactTime} at=${attributes.superseded_at} />${' '}
+              <a href=${addressOf('requests', { doc_id: attributes.doc_id })}>${words.showRequests}</a>`,
+      ],
       [words.origin, attributes.origin === 'source' ? undefined : words.fromUpstream],
       [words.acknowledgedAt, attributes.acknowledged_at === null ? undefined : html`<${ExactTime} at=${attributes.acknowledged_at} />`],
     ]}

@@ -73,6 +73,12 @@ export const documentAttributes = z.object({
     .nullable()
     .describe('When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.'),
   received_at: timestamp,
+  superseded_at: timestamp
+    .nullable()
+    .describe(
+      'When the source system replaced or deleted the document. It does not read it any more; deliveries continue, and copies stay. The ' +
+        'requests of the `doc_id` tell which of the two.',
+    ),
   request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
   deliveries: z.array(deliveryFields.meta({ id: 'Delivery' })),
 })

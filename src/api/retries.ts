@@ -28,6 +28,7 @@ const retriedAttributes = documentAttributes.omit({
   origin: true,
   content_retained: true,
   acknowledged_at: true,
+  superseded_at: true,
   request_id: true,
 })
 const response = one(resource('RetriedDocument', 'document', retriedAttributes))

@@ -55,6 +55,8 @@ export interface Document extends BusinessMetadata {
   contentRetained: boolean
   acknowledgedAt: Date | null
   receivedAt: Date
+  /** When the source system replaced or deleted the document, which it does not read any more. */
+  supersededAt: Date | null
   /** The captured request that contained the document. It may have been removed since. */
   requestId: string
   deliveries: DocumentDelivery[]
@@ -113,6 +115,7 @@ const columnsOf = (db: Database) => [
   db.raw('content_id is not null as "contentRetained"'),
   'acknowledged_at as acknowledgedAt',
   'received_at as receivedAt',
+  'superseded_at as supersededAt',
   'request_id as requestId',
   'erp_object_type as erpObjectType',
   'erp_object_id as erpObjectId',

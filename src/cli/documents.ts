@@ -70,6 +70,7 @@ const present = ({ workspace, document }: Found) => ({
   content_type: document.contentType,
   size_bytes: document.sizeBytes,
   received_at: document.receivedAt.toISOString(),
+  superseded_at: document.supersededAt?.toISOString() ?? null,
   erp_object_type: document.erpObjectType,
   erp_object_id: document.erpObjectId,
   ar_object: document.arObject,
@@ -292,6 +293,9 @@ export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): s
     `Id         ${document.id}`,
     `Status     ${document.status}. ${verdictOf(document)}`,
     `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,
+    ...(document.superseded_at === null
+      ? []
+      : [`Source     replaced or deleted the document at ${document.superseded_at}, and does not read it any more`]),
     ...Object.entries(document.fields).map(([name, value], index) => (index === 0 ? 'Fields' : '').padEnd(11) + `${name} = ${value}`),
     ...(document.enrichment === null || document.enrichment.status === 'complete'
       ? []

@@ -98,6 +98,7 @@ test('only the single response contains the path of each delivery, and the metad
     content_retained: true,
     acknowledged_at: null,
     received_at: '2026-11-01T09:00:00.000Z',
+    superseded_at: null,
     request_id: id,
   }
   expect((await acme.call('GET', '/documents')).json).toEqual({

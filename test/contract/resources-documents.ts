@@ -29,6 +29,7 @@ const document = {
   acknowledged_at: null,
   received_at: time,
   // Not part of the specification.
+  superseded_at: null,
   request_id: ulid,
   deliveries: [delivery],
 }

@@ -3699,6 +3699,11 @@ export interface components {
             /** Format: int64 */
             size_bytes: number;
             status: components["schemas"]["DocumentStatus"];
+            /**
+             * Format: date-time
+             * @description When the source system replaced or deleted the document. It does not read it any more; deliveries continue, and copies stay. The requests of the `doc_id` tell which of the two.
+             */
+            superseded_at: string | null;
         };
         DocumentCounts: {
             /** Format: int64 */
@@ -5676,6 +5681,11 @@ export interface components {
             /** Format: int64 */
             size_bytes: number;
             status: components["schemas"]["DocumentStatus"];
+            /**
+             * Format: date-time
+             * @description When the source system replaced or deleted the document. It does not read it any more; deliveries continue, and copies stay. The requests of the `doc_id` tell which of the two.
+             */
+            superseded_at: string | null;
         };
         SingleDocumentResponse: {
             data: components["schemas"]["SingleDocument"];
@@ -8903,6 +8913,7 @@ export interface operations {
                      *             "content_retained": true,
                      *             "acknowledged_at": null,
                      *             "received_at": "2026-11-21T09:00:00.000Z",
+                     *             "superseded_at": null,
                      *             "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *             "deliveries": [
                      *               {
@@ -8985,6 +8996,7 @@ export interface operations {
                      *           "content_retained": true,
                      *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "superseded_at": null,
                      *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *           "deliveries": [
                      *             {
@@ -9085,6 +9097,7 @@ export interface operations {
                      *           "content_retained": true,
                      *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "superseded_at": null,
                      *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *           "deliveries": [
                      *             {
@@ -9574,6 +9587,7 @@ export interface operations {
                      *           "content_retained": true,
                      *           "acknowledged_at": null,
                      *           "received_at": "2026-11-21T09:00:00.000Z",
+                     *           "superseded_at": null,
                      *           "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *           "deliveries": [
                      *             {
@@ -10190,6 +10204,7 @@ export interface operations {
                      *             "content_retained": true,
                      *             "acknowledged_at": null,
                      *             "received_at": "2026-11-21T09:00:00.000Z",
+                     *             "superseded_at": null,
                      *             "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                      *             "deliveries": [
                      *               {

@@ -26,7 +26,7 @@ const retryingDelivery = {
   next_attempt_at: at.retried,
   last_error: error,
 }
-const documentAttributes = { status: 'delivered', acknowledged_at: null, received_at: at.received }
+const documentAttributes = { status: 'delivered', acknowledged_at: null, received_at: at.received, superseded_at: null }
 
 const destination = {
   config: { bucket: 'invoices', region: 'eu-central-1', prefix: 'sap/' },
