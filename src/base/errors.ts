@@ -63,3 +63,9 @@ export const messageOf = (thrown: unknown): string => {
   if (thrown instanceof AggregateError && !thrown.message) return thrown.errors.map(messageOf).join('; ')
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
+
+const certificateCodes =
+  /^(CERT_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
+
+/** Returns true if Node.js does not trust the TLS certificate of a server. @param code of the system error */
+export const isUntrustedCertificate = (code: string): boolean => certificateCodes.test(code)

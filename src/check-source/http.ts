@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { Agent } from 'undici'
-import { messageOf } from '../base/errors.ts'
+import { isUntrustedCertificate, messageOf } from '../base/errors.ts'
 import { Deviation } from './check.ts'
 
 export interface Answer {
@@ -33,10 +33,19 @@ const requestMaxMs = 300_000
 // As many as the check of concurrent creates sends at a time.
 const maxConnections = 8
 
+const lost = 'Check the address (server, port, HTTP script), that the server runs, and the network and proxies between.'
+const untrusted =
+  'Let the server send a certificate that names this host, with the certificates of intermediate authorities. If its authority is private, ' +
+  'set NODE_EXTRA_CA_CERTS to the PEM file of the authority.'
+
 /** The server did not answer. */
 export class NoAnswer extends Deviation {
-  constructor(message: string) {
-    super(message)
+  constructor(asked: string, thrown: unknown) {
+    const { code } = thrown as { code?: unknown }
+    super(
+      `${asked} was not answered as a whole: ${messageOf(thrown)}`,
+      typeof code === 'string' && isUntrustedCertificate(code) ? untrusted : lost,
+    )
     this.name = 'NoAnswer'
   }
 }
@@ -70,7 +79,7 @@ export const createHttp = (address: URL, { timeoutMs, signal }: HttpOptions) => 
       } catch (thrown) {
         until.throwIfAborted()
         if (thrown instanceof Deviation) throw thrown
-        throw new NoAnswer(`${asked} was not answered as a whole: ${messageOf(thrown)}`)
+        throw new NoAnswer(asked, thrown)
       }
     },
 

@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import pLimit from 'p-limit'
 import type { Profile } from '../../src/check-source/check.ts'
 import { checksOf } from '../../src/check-source/checks.ts'
 import { runChecks, type Report } from '../../src/check-source/run.ts'
 import { createIdentity } from '../../src/check-source/throw-away.ts'
+import { createAuthority } from '../support/certificates.ts'
 import { serverFaults, type ServerFault } from '../support/old-content-server-faults.ts'
 import { startOldContentServer } from '../support/old-content-server.ts'
 
@@ -161,6 +163,23 @@ describe('a content server that is broken in one way', () => {
     const found = Object.fromEntries([...waiting, ...others])
     expect(found).toEqual(failedChecks)
     expect([...faults, 'slow'].toSorted()).toEqual(Object.keys(serverFaults).toSorted())
+  })
+
+  test('and whose certificate nobody trusts is told how it can be trusted', async () => {
+    await using authority = await createAuthority()
+    await using server = createTlsServer(await authority.issue('IP:127.0.0.1'), (_, answer) => answer.end())
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/archive`)
+    const { results } = await runChecks(
+      { url, contRep: 'Z1', pVersion: '0045', stranger: async () => stranger.signer },
+      { profile: 'smoke' },
+    )
+    expect(results.find(({ id }) => id === 'server-info')).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('unable to verify the first certificate'),
+      remedy: expect.stringContaining('set NODE_EXTRA_CA_CERTS'),
+    })
   })
 
   test('and keeps what it should delete is told of each document', async () => {

@@ -1,6 +1,6 @@
 import { types } from 'node:util'
 import { z } from 'zod'
-import { messageOf } from '../../base/errors.ts'
+import { isUntrustedCertificate, messageOf } from '../../base/errors.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
 import { BlockedAddressError, UnencryptedError } from '../../security/outbound.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
@@ -23,8 +23,6 @@ const networkErrors: Record<string, { code: FixedErrorCode; message: string }> =
 
 // Their messages repeat their names.
 const saysNoMore = /_(HEADERS|BODY)_TIMEOUT$/
-const certificateCodes =
-  /^(CERT_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 // What a server says about the certificate of its client: it has sent this alert because it refuses it, or got none.
 const clientCertificateAlerts = /^ERR_SSL_.*ALERT_(UNKNOWN_CA|ACCESS_DENIED|NO_CERTIFICATE|.*CERTIFICATE)/
 const handshakeCodes = /^(ERR_SSL_|ERR_TLS_|EPROTO)/
@@ -46,7 +44,7 @@ export const toDeliveryError = (thrown: unknown, fallbackCode: FixedErrorCode): 
       const detail = saysNoMore.test(systemCode) ? '' : ` (${messageOf(cause)})`
       return new DeliveryError(known.code, `${known.message}${detail}`, { cause: thrown })
     }
-    if (certificateCodes.test(systemCode)) {
+    if (isUntrustedCertificate(systemCode)) {
       return new DeliveryError('certificate_refused', `the target's TLS certificate is not trusted: ${messageOf(cause)}`, { cause: thrown })
     }
     if (clientCertificateAlerts.test(systemCode)) {
