@@ -18,7 +18,7 @@ export interface JudgeDeps {
   archiveDocuments: Pick<ArchiveDocuments, 'find'>
   db: Database
   documents: Pick<Documents, 'setMetadata'>
-  readThrough: Pick<ReadThrough, 'delivers' | 'describe' | 'keep'>
+  readThrough: Pick<ReadThrough, 'delivers' | 'describe' | 'isDeleted' | 'keep'>
 }
 
 export interface MigrationRow extends BusinessMetadata {
@@ -169,7 +169,7 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
     const fetched = await persist(row, run, (attempt) => readThrough.keep({ ...wanted, facts: attempt === 0 ? facts : undefined }))
     if ('failure' in fetched) return { verdict: 'damaged', reason: reasonOf(fetched.failure), ...sizesOf(facts) }
     if (fetched.answer === 'not kept') throw new AppError('unavailable', 'the quota of the workspace does not allow further documents')
-    if (fetched.answer === undefined) return missing
+    if (fetched.answer === undefined) return missing(await readThrough.isDeleted(repository, row.docId))
     if (fetched.answer === 'here') return undefined
     return { verdict: 'copied', reason: replaces ? 'it has changed since it was fetched' : null, ...sizesOf(facts) }
   }
@@ -205,7 +205,7 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
         if (copied) return copied
         continue
       }
-      if (!here) return missing
+      if (!here) return missing(await readThrough.isDeleted(repository, docId))
       const sizes = sizesOf(here)
       if (here.components.some(({ content, sizeBytes }) => content === null && sizeBytes > 0)) {
         return { verdict: there ? 'different' : 'missing', reason: 'its bytes were removed here', ...sizes }
@@ -230,7 +230,12 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
   }
 }
 
-const missing = { verdict: 'missing', reason: null, components: null, sizeBytes: null } as const
+const missing = (isDeleted: boolean): Verdict => ({
+  verdict: 'missing',
+  reason: isDeleted ? 'it was deleted here' : null,
+  components: null,
+  sizeBytes: null,
+})
 
 const tooLarge = (bytes: number, maxBytes: number) => `it has ${bytes} bytes, and the relay accepts ${maxBytes} (RELAY_DOCUMENT_MAX_BYTES)`
 

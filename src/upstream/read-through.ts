@@ -93,6 +93,9 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     return settled
   }
 
+  const isDeleted = (repository: UpstreamRepository, docId: string): Promise<boolean> =>
+    deps.upstreamDocuments.isDeleted(repository.id, docId)
+
   const begin = (wanted: Wanted, reading: Reading, signal: AbortSignal): Promise<Fetched | undefined> =>
     counted(wanted.repository, async () => {
       const asked = await upstreams.of(wanted.repository)
@@ -109,7 +112,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     const deleted = new AbortController()
     const fetching = begin(wanted, reading, AbortSignal.any([closing.signal, deleted.signal]))
     fetching.catch(() => {})
-    if (!(await deps.upstreamDocuments.isDeleted(wanted.repository.id, wanted.docId))) return fetching
+    if (!(await isDeleted(wanted.repository, wanted.docId))) return fetching
     deleted.abort(new UpstreamFailure('upstream: the document was deleted here', { about: 'relay' }))
     return undefined
   }
@@ -139,9 +142,12 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
   }
 
   return {
+    /** Returns true if a document was deleted or erased here: it is never fetched again. */
+    isDeleted,
+
     /** Asks for a document without fetching it. @returns undefined if it does not exist @throws `UpstreamFailure` */
     describe: async (repository: UpstreamRepository, docId: string): Promise<DocumentFacts | undefined> => {
-      if (await deps.upstreamDocuments.isDeleted(repository.id, docId)) return undefined
+      if (await isDeleted(repository, docId)) return undefined
       return counted(repository, async () => (await upstreams.of(repository)).describe(docId, closing.signal))
     },
 

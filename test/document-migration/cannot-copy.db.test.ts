@@ -120,7 +120,7 @@ describe('a migration', () => {
     }
     await old.run(id)
     expect(await old.verdicts(id)).toEqual([
-      ['D1', 'missing', null],
+      ['D1', 'missing', 'it was deleted here'],
       ['D2', 'different', 'component data has 12 bytes here, and 5 at the old content server'],
     ])
   })

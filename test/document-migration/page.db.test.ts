@@ -123,7 +123,7 @@ describe('a migration', () => {
     expect((await old.source.delete('D1')).status).toBe(200)
     const { id } = await old.start(tableOf(['D1']))
     await old.run(id)
-    expect(await old.verdicts(id)).toEqual([['D1', 'missing', null]])
+    expect(await old.verdicts(id)).toEqual([['D1', 'missing', 'it was deleted here']])
   })
 
   test.each<ServerFault>(['never_answers', 'fails'])(
