@@ -33,7 +33,27 @@ type FilterName = (typeof filterNames)[number]
 
 const methods = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
 // Those that the receiver and the bridge answer with. Another one can stand in the address.
-const statusCodes = ['200', '201', '250', '400', '401', '403', '404', '409', '413', '422', '429', '499', '500', '502', '503', '504', '507']
+const statusCodes = [
+  '200',
+  '201',
+  '250',
+  '400',
+  '401',
+  '403',
+  '404',
+  '406',
+  '409',
+  '413',
+  '422',
+  '429',
+  '499',
+  '500',
+  '502',
+  '503',
+  '504',
+  '507',
+  '508',
+]
 
 const optionsOf = (values: readonly string[], chosen: string | undefined): Option[] =>
   (chosen === undefined || values.includes(chosen) ? values : [...values, chosen]).map((value) => [value, value])

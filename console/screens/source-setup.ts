@@ -22,11 +22,12 @@ export const SourceSetup = ({ repository: { attributes } }: { repository: Schema
   const { host, port, script, isTls, isLocal, url } = sourceAddress(document.baseURI, user, workspace)
   const copyable = (text: string, hint?: string) =>
     html`<${Copyable} text=${text} />${hint !== undefined && html` <span class="small">${hint}</span>`}`
-  return html`<details class="card" open=${attributes.last_request_at === null}>
+  const isUnfinished = attributes.warnings.some(({ code }) => code === 'open_to_all' || code === 'no_active_certificate')
+  return html`<details class="card" open=${isUnfinished || attributes.last_request_at === null}>
     <summary><h2>${setup.title}</h2></summary>
     <ol class="steps">
       <${Step} title=${setup.step1}>
-        <p>${setup.oac0}</p>
+        <p>${attributes.upstream === null ? setup.oac0 : setup.oac0Change}</p>
         <${Facts}
           of=${[
             [setup.contentRepository, copyable(attributes.repo_id)],
@@ -38,7 +39,8 @@ export const SourceSetup = ({ repository: { attributes } }: { repository: Schema
             [setup.storage, setup.storageValue],
             [setup.version, copyable('0047', setup.versionHint)],
             [setup.host, copyable(host, isLocal ? setup.local : undefined)],
-            [isTls ? setup.sslPort : setup.port, copyable(port)],
+            [setup.port, isTls ? setup.empty : copyable(port)],
+            [setup.sslPort, isTls ? copyable(port) : undefined],
             [setup.script, copyable(script)],
             [setup.https, html`${isTls ? setup.httpsRequired : setup.httpsNot} <span class="small">${setup.httpsHint}</span>`],
             [setup.noSignature, setup.notTicked],

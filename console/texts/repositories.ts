@@ -110,6 +110,9 @@ export const en = {
     title: 'Set up the source system',
     step1: 'Create the content repository',
     oac0: 'Transaction OAC0, button Create. Enter these values:',
+    oac0Change:
+      'Transaction OAC0: change the content repository that exists. First, connect this repository to a destination, and add and activate the certificate below (step 3). Then enter these values:',
+    empty: 'empty',
     contentRepository: 'Content repository',
     description: 'Description',
     area: 'Document area',
@@ -256,6 +259,9 @@ export const de: typeof en = {
     title: 'Quellsystem einrichten',
     step1: 'Content-Repository anlegen',
     oac0: 'Transaktion OAC0, Drucktaste Anlegen. Geben Sie diese Werte ein:',
+    oac0Change:
+      'Transaktion OAC0: Ändern Sie das vorhandene Content-Repository. Verbinden Sie zuvor dieses Repository mit einem Ziel, und fügen Sie das Zertifikat unten hinzu und aktivieren es (Schritt 3). Geben Sie dann diese Werte ein:',
+    empty: 'leer',
     contentRepository: 'Content-Repository',
     description: 'Beschreibung',
     area: 'Dokumentbereich',
