@@ -1,4 +1,5 @@
 import { effect, signal } from '@preact/signals'
+import { localeOf } from './format.ts'
 import * as common from './texts/common.ts'
 
 export type Language = 'en' | 'de'
@@ -39,7 +40,7 @@ export const inLanguage =
 export const texts = inLanguage(common)
 
 /** Returns how dates and numbers are written: as the browser does, if it speaks the chosen language. */
-export const locale = (): string => navigator.languages.find((each) => each.split('-')[0] === language.value) ?? language.value
+export const locale = (): string => localeOf(language.value, navigator.languages)
 
 effect(() => {
   document.documentElement.lang = language.value

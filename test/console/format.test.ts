@@ -1,4 +1,12 @@
-import { formatBytes, formatDuration, formatRelative } from '../../console/format.ts'
+import { formatBytes, formatDuration, formatRelative, localeOf } from '../../console/format.ts'
+
+test.each([
+  ['en', ['de-DE', 'en-GB', 'en-US'], 'en-GB'],
+  ['en', ['en-US@posix'], 'en'],
+  ['de', ['en-US'], 'de'],
+])('of the language %s and the preferences %p, the browser writes numbers as %s', (language, preferred, tag) => {
+  expect(localeOf(language, preferred)).toBe(tag)
+})
 
 test.each([
   [0, 'en', '0 B'],
