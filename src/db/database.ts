@@ -130,7 +130,7 @@ const createSilenceWatch = (statementTimeoutMs: number) => {
 export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): Database => {
   if (!config.DATABASE_URL) {
     throw new UserError(
-      `DATABASE_URL is not set, and no script/server runs on the data directory ${config.RELAY_DATA_DIR}. Start script/server, or set DATABASE_URL.`,
+      `DATABASE_URL is not set, and no script/server runs on the data directory ${config.RELAY_DATA_DIR}. Set DATABASE_URL, name a file that has it with --env-file, or start script/server.`,
     )
   }
   const watch = createSilenceWatch(config.DATABASE_STATEMENT_TIMEOUT_MS)

@@ -232,7 +232,7 @@ describe('the relay command line', () => {
     const { status, stderr } = await relay(['workspace', 'list'], { RELAY_DATA_DIR: '/nowhere/at/all' })
     expect(status).toBe(1)
     expect(stderr).toBe(
-      'relay: DATABASE_URL is not set, and no script/server runs on the data directory /nowhere/at/all. Start script/server, or set DATABASE_URL.\n',
+      'relay: DATABASE_URL is not set, and no script/server runs on the data directory /nowhere/at/all. Set DATABASE_URL, name a file that has it with --env-file, or start script/server.\n',
     )
   })
 })
