@@ -31,7 +31,7 @@ test('the relay accepts the file of variables, and the units leave it the time t
       .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
   ) as Record<string, string>
   const config = readConfig(given)
-  expect(Object.keys(given)).toHaveLength(6)
+  expect(Object.keys(given)).toHaveLength(7)
   const closingMs = 10_000
   const stopMs = config.RELAY_DRAIN_MS + config.RELAY_SHUTDOWN_GRACE_MS + config.OTEL_EXPORTER_OTLP_TIMEOUT + closingMs
   for (const unit of units) expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1]) * 1_000).toBeGreaterThanOrEqual(stopMs)
