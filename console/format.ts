@@ -1,12 +1,5 @@
 // How values are written. `locale` is a BCP 47 tag.
 
-/**
- * Returns the first tag that is of this language, else the language. Chromium on Linux with `LANG=C.UTF-8` prefers `en-US@posix`, which is
- * no tag: `Intl` throws.
- */
-export const localeOf = (language: string, preferred: readonly string[]): string =>
-  preferred.find((tag) => tag.split('-')[0] === language && /^[\w-]+$/.test(tag)) ?? language
-
 const bytesPerStep = 1_000
 const units = ['B', 'kB', 'MB', 'GB', 'TB']
 

@@ -1,5 +1,4 @@
 import { effect, signal } from '@preact/signals'
-import { localeOf } from './format.ts'
 import * as common from './texts/common.ts'
 
 export type Language = 'en' | 'de'
@@ -25,6 +24,18 @@ const keep = (name: string, value: string) => {
   }
 }
 
+const isLanguageTag = (name: string): boolean => {
+  try {
+    return Intl.getCanonicalLocales(name).length > 0
+  } catch {
+    return false
+  }
+}
+
+// Chromium names its language `en-US@posix` where LANG is C. Intl throws an error for it, and uPlot gives it navigator.language when it is loaded.
+const spoken = navigator.languages.filter(isLanguageTag)
+if (!isLanguageTag(navigator.language)) Object.defineProperty(navigator, 'language', { value: spoken[0] ?? 'en' })
+
 export const language = signal<Language>(
   read<Language>('relay-language', ['en', 'de'], navigator.language.toLowerCase().startsWith('de') ? 'de' : 'en'),
 )
@@ -40,7 +51,7 @@ export const inLanguage =
 export const texts = inLanguage(common)
 
 /** Returns how dates and numbers are written: as the browser does, if it speaks the chosen language. */
-export const locale = (): string => localeOf(language.value, navigator.languages)
+export const locale = (): string => spoken.find((each) => each.split('-')[0] === language.value) ?? language.value
 
 effect(() => {
   document.documentElement.lang = language.value

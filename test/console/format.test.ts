@@ -1,12 +1,4 @@
-import { formatBytes, formatDuration, formatRelative, localeOf } from '../../console/format.ts'
-
-test.each([
-  ['en', ['de-DE', 'en-GB', 'en-US'], 'en-GB'],
-  ['en', ['en-US@posix'], 'en'],
-  ['de', ['en-US'], 'de'],
-])('of the language %s and the preferences %p, the browser writes numbers as %s', (language, preferred, tag) => {
-  expect(localeOf(language, preferred)).toBe(tag)
-})
+import { formatBytes, formatDuration, formatRelative } from '../../console/format.ts'
 
 test.each([
   [0, 'en', '0 B'],

@@ -122,7 +122,8 @@ export const openConsole = async (browser: Browser, consoleUrl: string, key: str
   return opened
 }
 
-const signIn = async (page: Page, consoleUrl: string, key: string) => {
+/** Signs in with a key, and waits for the first screen. */
+export const signIn = async (page: Page, consoleUrl: string, key: string) => {
   await page.goto(consoleUrl)
   await page.locator('#key').fill(key)
   await page.locator('button[type=submit]').click()

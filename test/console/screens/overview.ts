@@ -5,7 +5,7 @@ import { apiKeyParts } from '../../support/api-key.ts'
 import { testConfig } from '../../support/factories.ts'
 import { until } from '../../support/until.ts'
 import { openPage, takeScreenshot } from '../browser.ts'
-import { startConsole, testMs } from '../scene.ts'
+import { signIn, startConsole, testMs } from '../scene.ts'
 
 const { relay, browser, createScene, checkScreens } = await startConsole()
 
@@ -34,6 +34,28 @@ test(
         ['overview-month', '/overview?range=30d', '.segments [aria-current]:last-child'],
       ])
       expect(problems).toEqual([])
+    })
+  },
+  testMs,
+)
+
+test(
+  'the console is shown by a browser whose language is no BCP 47 tag',
+  async () => {
+    await relay.run(async (running) => {
+      const { routes, keys, consoleUrl } = await createScene(running)
+      await routes.receive('hello')
+      const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+      // What Chromium answers where LANG is C.
+      await page.addInitScript(
+        "for (const [name, value] of Object.entries({ language: 'en-US@posix', languages: ['en-US@posix'] })) " +
+          'Object.defineProperty(Navigator.prototype, name, { get: () => value })',
+      )
+      await signIn(page, consoleUrl, keys.viewer)
+      await page.locator('.plot canvas').first().waitFor()
+      await page.getByRole('link', { name: 'Documents', exact: true }).click()
+      await page.locator('#main tbody time').first().waitFor()
+      expect(errors).toEqual([])
     })
   },
   testMs,
