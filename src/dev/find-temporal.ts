@@ -40,7 +40,7 @@ export const findTemporal = async ({ config, say, signal, buildTimeoutMs: timeou
     return await downloadFromSdk('dev-server', cached, config, signal)
   } catch (thrown) {
     signal?.throwIfAborted()
-    say(`The download failed (${messageOf(thrown)}).`)
+    say(`${messageOf(thrown)}. An installed Temporal CLI, on PATH or in RELAY_TEMPORAL_BIN, makes it unnecessary.`)
   }
   const duration = 'about 4 minutes on 2 cores'
   return buildWithGo({ name: 'the Temporal CLI', module, requirements, duration, target: cached, remedy, config, say, signal, timeoutMs })

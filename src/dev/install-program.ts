@@ -57,6 +57,7 @@ export const downloadFromSdk = async (
       env: config.childEnvironment,
       timeoutMs: downloadTimeoutMs,
       signal,
+      name: 'The download',
     })
     for (const name of await readdir(workDir)) {
       const path = join(workDir, name)
@@ -102,13 +103,14 @@ export const buildWithGo = async (options: GoBuild): Promise<string> => {
             ['build', ...flags, '-o', program, command],
           ]
         : [['install', ...flags, module]]
+      const startedAt = Date.now()
       for (const step of steps) {
         await runProgram(go, step, {
           cwd: workDir,
           env: { ...config.childEnvironment, GOBIN: workDir, GOWORK: 'off' },
           timeoutMs,
           signal,
-          onWait: (seconds) => say(`Still building ${name} (${seconds} s).`),
+          onWait: () => say(`Still building ${name} (${Math.round((Date.now() - startedAt) / 1_000)} s).`),
         })
       }
       return program

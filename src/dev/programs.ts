@@ -110,6 +110,8 @@ export const exitCodeOf = (child: ChildProcess): Promise<number> =>
 export interface RunProgramOptions extends StartProgramOptions {
   timeoutMs: number
   signal?: AbortSignal | undefined
+  /** What the program does, as the subject of an error message. Default: its file name. */
+  name?: string
   /** Called every 15 seconds while the program runs. */
   onWait?: (elapsedSeconds: number) => void
 }
@@ -123,7 +125,7 @@ const waitNoticeIntervalMs = 15_000
  * @throws `Error` with the end of its output, if the program fails or takes longer than `timeoutMs`
  */
 export const runProgram = async (path: string, args: string[], options: RunProgramOptions): Promise<string> => {
-  const { timeoutMs, signal, onWait, stdio, ...start } = options
+  const { timeoutMs, signal, name = basename(path), onWait, stdio, ...start } = options
   signal?.throwIfAborted()
   const child = await startProgram(path, args, { ...start, stdio: stdio ?? ['ignore', 'pipe', 'pipe'] })
   let output = ''
@@ -146,7 +148,7 @@ export const runProgram = async (path: string, args: string[], options: RunProgr
   try {
     const code = await exitCodeOf(child)
     if (killReason === undefined && code === 0) return output
-    throw new Error(`${basename(path)} ${killReason ?? `failed (exit code ${code})`}: ${lastLines(output)}`)
+    throw new Error(`${name} ${killReason ?? `failed (exit code ${code})`}: ${lastLines(output)}`)
   } finally {
     clearTimeout(timeout)
     clearInterval(notices)

@@ -13,7 +13,9 @@ try {
     : TestWorkflowEnvironment.createTimeSkipping({ server: { executable } }))
   await environment.teardown()
 } catch (thrown) {
-  // The SDK wraps the reason in five errors, each of which repeats the URL. Only the last part is useful.
-  process.stderr.write(`${messageOf(thrown).split(': ').at(-1)}\n`)
+  // The SDK wraps the reason in five errors, each of which repeats the URL. The host and the last part are useful.
+  const text = messageOf(thrown)
+  const host = /https:\/\/[^/?)]+/.exec(text)?.[0] ?? 'the Temporal SDK'
+  process.stderr.write(`${host}: ${text.split(': ').at(-1)}\n`)
   process.exitCode = 1
 }

@@ -60,6 +60,13 @@ test('with Go, the Temporal CLI is built once and only the program remains in th
   ])
   expect(built).toBe(join(directory, 'cache', 'dev-server', 'temporal'))
   expect(await readdir(join(directory, 'cache', 'dev-server'))).toEqual(['temporal'])
+  expect(printed).toEqual([
+    'Downloading the Temporal dev server. This happens once.',
+    expect.stringMatching(
+      /^The download failed \(exit code 1\): https:\/\/temporal\.download: .+ RELAY_TEMPORAL_BIN, makes it unnecessary\.$/,
+    ),
+    expect.stringMatching(/^Building the Temporal CLI with Go\. /),
+  ])
 
   printed.length = 0
   expect(await findTemporal({ config: bare(), say })).toBe(built)

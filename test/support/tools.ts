@@ -28,7 +28,7 @@ export const findTimeSkippingServer = async ({ config, say }: ToolOptions): Prom
   try {
     return await downloadFromSdk('time-skipping', downloaded, config)
   } catch (thrown) {
-    say(`The download failed (${messageOf(thrown)}).`)
+    say(`${messageOf(thrown)}.`)
   }
   await fromMaven(target, { config, say })
   return cached
