@@ -16,6 +16,12 @@ const filesOf = async (...args: string[]): Promise<string[]> => {
 const endings = (files: string[]) => new Set(files.map((file) => /(\.\w+)?\.test\.ts$/.exec(file)![1] ?? ''))
 
 describe('script/test', () => {
+  test('explains itself with --help, and runs nothing', async () => {
+    const { stdout, stderr } = await promisify(execFile)(`${root}script/test`, ['db', '--help'])
+    expect(stdout).toMatch(/^script\/test \[--no-check\] \[unit\|db\|system\|release\] \[PATH\]/)
+    expect(stderr).toBe('')
+  })
+
   test('runs the tiers of a change without arguments, and the release tier by its name', async () => {
     const [change, release] = await Promise.all([filesOf(), filesOf('release')])
     expect(endings(change)).toEqual(new Set(['', '.db', '.system']))
