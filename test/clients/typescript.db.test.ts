@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,17 +16,19 @@ import {
 } from '../../clients/typescript/src/index.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
+import { exitCodeOf } from '../../src/dev/programs.ts'
 import { insertDocument } from '../api/insert-document.ts'
 import { wire } from '../api/objstore.ts'
 import { freePort } from '../support/free-port.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const client = join(root, 'clients/typescript/')
 
-const { api, acme, database } = share(await startScene())
+const { api, acme, database, workspace } = share(await startScene())
 
 const relayOf = (apiKey = acme.keys.admin) => createClient({ baseUrl: `${api.baseUrl}/`, workspace: 'acme/prod', apiKey })
 
@@ -249,12 +251,41 @@ describe('a request that is answered with 429 or 503', () => {
   })
 })
 
-test('the example of the README runs', async () => {
-  const example = await readFile(join(client, 'example.ts'), 'utf8')
-  const readme = await readFile(join(client, 'README.md'), 'utf8')
-  expect(/```ts\n([\s\S]*?)```/.exec(readme)?.[1]).toBe(example.replace('./src/index.ts', 'document-relay-client'))
+const environmentOf = (slugs: string, apiKey: string) => ({
+  ...process.env,
+  RELAY_URL: api.baseUrl,
+  RELAY_WORKSPACE: slugs,
+  RELAY_API_KEY: apiKey,
+})
 
-  const env = { ...process.env, RELAY_URL: api.baseUrl, RELAY_WORKSPACE: 'acme/prod', RELAY_API_KEY: acme.keys.admin }
-  const { stdout } = await run(process.execPath, [join(client, 'example.ts')], { env })
+test('the README shows the examples', async () => {
+  const examples = ['example.ts', 'follow-events.ts'].map((name) => readFile(join(client, name), 'utf8'))
+  const readme = await readFile(join(client, 'README.md'), 'utf8')
+  const shown = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, block]) => block!.replace('document-relay-client', './src/index.ts'))
+  expect(shown).toEqual(await Promise.all(examples))
+})
+
+test('the example that follows events prints those that happen while it runs', async () => {
+  const { name, keys, source } = await workspace()
+  const program = spawn(process.execPath, [join(client, 'follow-events.ts')], { env: environmentOf(name, keys.viewer) })
+  const ended = exitCodeOf(program)
+  let printed = ''
+  program.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+  try {
+    let sent = 0
+    // The program begins with what happens after its first request.
+    await until('the program prints an event', async () => {
+      await source.create(`F${(sent += 1)}`, 'x')
+      return printed.includes('\n')
+    })
+  } finally {
+    program.kill()
+    await ended
+  }
+  expect(printed).toMatch(/^\d{4}-\S+Z document\.(received|discarded) F\d+\n/)
+})
+
+test('the example of the README runs', async () => {
+  const { stdout } = await run(process.execPath, [join(client, 'example.ts')], { env: environmentOf('acme/prod', acme.keys.admin) })
   expect(stdout).toBe('0 failed documents\n404 not_found There is no such resource in this workspace.\n')
 })
