@@ -94,8 +94,7 @@ export const setUpDb = setUp(async (workDir) => {
   await orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer({ config: readConfig(), say })))
 })
 
-/** Without PostgreSQL the set-up fails. If another program is missing, only the tests that need it fail. */
-export const setUpSystem = setUp(async (workDir) => {
+const prepareSystem = async (workDir: string): Promise<void> => {
   const tools = { config: readConfig(), say }
   process.env['TEST_WORK_DIR'] = workDir
   await startDatabase(workDir)
@@ -107,21 +106,32 @@ export const setUpSystem = setUp(async (workDir) => {
     orWarn(provide('TEST_AZURITE_BIN', () => findAzurite(tools))),
     orWarn(provide('TEST_SSHD_BIN', () => findSshd(tools))),
     orWarn(provide('TEST_BROWSER_BIN', () => findBrowser(tools))),
-    orWarn(provide('TEST_SPECTRAL_BIN', () => findSpectral(tools))),
     orWarn(provide('TEST_API_TOOLS_DIR', () => findApiTools(tools))),
     orWarn(provide('TEST_PROMETHEUS_DIR', () => findPrometheus(tools))),
+    orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer(tools))),
+    orWarn(provide('TEST_JAVA_BIN', () => findJava(tools))),
+  ])
+  // script/test --temporal postgres
+  if (process.env['TEST_TEMPORAL'] === 'postgres') await provide('TEST_TEMPORAL_CLUSTER', () => startCluster(workDir, tools))
+  else await provide('TEST_TEMPORAL_DEV_SERVER', () => startDevServer(join(workDir, 'namespaces')))
+}
+
+/** Without PostgreSQL the set-up fails. If another program is missing, only the tests that need it fail. */
+export const setUpSystem = setUp(prepareSystem)
+
+/** What the system tests need, and the programs that only tests of the tier release run. */
+export const setUpRelease = setUp(async (workDir) => {
+  await prepareSystem(workDir)
+  const tools = { config: readConfig(), say }
+  await Promise.all([
+    orWarn(provide('TEST_SPECTRAL_BIN', () => findSpectral(tools))),
     orWarn(provide('TEST_HELM_BIN', () => findHelm(tools))),
     orWarn(provide('TEST_KUBECONFORM_BIN', () => findKubeconform(tools))),
     orWarn(provide('TEST_KUBERNETES_API_DIR', () => findKubernetesApi(tools))),
     orWarn(provide('TEST_HAPROXY_BIN', () => findHaproxy(tools))),
     orWarn(provide('TEST_NGINX_BIN', () => findNginx(tools))),
-    orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer(tools))),
-    orWarn(provide('TEST_JAVA_BIN', () => findJava(tools))),
     orWarn(provide('TEST_POSTGRES_DIR', () => findPostgresPrograms(tools))),
   ])
-  // script/test --temporal postgres
-  if (process.env['TEST_TEMPORAL'] === 'postgres') await provide('TEST_TEMPORAL_CLUSTER', () => startCluster(workDir, tools))
-  else await provide('TEST_TEMPORAL_DEV_SERVER', () => startDevServer(join(workDir, 'namespaces')))
 })
 
 /** Without the program, every file that needs a server says so. */

@@ -1,0 +1,1 @@
+export { setUpRelease as default } from './set-up.ts'
