@@ -148,6 +148,7 @@ async function* readChunks(
   const range = clampRange(content, byteRange)
   if (!range) return
   const lastSeq = Math.floor(range.end / chunkBytes)
+  let lacking = range.end - range.start + 1
   let seq = Math.floor(range.start / chunkBytes)
   while (seq <= lastSeq) {
     const until = Math.min(seq + windowChunks() - 1, lastSeq)
@@ -155,10 +156,14 @@ async function* readChunks(
     if (chunks.length !== until - seq + 1) throw new Error(`content ${content.id} lacks chunks between ${seq} and ${until}`)
     for (const chunk of chunks) {
       const offset = seq * chunkBytes
-      yield chunk.subarray(Math.max(range.start - offset, 0), range.end - offset + 1)
+      const part = chunk.subarray(Math.max(range.start - offset, 0), range.end - offset + 1)
+      lacking -= part.length
+      yield part
       seq += 1
     }
   }
+  // Whoever was told the length would wait for the rest.
+  if (lacking > 0) throw new Error(`content ${content.id} lacks ${lacking} bytes`)
 }
 
 /** Reads a few chunks at a time, so that a slow reader, or one that stops early, holds no connection. */

@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -38,6 +39,24 @@ describe('small contents in the PostgreSQL store', () => {
     expect(await written()).toContain(bufferedNext.id)
     await drop()
   })
+})
+
+test('reading a content of the PostgreSQL store that lacks bytes fails', async () => {
+  const { db, drop } = await createTestDatabase()
+  const workspaceId = newId()
+  await db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'main' })
+  const store = createPostgresStore(db)
+  async function* bytes() {
+    yield Buffer.alloc(MiB + 5)
+  }
+  const content = await store.write(workspaceId, bytes())
+  await db('content_chunks')
+    .where({ content_id: content.id, seq: 4 })
+    .update({ data: Buffer.alloc(3) })
+  await expect(buffer(store.read(content))).rejects.toThrow('lacks 2 bytes')
+  await expect(buffer(store.read(content, { start: MiB + 1 }))).rejects.toThrow('lacks 2 bytes')
+  expect(await buffer(store.read(content, { end: MiB + 2 }))).toHaveLength(MiB + 3)
+  await drop()
 })
 
 describe('large contents in the PostgreSQL store', () => {
