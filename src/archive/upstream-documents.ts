@@ -47,13 +47,19 @@ const isDeleted = async (db: Database | Transaction, repositoryId: string, docId
 
 type ReceivedUpstream = ReceivedDocument & Required<Pick<ReceivedDocument, 'upstream'>>
 
-/** Returns true if the source system has changed a document since it was fetched: by an update, or by an append. */
+/**
+ * SQL: the source system has changed a document since it was fetched: by an update, by an append, or by deleting a component, after which the
+ * document is newer than the fetch. Of `archive_documents`, `documents` and `contents`.
+ */
+export const isChangedSinceFetch = `(origin = 'source' or coalesce(appends, 0) > 0 or archive_documents.modified_at > received_at)`
+
 const isChangedHere = async (trx: Transaction, archiveDocumentId: string): Promise<boolean> => {
-  const changed = await trx('documents')
+  const changed = await trx('archive_documents')
+    .join('documents', 'documents.archive_document_id', 'archive_documents.id')
     .leftJoin('contents', 'contents.id', 'content_id')
-    .where({ archive_document_id: archiveDocumentId })
+    .where({ 'archive_documents.id': archiveDocumentId })
     .whereNull('superseded_at')
-    .andWhere((either) => void either.where('origin', 'source').orWhere('appends', '>', 0))
+    .whereRaw(isChangedSinceFetch)
     .first('documents.id')
   return changed !== undefined
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Documents } from '../archive/document-list.ts'
 import type { ArchiveDocument, ArchiveDocuments } from '../archive/documents.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
+import { isChangedSinceFetch } from '../archive/upstream-documents.ts'
 import { AppError, messageOf } from '../base/errors.ts'
 import type { DocumentFacts } from '../content-server/answers.ts'
 import { systemActor } from '../db/audit.ts'
@@ -101,12 +102,13 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
       select
         (array_agg(request_id order by documents.id desc))[1] as "requestId",
         (array_agg(erp_object_id order by documents.id desc))[1] as "erpObjectId",
-        bool_and(origin = 'upstream' and coalesce(appends, 0) = 0) as "isUntouched"
+        not bool_or(${isChangedSinceFetch}) as "isUntouched"
       from documents
+      join archive_documents on archive_documents.id = archive_document_id
       left join contents on contents.id = content_id
       where documents.workspace_id = :workspaceId
         and repo_id = :repoId
-        and doc_id = :docId
+        and documents.doc_id = :docId
         and superseded_at is null
       having count(*) > 0
       `,

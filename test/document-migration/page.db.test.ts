@@ -76,6 +76,18 @@ describe('a migration', () => {
     expect(await old.verdicts(again.id)).toEqual([['D1', 'equal', null]])
   })
 
+  test('does not bring back a component that the source system has deleted here', async () => {
+    await using old = await open()
+    old.server.put('D1', { data: 'first', note: 'n' }, { date: new Date('2020-01-01T00:00:00Z') })
+    await old.run((await old.start(tableOf(['D1']))).id)
+    expect((await old.source.delete('D1', '&compId=note')).status).toBe(200)
+    // After the deletion.
+    old.server.put('D1', { data: 'other', note: 'n' }, { date: new Date('2099-01-01T00:00:00Z') })
+    const { id } = await old.start(tableOf(['D1']))
+    await old.run(id)
+    expect(await old.verdicts(id)).toEqual([['D1', 'different', 'component note is only at the old content server']])
+  })
+
   test('asks once for the facts of a document, and again if it changes before it is fetched', async () => {
     await using old = await open()
     for (const docId of ['D1', 'D2']) old.server.put(docId, { data: 'first', note: 'n' })
