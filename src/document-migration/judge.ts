@@ -193,7 +193,9 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
     const { repository, mode, migrationId, documentMaxBytes } = run
     for (let time = 1; time <= maxJudgements; time += 1) {
       const here = await archiveDocuments.find(repository.id, docId)
-      const asked = await persist(row, run, () => readThrough.describe(repository, docId))
+      // A copy does not compare what was created here with what was deleted here before. A check asks what the old server has.
+      const evenIfDeleted = mode === 'check' && here !== undefined
+      const asked = await persist(row, run, () => readThrough.describe(repository, docId, evenIfDeleted))
       if ('failure' in asked) return { verdict: 'damaged', reason: reasonOf(asked.failure), components: null, sizeBytes: null }
       const there = asked.answer
       const known = here && (await originOf(run, docId))
@@ -212,7 +214,7 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
       if (here.components.some(({ content, sizeBytes }) => content === null && sizeBytes > 0)) {
         return { verdict: there ? 'different' : 'missing', reason: 'its bytes were removed here', ...sizes }
       }
-      if (!there) return { verdict: 'equal', reason: 'the old content server does not have it', ...sizes }
+      if (!there) return { verdict: mode === 'check' ? 'different' : 'equal', reason: 'the old content server does not have it', ...sizes }
       const reason = differenceOf(here, there) ?? (isNewer ? 'it has changed at the old content server' : undefined)
       if (reason !== undefined) return { verdict: 'different', reason, ...sizes }
       // A page that was broken off has copied it, or another row of the list has.

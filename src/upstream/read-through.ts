@@ -145,9 +145,14 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     /** Returns true if a document was deleted or erased here: it is never fetched again. */
     isDeleted,
 
-    /** Asks for a document without fetching it. @returns undefined if it does not exist @throws `UpstreamFailure` */
-    describe: async (repository: UpstreamRepository, docId: string): Promise<DocumentFacts | undefined> => {
-      if (await isDeleted(repository, docId)) return undefined
+    /**
+     * Asks for a document without fetching it.
+     * @param evenIfDeleted to ask also for a document that was deleted here, and perhaps created again
+     * @returns undefined if it does not exist
+     * @throws `UpstreamFailure`
+     */
+    describe: async (repository: UpstreamRepository, docId: string, evenIfDeleted = false): Promise<DocumentFacts | undefined> => {
+      if (!evenIfDeleted && (await isDeleted(repository, docId))) return undefined
       return counted(repository, async () => (await upstreams.of(repository)).describe(docId, closing.signal))
     },
 

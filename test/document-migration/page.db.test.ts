@@ -124,9 +124,15 @@ describe('a migration', () => {
   test('that only checks copies nothing', async () => {
     await using old = await open()
     old.server.put('D1', { data: 'x' })
-    const { id } = await old.start(tableOf(['D1', 'D2']), { mode: 'check' })
-    expect(await old.run(id)).toMatchObject({ found: 1, missing: 1 })
-    expect(await old.countRows()).toMatchObject({ documents: 0 })
+    await old.source.create('D3', 'only here')
+    const { id } = await old.start(tableOf(['D1', 'D2', 'D3']), { mode: 'check' })
+    await old.run(id)
+    expect(await old.verdicts(id)).toEqual([
+      ['D1', 'found', null],
+      ['D2', 'missing', null],
+      ['D3', 'different', 'the old content server does not have it'],
+    ])
+    expect(await old.countRows()).toMatchObject({ documents: 1 })
   })
 
   test('does not bring back what the source system has deleted here', async () => {
