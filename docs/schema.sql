@@ -666,7 +666,7 @@ comment on column deliveries.location is
 comment on column deliveries.overwrites is
   'Counts the attempts for older documents at the same path that may have overwritten this one. Each repeats the delivery.';
 comment on column deliveries.bulk_retry_id is
-  'The last bulk retry that has taken the delivery, or whose replay has created it. Null if there is none.';
+  'The last bulk retry that has taken or planned the delivery, or whose replay has created it. Null if there is none.';
 
 create index deliveries_by_connection on deliveries (connection_id, document_id);
 comment on index deliveries_by_connection is
@@ -804,7 +804,7 @@ comment on index delivery_attempts_of_workspace is
 create table bulk_retries (
   id text collate "C" primary key,
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,
-  action text not null check (action in ('retry', 'replay', 'acknowledge')),
+  action text not null check (action in ('retry', 'replay', 'acknowledge', 'deliver')),
   status text not null default 'running' check (status in ('running', 'completed', 'cancelled')),
   filter jsonb not null,
   matched_documents bigint not null,
@@ -821,12 +821,14 @@ create table bulk_retries (
   ended_at timestamptz
 );
 comment on table bulk_retries is
-  'A retry of every failed delivery that a filter matches; or the replay of the requests of discarded documents, or their '
-  'acknowledgement. Stored here as well as in Temporal, so that it can be shown after its workflow has been removed.';
+  'A retry of every failed delivery that a filter matches; the replay of the requests of discarded documents, or their acknowledgement; '
+  'or the delivery of documents to a destination that was connected later. Stored here as well as in Temporal, so that it can be shown '
+  'after its workflow has been removed.';
 comment on column bulk_retries.action is
-  'retry: of failed documents. replay, acknowledge: of documents that were discarded for lack of a connection.';
+  'retry: of failed documents. replay, acknowledge: of documents that were discarded for lack of a connection. deliver: of documents '
+  'that were never planned for the destination of the filter.';
 comment on column bulk_retries.filter is
-  'repoId, destinationId, dateFrom and dateTo, each optional.';
+  'repoId, destinationId, errorCode, origin, dateFrom and dateTo, each optional.';
 comment on column bulk_retries.matched_documents is
   'Counted when the bulk retry was created.';
 comment on column bulk_retries.matched_deliveries is

@@ -54,6 +54,7 @@ export const en = {
       completed: 'Documents have been acknowledged',
       cancelled: 'Acknowledging was cancelled',
     },
+    deliver: { running: 'Bulk delivery is running', completed: 'Bulk delivery has ended', cancelled: 'Bulk delivery was cancelled' },
   },
   documentProgress: (done: number, of: number) => `${done.toLocaleString('en')} of ${of.toLocaleString('en')} documents`,
   skipped: (count: number) =>
@@ -126,6 +127,11 @@ export const de: typeof en = {
       running: 'Dokumente werden zur Kenntnis genommen',
       completed: 'Dokumente wurden zur Kenntnis genommen',
       cancelled: 'Zur-Kenntnis-Nahme wurde abgebrochen',
+    },
+    deliver: {
+      running: 'Nachträgliche Zustellung läuft',
+      completed: 'Nachträgliche Zustellung ist beendet',
+      cancelled: 'Nachträgliche Zustellung wurde abgebrochen',
     },
   },
   documentProgress: (done, of) => `${done.toLocaleString('de')} von ${of.toLocaleString('de')} Dokumenten`,

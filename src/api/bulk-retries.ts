@@ -21,13 +21,16 @@ const attributes = z.object({
   action: z
     .enum(bulkActions)
     .meta({ id: 'BulkAction' })
-    .describe('`retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents.'),
+    .describe(
+      '`retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. `deliver`: documents to a destination that was connected later.',
+    ),
   status: z.enum(['running', 'completed', 'cancelled']).meta({ id: 'BulkRetryStatus' }),
   filter: z
     .object({
       repo_id: z.string().optional(),
       destination_id: z.string().optional(),
       error_code: z.string().optional(),
+      origin: z.literal('source').optional(),
       date_from: timestamp.optional(),
       date_to: timestamp.optional(),
     })
@@ -35,10 +38,12 @@ const attributes = z.object({
   matched_documents: z.int(),
   matched_deliveries: z.int(),
   retried_documents: z.int().describe('Documents to which the action was applied.'),
-  retried_deliveries: z.int().describe('Deliveries that were made again, or that the documents of the replays have.'),
+  retried_deliveries: z.int().describe('Deliveries that were made again, that the documents of the replays have, or that were planned.'),
   skipped_documents: z
     .int()
-    .describe('Documents to which it could not be applied, such as those whose request was refused again or has no body any more.'),
+    .describe(
+      'Documents to which it could not be applied, such as those whose request was refused again or has no body any more, or that the filter of the connection passes over.',
+    ),
   created_at: timestamp,
   ended_at: timestamp.nullable(),
 })
@@ -116,6 +121,12 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
     return { data: present(started) }
   }
 
+  /** @throws `AppError` 422 */
+  const requireDestination = async (workspaceId: string, id: string): Promise<void> => {
+    if (await destinations.exists(workspaceId, id)) return
+    throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
+  }
+
   return [
     endpoint({
       method: 'POST',
@@ -144,10 +155,42 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       alternative: { ...dryRunOf, description: 'Dry run: how many documents and deliveries would be retried now.' },
       handle: async ({ body: { dryRun, repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to } }, context) => {
         const filter = { repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to }
-        if (destinationId !== undefined && !(await destinations.exists(context.workspaceId, destinationId))) {
-          throw validationFailed([{ path: 'destination_id', message: 'there is no such destination in this workspace' }])
-        }
+        if (destinationId !== undefined) await requireDestination(context.workspaceId, destinationId)
         return begin('retry', { dryRun, ...filter }, context)
+      },
+    }),
+
+    endpoint({
+      method: 'POST',
+      path: '/documents/deliver',
+      operation: 'startBulkDelivery',
+      level: 'member',
+      audit: 'bulk_retry.started',
+      summary: 'Deliver documents to a destination that was connected later',
+      description:
+        'Delivers, in the background, the documents that were never planned for this destination, from the repositories that a connection leads ' +
+        'from, as far as its filter selects them. Documents that were replaced or deleted, or whose content is gone, are left out. Safe to repeat.',
+      body: z
+        .strictObject({
+          dry_run: z.boolean().default(false).describe('Only count the documents.'),
+          destination_id: z.string().describe('The destination.'),
+          repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
+          origin: z
+            .literal('source')
+            .optional()
+            .describe(
+              '`source`: only documents that the source system has sent to the relay or changed here. Copies of the upstream are left out.',
+            ),
+          date_from: dateFrom,
+          date_to: dateTo,
+        })
+        .meta({ id: 'BulkDeliveryInput' }),
+      response: startResponse,
+      status: 202,
+      alternative: { ...dryRunOf, description: 'Dry run: how many documents match now, before the filters of connections.' },
+      handle: async ({ body: { dryRun, destinationId, repoId, origin, dateFrom: from, dateTo: to } }, context) => {
+        await requireDestination(context.workspaceId, destinationId)
+        return begin('deliver', { dryRun, destinationId, repoId, origin, dateFrom: from, dateTo: to }, context)
       },
     }),
 

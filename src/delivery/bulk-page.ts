@@ -3,8 +3,17 @@ import { AppError } from '../base/errors.ts'
 import type { Replay } from '../capture/replay.ts'
 import { systemActor, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
-import { bulkRetryColumns, discardedDocuments, parseFilter, retryableDeliveries, type BulkRetry } from './bulk-retry.ts'
+import {
+  bulkRetryColumns,
+  discardedDocuments,
+  parseFilter,
+  retryableDeliveries,
+  undeliveredDocuments,
+  type BulkAction,
+  type BulkRetry,
+} from './bulk-retry.ts'
 import type { Acknowledge } from './erase.ts'
+import { planExisting } from './plan-existing.ts'
 import { ended, lockDocument, requeue } from './retry.ts'
 
 interface StoredBulkRetry extends BulkRetry {
@@ -32,6 +41,13 @@ const skipped: Outcome = { ...nothing, skipped: 1 }
 /** Returns the actor who requested a bulk retry. Each document that it takes has an audit entry of this actor. */
 const actorOf = ({ actorType, userId, actorId, actorName }: StoredBulkRetry): AuditActor =>
   actorType === 'system' ? systemActor : { type: actorType, userId, id: actorId ?? '', name: actorName ?? '' }
+
+const documentsFor: Record<BulkAction, typeof retryableDeliveries | typeof discardedDocuments> = {
+  retry: retryableDeliveries,
+  replay: discardedDocuments,
+  acknowledge: discardedDocuments,
+  deliver: undeliveredDocuments,
+}
 
 /** The relay could not answer a replay, because it lacks the database or the content store. Temporal runs the page again. */
 const unavailable = 503
@@ -62,8 +78,7 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
   }
 
   const nextIds = async ({ id, action, workspaceId, documentCursor, filter }: StoredBulkRetry, limit: number): Promise<string[]> => {
-    const selected = action === 'retry' ? retryableDeliveries(db, workspaceId, filter) : discardedDocuments(db, workspaceId, filter)
-    const page: { id: string }[] = await selected
+    const page: { id: string }[] = await documentsFor[action](db, workspaceId, filter)
       .distinct('documents.id')
       .where('documents.id', '>', documentCursor)
       // Documents received after the start of the bulk retry are not taken.
@@ -103,6 +118,12 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     const request = { workspaceId, documentId, destinationId, errorCode, statuses: ended, actor: actorOf(bulkRetry), bulkRetryId }
     const { length } = await requeue(trx, request, config)
     return length > 0 ? { ...nothing, documents: 1, deliveries: length } : skipped
+  }
+
+  const deliver = async (trx: Transaction, { id, workspaceId, filter }: StoredBulkRetry, documentId: string): Promise<Outcome> => {
+    if (!(await lockDocument(trx, { workspaceId, documentId }))) return nothing
+    const isPlanned = await planExisting(trx, { documentId, destinationId: filter.destinationId!, bulkRetryId: id })
+    return isPlanned ? { ...nothing, documents: 1, deliveries: 1 } : skipped
   }
 
   /** Returns the replay of a request that has created this document, if there is one: the page was broken off, or somebody replayed it. */
@@ -168,6 +189,7 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
 
   const take = async (bulkRetry: StoredBulkRetry, documentId: string): Promise<boolean> => {
     if (bulkRetry.action === 'retry') return advance(bulkRetry.id, documentId, (trx) => retry(trx, bulkRetry, documentId))
+    if (bulkRetry.action === 'deliver') return advance(bulkRetry.id, documentId, (trx) => deliver(trx, bulkRetry, documentId))
     if (!(await db('bulk_retries').where({ id: bulkRetry.id, status: 'running' }).first('id'))) return false
     // A replay takes its own transactions. A second run of this page finds what the first one has done.
     const outcome = await (bulkRetry.action === 'replay' ? replayOne : acknowledgeOne)(bulkRetry, documentId)

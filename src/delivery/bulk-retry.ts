@@ -10,12 +10,13 @@ import { ended } from './retry.ts'
 
 /**
  * What a bulk retry does. `retry`: makes the failed deliveries of failed documents again. `replay`, `acknowledge`: replays the requests of
- * documents that were discarded for lack of a connection, or acknowledges them.
+ * documents that were discarded for lack of a connection, or acknowledges them. `deliver`: delivers documents to a destination that was
+ * connected after they were received.
  */
-export const bulkActions = ['retry', 'replay', 'acknowledge'] as const
+export const bulkActions = ['retry', 'replay', 'acknowledge', 'deliver'] as const
 export type BulkAction = (typeof bulkActions)[number]
 
-const nounOf: Record<BulkAction, string> = { retry: 'retry', replay: 'replay', acknowledge: 'acknowledgement' }
+const nounOf: Record<BulkAction, string> = { retry: 'retry', replay: 'replay', acknowledge: 'acknowledgement', deliver: 'delivery' }
 
 /** Selects documents. */
 export interface BulkRetryFilter {
@@ -23,6 +24,8 @@ export interface BulkRetryFilter {
   destinationId?: string | undefined
   /** Code of the last error, or `none`. */
   errorCode?: string | undefined
+  /** Only documents that the source system has sent to the relay or changed here: no copies of the upstream. */
+  origin?: 'source' | undefined
   /** Time of receipt; both ends are inclusive. */
   dateFrom?: Date | undefined
   dateTo?: Date | undefined
@@ -76,10 +79,11 @@ export const parseFilter = <Row extends BulkRetry>(row: Row): Row => {
   }
 }
 
-const recordedFilter = ({ repoId, destinationId, errorCode, dateFrom, dateTo }: BulkRetryFilter) => ({
+const recordedFilter = ({ repoId, destinationId, errorCode, origin, dateFrom, dateTo }: BulkRetryFilter) => ({
   ...(repoId !== undefined && { repo_id: repoId }),
   ...(destinationId !== undefined && { destination_id: destinationId }),
   ...(errorCode !== undefined && { error_code: errorCode }),
+  ...(origin !== undefined && { origin }),
   ...(dateFrom && { date_from: dateFrom }),
   ...(dateTo && { date_to: dateTo }),
 })
@@ -106,8 +110,36 @@ export const retryableDeliveries = (db: Database | Transaction, workspaceId: str
 export const discardedDocuments = (db: Database, workspaceId: string, filter: BulkRetryFilter) =>
   documentsOf(db, workspaceId, filter).where('is_unconnected', true).whereNull('acknowledged_at')
 
+/**
+ * Selects the documents that a filter matches and that were never planned for its destination, to which a connection leads. A document that
+ * was replaced or deleted is left out, and so is one whose content is gone.
+ */
+export const undeliveredDocuments = (db: Database, workspaceId: string, filter: BulkRetryFilter) => {
+  const { destinationId = '', origin } = filter
+  const query = documentsOf(db, workspaceId, filter)
+    .whereNull('superseded_at')
+    .join('contents', 'contents.id', 'content_id')
+    .whereIn('repository_id', (connected) => {
+      void connected
+        .select('repository_id')
+        .from('connection_repositories')
+        .join('connection_destinations', 'connection_destinations.connection_id', 'connection_repositories.connection_id')
+        .where({ destination_id: destinationId })
+    })
+    .whereNotExists((planned) => {
+      void planned.from('deliveries').whereRaw('document_id = documents.id').where({ destination_id: destinationId })
+    })
+  // An append changes a document that was fetched, and leaves its origin.
+  if (origin === 'source') query.andWhere((either) => void either.where({ origin }).orWhere('appends', '>', 0))
+  return query
+}
+
 export const createBulkRetries = (db: Database) => {
   const count = async (workspaceId: string, action: BulkAction, filter: BulkRetryFilter): Promise<Matched> => {
+    if (action === 'deliver') {
+      const [matched] = await undeliveredDocuments(db, workspaceId, filter).count<{ documents: number }[]>({ documents: '*' })
+      return { matchedDocuments: matched!.documents, matchedDeliveries: matched!.documents }
+    }
     if (action !== 'retry') {
       const [discarded] = await discardedDocuments(db, workspaceId, filter).count<{ matchedDocuments: number }[]>({ matchedDocuments: '*' })
       return { ...discarded!, matchedDeliveries: 0 }

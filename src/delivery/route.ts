@@ -3,10 +3,26 @@ import { connectionSettings } from '../domain/connection-settings.ts'
 import { planDeliveries, type Route, type RoutedDocument } from '../domain/fan-out.ts'
 import type { DeliveryRef } from './transition.ts'
 
+/** SQL: the columns of a `RoutedDocument`, of `documents` and `document_enrichments`. */
+export const routedColumns = `
+        repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", size_bytes as "sizeBytes",
+        erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields,
+        received_at as "receivedAt"`
+
+/** SQL: a `StoredRoute` of `connections` and `destinations`. */
+export const routeObject = `jsonb_build_object(
+            'connectionId', connections.id, 'isActive', is_active, 'settings', settings,
+            'destination', jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type))`
+
+export type StoredRoute = Omit<Route, 'settings'> & { settings: unknown }
+
+export const routesOf = (routes: StoredRoute[]): Route[] =>
+  routes.map((route) => ({ ...route, settings: connectionSettings(route.settings) }))
+
 /** The routes from the repository of a document to a destination. */
 interface Found extends RoutedDocument {
   connectionId: string
-  routes: (Omit<Route, 'settings'> & { settings: unknown })[]
+  routes: StoredRoute[]
   /** False if the enrichment may still find something. */
   isFinal: boolean
 }
@@ -27,14 +43,10 @@ export const decideRoute = (
     const { rows } = await trx.raw<{ rows: Found[] }>(
       `
       select
-        deliveries.connection_id as "connectionId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
-        content_type as "contentType", size_bytes as "sizeBytes", erp_object_type as "erpObjectType", erp_object_id as "erpObjectId",
-        ar_object as "arObject", coalesce(fields, '{}') as fields, received_at as "receivedAt",
+        deliveries.connection_id as "connectionId", ${routedColumns},
         coalesce(document_enrichments.status <> 'pending' or ends_at < now(), true) as "isFinal",
         array(
-          select jsonb_build_object(
-            'connectionId', connections.id, 'isActive', is_active, 'settings', settings,
-            'destination', jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type))
+          select ${routeObject}
           from connections
           join destinations on destinations.id = deliveries.destination_id
           where connections.id = deliveries.connection_id
@@ -60,8 +72,7 @@ export const decideRoute = (
     // The connection was deleted at this moment.
     if (!found || !own) return 'send'
     const { connectionId, isFinal, ...document } = found
-    const routes = found.routes.map((route) => ({ ...route, settings: connectionSettings(route.settings) }))
-    const [planned] = planDeliveries(routes, document, isFinal)
+    const [planned] = planDeliveries(routesOf(found.routes), document, isFinal)
     const delivery = () => trx('deliveries').where({ document_id: documentId, destination_id: destinationId })
     if (!planned) {
       await delivery().delete()

@@ -567,6 +567,27 @@ const rows: Row[] = [
       { event: 'document.retried', description: 'Document AA/DOC1/data was retried to Bucket of AA.' },
     ],
   },
+  {
+    endpoint: 'POST /documents/deliver',
+    prepare: async () => {
+      const { repositoryId } = await failed('AE')
+      const { id: destination_id } = await webhook('Hook of AE')
+      await created('/connections', { name: 'AE', repository_ids: [repositoryId], destination_ids: [destination_id] })
+      const change = async () => {
+        const answer = await call('POST', '/documents/deliver', { destination_id, origin: 'source' })
+        await bulkPageOf(database.db)(answer.json.data.id, 10, () => {})
+        return answer
+      }
+      return { change }
+    },
+    recorded: [
+      {
+        event: 'bulk_retry.started' as const,
+        description: 'A bulk delivery of 1 documents was started.',
+        metadata: { action: 'deliver', matched_documents: 1, matched_deliveries: 1 },
+      },
+    ],
+  },
   ...(['replay', 'acknowledge'] as const).map((action) => ({
     endpoint: `POST /documents/${action}`,
     prepare: async () => {

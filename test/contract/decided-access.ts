@@ -50,6 +50,7 @@ const operations: LevelOperations[] = [
       ['POST', `/destinations/${unknown}/test-change`],
       ['POST', `/documents/${unknown}/retry`],
       ['POST', '/documents/retry'],
+      ['POST', '/documents/deliver'],
     ],
   ],
   ['admin', 'deletes', ['destinations', 'repositories', 'connections'].map((path): [string, string] => ['DELETE', `/${path}/${unknown}`])],

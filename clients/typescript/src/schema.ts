@@ -753,6 +753,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/documents/deliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliver documents to a destination that was connected later
+         * @description Delivers, in the background, the documents that were never planned for this destination, from the repositories that a connection leads from, as far as its filter selects them. Documents that were replaced or deleted, or whose content is gone, are left out. Safe to repeat. Required level: `member`. Audit event: `bulk_retry.started`.
+         */
+        post: operations["startBulkDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents/replay": {
         parameters: {
             query?: never;
@@ -2170,7 +2190,27 @@ export interface components {
         AuditSubjectType: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "EventSubscription" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "DocumentMigration" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
         /** @enum {string} */
         AuditSubjectTypeInput: "Certificate" | "Repository" | "Destination" | "Connection" | "Enrichment" | "EventSubscription" | "Notification" | "Incident" | "Notice" | "Document" | "BulkRetry" | "DocumentMigration" | "CapturedRequest" | "Settings" | "Member" | "ApiKey" | "RfcCall";
-        BulkAction: "retry" | "replay" | "acknowledge";
+        BulkAction: "retry" | "replay" | "acknowledge" | "deliver";
+        BulkDeliveryInput: {
+            /** @description Start of the range, inclusive. A date without a time means the start of that day in UTC. */
+            date_from?: string;
+            /** @description End of the range, inclusive. A date without a time means the end of that day in UTC. */
+            date_to?: string;
+            /** @description The destination. */
+            destination_id: string;
+            /**
+             * @description Only count the documents.
+             * @default false
+             */
+            dry_run?: boolean;
+            /**
+             * @description `source`: only documents that the source system has sent to the relay or changed here. Copies of the upstream are left out.
+             * @constant
+             */
+            origin?: "source";
+            /** @description Only documents of this repository (`repo_id`). */
+            repo_id?: string;
+        };
         BulkRetry: {
             attributes: components["schemas"]["BulkRetryAttributes"];
             id: string;
@@ -2178,7 +2218,7 @@ export interface components {
             type: "bulk_retry";
         };
         BulkRetryAttributes: {
-            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. `deliver`: documents to a destination that was connected later. */
             action: components["schemas"]["BulkAction"];
             /** Format: date-time */
             created_at: string;
@@ -2191,7 +2231,7 @@ export interface components {
             matched_documents: number;
             /**
              * Format: int64
-             * @description Deliveries that were made again, or that the documents of the replays have.
+             * @description Deliveries that were made again, that the documents of the replays have, or that were planned.
              */
             retried_deliveries: number;
             /**
@@ -2201,7 +2241,7 @@ export interface components {
             retried_documents: number;
             /**
              * Format: int64
-             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more.
+             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more, or that the filter of the connection passes over.
              */
             skipped_documents: number;
             status: components["schemas"]["BulkRetryStatus"];
@@ -2213,6 +2253,8 @@ export interface components {
             date_to?: string;
             destination_id?: string;
             error_code?: string;
+            /** @constant */
+            origin?: "source";
             repo_id?: string;
         };
         BulkRetryInput: {
@@ -5447,7 +5489,7 @@ export interface components {
             type: "bulk_retry";
         };
         SingleBulkRetryAttributes: {
-            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. `deliver`: documents to a destination that was connected later. */
             action: components["schemas"]["BulkAction"];
             /** Format: date-time */
             created_at: string;
@@ -5475,7 +5517,7 @@ export interface components {
             open_deliveries: number;
             /**
              * Format: int64
-             * @description Deliveries that were made again, or that the documents of the replays have.
+             * @description Deliveries that were made again, that the documents of the replays have, or that were planned.
              */
             retried_deliveries: number;
             /**
@@ -5485,7 +5527,7 @@ export interface components {
             retried_documents: number;
             /**
              * Format: int64
-             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more.
+             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more, or that the filter of the connection passes over.
              */
             skipped_documents: number;
             status: components["schemas"]["BulkRetryStatus"];
@@ -5736,7 +5778,7 @@ export interface components {
             type: "bulk_retry";
         };
         StartedBulkRetryAttributes: {
-            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. */
+            /** @description `retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. `deliver`: documents to a destination that was connected later. */
             action: components["schemas"]["BulkAction"];
             /** Format: date-time */
             created_at: string | null;
@@ -5749,7 +5791,7 @@ export interface components {
             matched_documents: number;
             /**
              * Format: int64
-             * @description Deliveries that were made again, or that the documents of the replays have.
+             * @description Deliveries that were made again, that the documents of the replays have, or that were planned.
              */
             retried_deliveries: number;
             /**
@@ -5759,7 +5801,7 @@ export interface components {
             retried_documents: number;
             /**
              * Format: int64
-             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more.
+             * @description Documents to which it could not be applied, such as those whose request was refused again or has no body any more, or that the filter of the connection passes over.
              */
             skipped_documents: number;
             status: components["schemas"]["StartedBulkRetryStatus"];
@@ -6309,6 +6351,7 @@ export type AuditLogList = components['schemas']['AuditLogList'];
 export type AuditSubjectType = components['schemas']['AuditSubjectType'];
 export type AuditSubjectTypeInput = components['schemas']['AuditSubjectTypeInput'];
 export type BulkAction = components['schemas']['BulkAction'];
+export type BulkDeliveryInput = components['schemas']['BulkDeliveryInput'];
 export type BulkRetry = components['schemas']['BulkRetry'];
 export type BulkRetryAttributes = components['schemas']['BulkRetryAttributes'];
 export type BulkRetryFilter = components['schemas']['BulkRetryFilter'];
@@ -9891,6 +9934,114 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    startBulkDelivery: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BulkDeliveryInput"];
+            };
+        };
+        responses: {
+            /** @description Dry run: how many documents match now, before the filters of connections. */
+            200: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "action": "retry",
+                     *           "status": "running",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 0,
+                     *           "retried_deliveries": 0,
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
+                };
+            };
+            /** @description The request was accepted. */
+            202: {
+                headers: {
+                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
+                    "idempotent-replayed"?: "true";
+                    "x-relay-request-id": components["headers"]["RequestId"];
+                    "x-relay-version": components["headers"]["RelayVersion"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "01K9R4B6ZD8M2V7X0QF3N5T1CX",
+                     *         "type": "bulk_retry",
+                     *         "attributes": {
+                     *           "action": "retry",
+                     *           "status": "running",
+                     *           "filter": {
+                     *             "repo_id": "Z1",
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "error_code": "credentials_refused"
+                     *           },
+                     *           "matched_documents": 1,
+                     *           "matched_deliveries": 1,
+                     *           "retried_documents": 0,
+                     *           "retried_deliveries": 0,
+                     *           "skipped_documents": 0,
+                     *           "created_at": "2026-11-21T09:10:30.000Z",
+                     *           "ended_at": null
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StartedBulkRetryResponse"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];

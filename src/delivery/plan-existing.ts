@@ -1,0 +1,71 @@
+import type { Transaction } from '../db/database.ts'
+import { planDeliveries, type RoutedDocument } from '../domain/fan-out.ts'
+import { routedColumns, routeObject, routesOf, type StoredRoute } from './route.ts'
+
+/**
+ * Plans the delivery of a document to a destination that was connected to its repository after the document was received. The dispatcher
+ * begins it, unless only inactive connections lead there: then it is held. The document must be locked.
+ * @returns false if no connection delivers the document there, or if it is planned already, was replaced or deleted, or has no content
+ */
+export const planExisting = async (
+  trx: Transaction,
+  { documentId, destinationId, bulkRetryId }: { documentId: string; destinationId: string; bulkRetryId: string },
+): Promise<boolean> => {
+  const { rows } = await trx.raw<{ rows: (RoutedDocument & { routes: StoredRoute[] })[] }>(
+    `
+    select ${routedColumns},
+      array(
+        select ${routeObject}
+        from connection_repositories
+        join connections on connections.id = connection_repositories.connection_id
+        join connection_destinations on connection_destinations.connection_id = connections.id
+        where connection_repositories.repository_id = documents.repository_id
+          and connection_destinations.destination_id = destinations.id
+        order by connections.id
+      ) as routes
+    from documents
+    join destinations on destinations.id = :destinationId
+    left join document_enrichments on document_enrichments.document_id = documents.id
+    where documents.id = :documentId
+      and content_id is not null
+      and superseded_at is null
+      and deleted_at is null
+      and not exists (
+        select
+        from deliveries
+        where deliveries.document_id = :documentId
+          and deliveries.destination_id = :destinationId
+      )
+    `,
+    { documentId, destinationId },
+  )
+  const [found] = rows
+  const [planned] = found ? planDeliveries(routesOf(found.routes), found) : []
+  if (!planned) return false
+  const { connectionId, status, path } = planned
+  const due = status === 'pending' ? trx.fn.now() : null
+  await trx('deliveries').insert({
+    document_id: documentId,
+    destination_id: destinationId,
+    workspace_id: trx('documents').select('workspace_id').where({ id: documentId }),
+    connection_id: connectionId,
+    status,
+    path,
+    next_attempt_at: due,
+    begin_as: 'delivery',
+    begin_at: due,
+    bulk_retry_id: bulkRetryId,
+  })
+  // The trigger of deliveries does this when a status changes.
+  await trx.raw(
+    `
+    update documents
+    set
+      status = derive_document_status(id), is_unconnected = false,
+      acknowledged_at = case when status = derive_document_status(id) then acknowledged_at end
+    where id = :documentId
+    `,
+    { documentId },
+  )
+  return true
+}

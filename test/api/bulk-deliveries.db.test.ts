@@ -1,0 +1,120 @@
+import type { OutboxMessage } from '../../src/db/outbox.ts'
+import type { Start } from '../../src/db/starts.ts'
+import { bulkPageOf } from '../support/bulk-page.ts'
+import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
+import { dueStarts } from '../support/starts.ts'
+import { insertDocument, type DocumentRow } from './insert-document.ts'
+import { objstore, wire } from './objstore.ts'
+
+const launched: (OutboxMessage | Start)[] = []
+const { db, acme, other } = share(await startScene({ temporal: { launch: (messages) => void launched.push(...messages) } }))
+const wired = await wire(acme, 'A1')
+
+beforeEach(async () => {
+  launched.length = 0
+  for (const table of ['outbox', 'deliveries', 'documents', 'bulk_retries', 'audit_logs']) await db(table).delete()
+})
+
+const page = (id: string) => bulkPageOf(db)(id, 100, () => {})
+const statusOf = async (id: string) => (await acme.attributesOf(`/documents/${id}`)).status as string
+
+/** Inserts a document that was delivered to the bucket. */
+const insert = (more: Partial<DocumentRow> = {}) =>
+  insertDocument(db, {
+    workspaceId: acme.id,
+    repositoryId: wired.repositoryId,
+    repoId: 'A1',
+    status: 'delivered',
+    deliveries: [{ ...wired, status: 'delivered' }],
+    ...more,
+  })
+
+/** Connects the repository to another bucket. */
+const connectLater = async (name: string, connection: object = {}) => {
+  const destinationId = await acme.create('/destinations', objstore(name))
+  await acme.connect([wired.repositoryId], [destinationId], connection)
+  const deliver = async (body: object = {}): Promise<string> =>
+    (await acme.change('POST', '/documents/deliver', { destination_id: destinationId, ...body })).id
+  const planned = () => db('deliveries').where({ destination_id: destinationId }).orderBy('document_id')
+  return { destinationId, deliver, planned }
+}
+
+describe('a destination that was connected later', () => {
+  test('gets the documents that were never planned for it, each once', async () => {
+    const ids = [await insert(), await insert({ deliveries: [], status: 'discarded', contentId: await ownedContent() })]
+    const { destinationId, deliver, planned } = await connectLater('Later')
+    const id = await deliver()
+    expect(launched).toMatchObject([{ kind: 'startBulkRetry', input: { bulkRetryId: id } }])
+    expect(await page(id)).toMatchObject({ action: 'deliver', status: 'completed', matchedDocuments: 2, retriedDocuments: 2 })
+    expect(await planned()).toMatchObject(
+      ids.map((document_id) => ({ document_id, status: 'pending', begin_as: 'delivery', bulk_retry_id: id, path: expect.any(String) })),
+    )
+    expect((await dueStarts(db)).map(({ kind }) => kind)).toEqual(['startDelivery', 'startDelivery'])
+    expect(await Promise.all(ids.map(statusOf))).toEqual(['pending', 'pending'])
+
+    await db('deliveries').where({ destination_id: destinationId }).update({ status: 'delivered' })
+    expect(await Promise.all(ids.map(statusOf))).toEqual(['delivered', 'delivered'])
+    const again = await deliver()
+    expect(await page(again)).toMatchObject({ status: 'completed', matchedDocuments: 0, retriedDocuments: 0 })
+    expect(await acme.attributesOf(`/bulk-retries/${id}`)).toMatchObject({ action: 'deliver', delivered_deliveries: 2 })
+  })
+
+  test('gets nothing that was replaced, is gone, belongs to another repository, or came after the start', async () => {
+    const [replaced, erased] = [await insert(), await insert()]
+    await db('documents').where({ id: replaced }).update({ superseded_at: new Date() })
+    await db('documents').where({ id: erased }).update({ content_id: null })
+    const { repositoryId } = await wire(acme, 'B1')
+    await insert({ repositoryId, repoId: 'B1' })
+    const { deliver, planned } = await connectLater('Nothing')
+    const id = await deliver()
+    await insert()
+    expect(await page(id)).toMatchObject({ status: 'completed', matchedDocuments: 0, retriedDocuments: 0 })
+    expect(await planned()).toEqual([])
+  })
+
+  test('gets only what its filter selects, and what the connection selects', async () => {
+    const [fetched, appended, sent] = [await insert(), await insert(), await insert()]
+    await db('documents').whereIn('id', [fetched, appended]).update({ origin: 'upstream' })
+    await db('contents')
+      .where({ id: db('documents').select('content_id').where({ id: appended }) })
+      .update({ appends: 1 })
+    const note = await insert({ compId: 'note' })
+    const early = await insert({ receivedAt: new Date('2026-01-01T10:00:00Z') })
+    const { deliver, planned } = await connectLater('Selected', { settings: { filter: { comp_ids: ['data'] } } })
+    const counted = await acme.change('POST', '/documents/deliver', { destination_id: wired.destinationId, dry_run: true })
+    expect(counted).toMatchObject({ id: null, attributes: { action: 'deliver', status: 'dry_run', matched_documents: 0 } })
+    const id = await deliver({ origin: 'source', repo_id: 'A1', date_from: '2026-01-02' })
+    expect(await page(id)).toMatchObject({ matchedDocuments: 3, retriedDocuments: 2, skippedDocuments: 1 })
+    expect((await planned()).map(({ document_id: documentId }) => documentId)).toEqual([appended, sent])
+    await page(await deliver())
+    expect((await planned()).map(({ document_id: documentId }) => documentId)).toEqual([fetched, appended, sent, early].toSorted())
+    expect(await statusOf(note)).toBe('delivered')
+  })
+
+  test('is reached once its connection is activated', async () => {
+    const documentId = await insert()
+    const { deliver, planned } = await connectLater('Held', { is_active: false })
+    await page(await deliver())
+    expect(await planned()).toMatchObject([{ document_id: documentId, status: 'held', begin_at: null, next_attempt_at: null }])
+    expect(await dueStarts(db)).toEqual([])
+  })
+
+  test('must be one of the workspace', async () => {
+    const answer = await other.call('POST', '/documents/deliver', { destination_id: wired.destinationId })
+    expect({ status: answer.status, details: answer.json.error.details }).toMatchObject({
+      status: 422,
+      details: [{ path: 'destination_id' }],
+    })
+    const { status } = await acme.call('POST', '/documents/deliver', { destination_id: wired.destinationId }, { key: acme.keys.viewer })
+    expect(status).toBe(403)
+  })
+})
+
+/** Inserts the content of a document that the filter of every connection passed over. */
+const ownedContent = async (): Promise<string> => {
+  const id = await insert()
+  const { content_id: contentId } = await db('documents').where({ id }).first('content_id')
+  await db('documents').where({ id }).delete()
+  return contentId
+}
