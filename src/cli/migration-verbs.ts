@@ -132,6 +132,18 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
       printProgress(fingerprintOf(publicKey))
     })
 
+  migrate
+    .command('deletions <user/workspace> <repo_id>')
+    .description('list what the source system has deleted here, which the upstream may still have')
+    .option('--delete', 'delete it at the upstream, too: before the source system is switched back')
+    .addOption(jsonOption)
+    .action(async (workspace: string, repoId: string, { delete: isRepeated = false, ...options }: OutputOptions & { delete?: boolean }) => {
+      const { describeDeletions, presentDeletion, showDeletions } = await import('./deletions.ts')
+      const deletions = await inDatabase((db, config) => showDeletions(db, config, { workspace, repoId, isRepeated }))
+      printResult(options, deletions.map(presentDeletion), describeDeletions(deletions))
+      if (deletions.some(({ result }) => result === 'failed')) process.exitCode = 1
+    })
+
   program
     .command('verify <report>')
     .description('check a report of a migration without a network: it is complete, unchanged, and signed; list what is missing')

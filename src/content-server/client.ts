@@ -128,9 +128,9 @@ export const createContentServerClient = (server: ContentServer, context: HttpCo
     /** Creates or replaces one component of an existing document. */
     update: (docId: string, component: SentComponent, options: CallOptions = {}) => sendComponent('update', docId, component, options),
 
-    /** Deletes a document. */
-    delete: (docId: string, { signal }: CallOptions = {}): Promise<Outcome<void>> =>
-      call('delete', { parameters: { docId }, signal }, ended),
+    /** Deletes a document, or one component of it. */
+    delete: (docId: string, { compId, signal }: CallOptions & { compId?: string } = {}): Promise<Outcome<void>> =>
+      call('delete', { parameters: { docId, compId }, signal }, ended),
   }
 }
 

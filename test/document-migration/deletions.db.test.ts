@@ -1,0 +1,64 @@
+import { describeDeletions, showDeletions } from '../../src/cli/deletions.ts'
+import { testConfig } from '../support/factories.ts'
+import { freePort } from '../support/free-port.ts'
+import { share } from '../support/share.ts'
+import { startOldServerScene } from './old-server-scene.ts'
+
+const { db, open } = share(await startOldServerScene())
+const config = testConfig({ RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8' })
+
+const openWithDeletions = async () => {
+  const old = await open()
+  for (const docId of ['D1', 'D2', 'D3']) old.server.put(docId, { data: 'x', note: 'n' })
+  for (const [docId, more] of [['D1'], ['D2', '&compId=note'], ['D3']] as const) {
+    expect((await old.source.delete(docId, more)).status).toBe(200)
+  }
+  const request = { workspace: old.name, repoId: 'Z1' }
+  const show = (isRepeated: boolean) => showDeletions(db, config, { ...request, isRepeated })
+  const results = async () => (await show(true)).map(({ docId, compId, result }) => [docId, compId, result])
+  return Object.assign(old, { show, results })
+}
+
+describe('what the source system has deleted here', () => {
+  test('is listed without asking the old content server', async () => {
+    await using old = await openWithDeletions()
+    const asked = old.server.requests.length
+    expect(describeDeletions(await old.show(false))).toMatchObject([
+      expect.stringMatching(/^DOCUMENT/),
+      expect.stringMatching(/^D1 +all .* not asked$/),
+      expect.stringMatching(/^D2 +note .* not asked$/),
+      expect.stringMatching(/^D3 +all .* not asked$/),
+    ])
+    expect(old.server.requests).toHaveLength(asked)
+  })
+
+  test('is deleted there, and what it refuses to delete is named', async () => {
+    await using old = await openWithDeletions()
+    old.server.documents.delete('Z1/D1')
+    old.server.faults.add('refuses_delete')
+    expect(await old.results()).toEqual([
+      ['D1', null, 'not there'],
+      ['D2', 'note', 'failed'],
+      ['D3', null, 'failed'],
+    ])
+    expect(describeDeletions(await old.show(true))[2]).toMatch(/failed: .*409.*document is locked$/)
+    old.server.faults.clear()
+    expect(await old.results()).toEqual([
+      ['D1', null, 'not there'],
+      ['D2', 'note', 'deleted'],
+      ['D3', null, 'deleted'],
+    ])
+    expect([...old.server.documents.keys()]).toEqual(['Z1/D2'])
+  })
+
+  test('stays there while the old content server does not answer, or the repository has none', async () => {
+    await using old = await openWithDeletions()
+    const upstream = { url: `http://127.0.0.1:${await freePort()}/archive`, cont_rep: 'Z1', auth_id: null, certificate: null }
+    await db('repositories')
+      .where({ id: old.repositoryId })
+      .update({ upstream: JSON.stringify(upstream) })
+    await expect(old.show(true)).rejects.toThrow(/cannot be reached.*Run the command again later/)
+    await db('repositories').where({ id: old.repositoryId }).update({ upstream: null })
+    await expect(old.show(true)).rejects.toThrow('The repository Z1 has no upstream.')
+  })
+})
