@@ -1,10 +1,10 @@
 import { contentServer } from '../../../src/connectors/content-server/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
-import { createCertificates } from '../../../src/workspace/certificates.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { disposable } from '../../support/disposable.ts'
-import { startScene, type SceneWorkspace } from '../../support/scene.ts'
+import { requireSignatures } from '../../support/require-signatures.ts'
+import { startScene, type Scene, type SceneWorkspace } from '../../support/scene.ts'
 import { share } from '../../support/share.ts'
 import { describeConnector } from '../conformance.ts'
 import { contextOf, failure, payloadOf } from '../payloads.ts'
@@ -16,14 +16,9 @@ const key = await createThrowAwayKey('rsa', 'RELAY', 1)
 const credentials = { auth_id: authId, certificate: key.certificate, private_key: key.privateKey }
 
 /** Creates a workspace of the second relay whose repository accepts requests that are signed with the key. */
-const createTarget = async (scene: Awaited<ReturnType<typeof startScene>>): Promise<SceneWorkspace> => {
+const createTarget = async (scene: Scene): Promise<SceneWorkspace> => {
   const workspace = await scene.workspace()
-  const { workspaceId, repositoryId, source } = workspace
-  await source.call(`putCert&pVersion=0045&contRep=Z1&authId=${encodeURIComponent(authId)}`, { method: 'PUT', body: key.certificate })
-  const certificates = createCertificates(scene.db)
-  const [certificate] = await certificates.listAll(repositoryId)
-  await certificates.setStatus({ workspaceId, repositoryId, actor: { type: 'system', userId: null } }, certificate!.id, 'active')
-  await scene.db('repositories').where({ id: repositoryId }).update({ signature_verification: true })
+  await requireSignatures(scene.db, workspace, { authId, certificate: key.certificate })
   return workspace
 }
 
