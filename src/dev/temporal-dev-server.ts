@@ -41,7 +41,7 @@ export const dynamicConfig = [
   'matching.enableFairness=true',
   'history.transferProcessorMaxPollRPS=100',
 ]
-const garbageCollector = { GOGC: '400' }
+export const garbageCollector = { GOGC: '400' }
 
 const argumentsOf = (port: number, uiPort: number, databaseFile: string): string[] => [
   'server',

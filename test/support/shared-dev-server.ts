@@ -6,7 +6,7 @@ import { Connection } from '@temporalio/client'
 import { readConfig } from '../../src/config/config.ts'
 import { startProgram } from '../../src/dev/programs.ts'
 import { stopServer, waitUntilReady } from '../../src/dev/server-process.ts'
-import { databaseArguments } from '../../src/dev/temporal-dev-server.ts'
+import { databaseArguments, dynamicConfig, garbageCollector } from '../../src/dev/temporal-dev-server.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 import { freePort } from './free-port.ts'
 
@@ -20,7 +20,10 @@ interface SharedDevServer {
 const namespaces = Array.from({ length: 64 }, (_, index) => `test-${index + 1}`)
 const answerTimeoutMs = 2_000
 
-/** Starts the server with its namespaces, which have the search attributes of the relay. @returns what tests need to use it, as text */
+/**
+ * Starts the server with its namespaces, which have the search attributes of the relay, and with the settings of production.
+ * @returns what tests need to use it, as text
+ */
 export const startSharedDevServer = async (program: string, folder: string): Promise<{ text: string; stop(): Promise<void> }> => {
   const logFile = `${folder}.log`
   await mkdir(folder)
@@ -38,10 +41,11 @@ export const startSharedDevServer = async (program: string, folder: string): Pro
       `--port=${port}`,
       '--log-level=error',
       ...databaseArguments(`${folder}.sqlite`),
+      ...dynamicConfig.flatMap((setting) => ['--dynamic-config-value', setting]),
       ...namespaces.flatMap((namespace) => ['--namespace', namespace]),
       ...Object.values(searchAttributes).flatMap(({ name }) => ['--search-attribute', `${name}=Keyword`]),
     ],
-    { env: readConfig().childEnvironment, stdio: ['ignore', log.fd, log.fd] },
+    { env: { ...readConfig().childEnvironment, ...garbageCollector }, stdio: ['ignore', log.fd, log.fd] },
   )
   await log.close()
   const connection = Connection.lazy({ address, connectTimeout: answerTimeoutMs })

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { dynamicConfig } from '../../src/dev/temporal-dev-server.ts'
 import type { DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
 import { share } from '../support/share.ts'
@@ -10,7 +9,7 @@ import { withWorker } from '../support/temporal.ts'
 // Measured: the single document took 1.8 s behind 2,000 others, 1.3 s alone, and 37 s behind 200 others without fairness.
 const waiting = 200
 
-const env = share(await startTemporalServer(dynamicConfig))
+const env = share(await startTemporalServer())
 
 const documentOf = (workspace: string): DocumentInput => ({
   documentId: randomUUID(),
