@@ -1,0 +1,103 @@
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { readConfig } from '../src/config/config.ts'
+import { createWorkspaceClient } from './support/client.ts'
+import { createFolder } from './support/folder.ts'
+import { freePort } from './support/free-port.ts'
+import { startHttpTarget } from './support/http-target.ts'
+import { createInstallation } from './support/installation.ts'
+import { share } from './support/share.ts'
+import { bootSystemd } from './support/systemd.ts'
+import { until } from './support/until.ts'
+
+// Starts the units of docs/install.md by a systemd, with the checkout in the place of the package.
+
+const checkout = fileURLToPath(new URL('../', import.meta.url))
+const page = await readFile(join(checkout, 'docs/install.md'), 'utf8')
+const units = Object.fromEntries(
+  [...page.matchAll(/`\/etc\/systemd\/system\/(relay-\w+)\.service`:\n\n```ini\n(.*?)^```$/gms)].map(([, name, unit]) => [name!, unit!]),
+)
+const { path: folder } = share(await createFolder())
+const variablesFile = join(folder, 'relay.env')
+
+/** Writes what the page has the operator write. @returns the paths, by the path in the installation */
+const writeInstallation = async (): Promise<Record<string, string>> => {
+  const release = join(folder, 'opt/0.1.0')
+  await mkdir(join(release, 'source'), { recursive: true })
+  await mkdir(join(release, 'node_modules/.bin'), { recursive: true })
+  await writeFile(join(release, 'node'), '')
+  await symlink('0.1.0', join(folder, 'opt/current'))
+  const program = '#!/bin/sh\nexec /opt/relay/current/node /opt/relay/current/source/src/main.ts "$@"\n'
+  await writeFile(join(release, 'node_modules/.bin/relay'), program, { mode: 0o755 })
+  const write = async (name: string, content: string) => {
+    await writeFile(join(folder, name), content)
+    return join(folder, name)
+  }
+  const paths: Record<string, string> = {
+    '/opt/relay': join(folder, 'opt'),
+    '/opt/relay/0.1.0/source': checkout,
+    '/opt/relay/0.1.0/node': process.execPath,
+    '/etc/sysusers.d/relay.conf': await write('sysusers.conf', 'u relay -\n'),
+    '/etc/relay.env': await write('relay.env', ''),
+  }
+  for (const [name, unit] of Object.entries(units)) paths[`/etc/systemd/system/${name}.service`] = await write(name, unit)
+  return paths
+}
+
+const booted = await bootSystemd(folder, await writeInstallation(), {
+  config: readConfig(),
+  say: (line) => void process.stderr.write(`${line}\n`),
+})
+const reason = typeof booted === 'string' ? booted : undefined
+const systemd = typeof booted === 'string' ? undefined : share(booted)
+
+const systemctl = (...args: string[]) => systemd!.exec('systemctl', ...args)
+const show = (unit: string, property: string) => systemctl('show', '--value', `--property=${property}`, unit)
+const isReady = (port: string) =>
+  fetch(`http://127.0.0.1:${port}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+
+// Only root on a Linux with systemd can boot one.
+const describeWithSystemd = reason ? describe.skip : describe
+describeWithSystemd(`the units of docs/install.md${reason ? ` (${reason})` : ''}`, () => {
+  test('start with their sandbox, deliver, come back after SIGKILL, and stop in their time', async () => {
+    const names = Object.keys(units)
+    expect(names).toEqual(['relay-api', 'relay-worker'])
+    await using target = await startHttpTarget()
+    await using installation = await createInstallation()
+    const [port, probesPort, workerPort] = (await Promise.all([freePort(), freePort(), freePort()])).map(String) as [string, string, string]
+    const ports = { RELAY_HOST: '127.0.0.1', RELAY_PORT: port, RELAY_PROBES_PORT: probesPort, RELAY_WORKER_PORT: workerPort }
+    const lines = Object.entries({ ...installation.variables, ...ports }).map(([name, value]) => `${name}=${value}\n`)
+    await writeFile(variablesFile, lines.join(''))
+    const untilReady = () =>
+      until('the API and the worker are ready', async () => (await isReady(probesPort)) && (await isReady(workerPort)), Boolean, 110_000)
+    await systemctl('enable', '--now', ...names)
+    await untilReady()
+    const client = await createWorkspaceClient(installation.db, `http://127.0.0.1:${port}`, 'acme/invoices')
+    const { repoId } = await client.wire([`${target.origin}/documents`])
+    await client.sendDocument(repoId, 'delivered')
+
+    for (const name of names) {
+      const pid = await show(name, 'MainPID')
+      expect(await systemd!.exec('grep', '--extended-regexp', '^(Cap(Prm|Eff|Bnd)|NoNewPrivs)', `/proc/${pid}/status`)).toBe(
+        ['CapPrm', 'CapEff', 'CapBnd'].map((set) => `${set}:\t${'0'.repeat(16)}\n`).join('') + 'NoNewPrivs:\t1',
+      )
+      expect(await systemd!.exec('stat', '--format=%U', `/proc/${pid}`)).toBe('relay')
+      await systemctl('kill', '--signal=KILL', name)
+      await until(
+        `systemd has started ${name} again`,
+        () => show(name, 'NRestarts'),
+        (restarts) => restarts === '1',
+      )
+    }
+    await untilReady()
+    await client.sendDocument(repoId, 'delivered')
+
+    await systemctl('stop', ...names)
+    // A process that systemd has to kill after TimeoutStopSec leaves the result "timeout".
+    for (const name of names) expect([await show(name, 'ActiveState'), await show(name, 'Result')]).toEqual(['inactive', 'success'])
+  }, 600_000)
+})
