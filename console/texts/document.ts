@@ -35,7 +35,7 @@ export const en = {
   waitingFor: 'Waits for',
   waits: {
     attempt: () => 'its next attempt',
-    slot: (name: string) => `a slot: ${name} is at its limit of deliveries`,
+    slot: (name: string) => `a slot of ${name} or a place in a worker`,
     circuit: (name: string) => `the circuit of ${name}: its last attempts failed, and one delivery at a time tries it`,
     connection: (_: string, connection: string | null) =>
       connection === null ? 'its connection' : `the connection ${connection}, which is inactive`,
@@ -124,7 +124,7 @@ export const de: typeof en = {
   waitingFor: 'Wartet auf',
   waits: {
     attempt: () => 'den nächsten Versuch',
-    slot: (name: string) => `einen freien Platz: ${name} ist ausgelastet`,
+    slot: (name: string) => `einen freien Platz bei ${name} oder in einem Worker`,
     circuit: (name: string) =>
       `die Sicherung von ${name}: die letzten Versuche schlugen fehl, und eine Zustellung nach der anderen versucht es`,
     connection: (_: string, connection: string | null) =>

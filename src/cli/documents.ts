@@ -239,7 +239,7 @@ export const describeFound = (documents: FoundDocument[]): string[] => {
 const waitText = ({ waiting_for: wait, next_attempt_at: next, destination_name: name }: FoundDocument['deliveries'][number]): string => {
   const texts = {
     attempt: `next attempt at ${next}`,
-    slot: `waits for a slot: ${name} is at its limit of deliveries`,
+    slot: `waits for a slot of ${name} or a place in a worker`,
     circuit: `waits for the circuit of ${name}: its last attempts failed, next trial at ${next}`,
     connection: `held by connection ${wait!.connection_name ?? '(deleted)'}`,
     data: 'waits for business data, which the filter of its connection needs',
