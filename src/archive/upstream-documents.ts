@@ -15,17 +15,20 @@ export const lockDocId = async (trx: Transaction, repositoryId: string, docId: s
   })
 }
 
-/** Remembers that a document must never be fetched from the upstream again. */
+/** Remembers that the source system has deleted a document: it must never be fetched from the upstream again. */
 export const recordDeletion = async (trx: Transaction, repositoryId: string, docId: string): Promise<void> => {
-  await trx('upstream_deletions').insert({ repository_id: repositoryId, doc_id: docId }).onConflict(['repository_id', 'doc_id']).ignore()
+  await trx('upstream_deletions')
+    .insert({ repository_id: repositoryId, doc_id: docId, by_source: true })
+    .onConflict(['repository_id', 'doc_id'])
+    .merge(['by_source'])
 }
 
 /** Does so if the document has ever been fetched from an upstream and kept, also if it was changed here since. */
 export const recordDeletionOfFetched = async (trx: Transaction, repositoryId: string, docId: string): Promise<void> => {
   await trx.raw(
     `
-    insert into upstream_deletions (repository_id, doc_id)
-    select id, :docId
+    insert into upstream_deletions (repository_id, doc_id, by_source)
+    select id, :docId, true
     from repositories
     where id = :repositoryId
       and exists (
@@ -36,7 +39,8 @@ export const recordDeletionOfFetched = async (trx: Transaction, repositoryId: st
           and doc_id = :docId
           and origin = 'upstream'
       )
-    on conflict do nothing
+    on conflict (repository_id, doc_id) do update
+    set by_source = true
     `,
     { repositoryId, docId },
   )

@@ -90,8 +90,8 @@ export type Erase = ReturnType<typeof createErase>
 const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
   await trx.raw(
     `
-    insert into upstream_deletions (repository_id, doc_id)
-    select repository_id, doc_id
+    insert into upstream_deletions (repository_id, doc_id, by_source)
+    select repository_id, doc_id, false
     from documents
     join repositories on repositories.id = repository_id
     where documents.id = ?

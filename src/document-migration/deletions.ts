@@ -28,6 +28,7 @@ export const listDeletions = async (
       select doc_id, null, deleted_at
       from upstream_deletions
       where repository_id = :id
+        and by_source
     ), replaced as (
       select doc_id, comp_id, superseded_at
       from documents

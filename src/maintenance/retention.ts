@@ -203,6 +203,15 @@ const removeDocuments = `
     delete from archive_documents
     using archive_document
     where archive_documents.id = archive_document.id
+    returning archive_documents.repository_id, doc_id, deleted_at
+  ), used_again as (
+    -- The source system had deleted an earlier document of the docId, and has this one.
+    update upstream_deletions
+    set by_source = false
+    from removed
+    where upstream_deletions.repository_id = removed.repository_id
+      and upstream_deletions.doc_id = removed.doc_id
+      and removed.deleted_at is null
   ), counted as (
     -- A document that was never kept has no archive document, and was not counted.
     insert into repository_counts (repository_id, shard, documents)

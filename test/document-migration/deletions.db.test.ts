@@ -1,7 +1,11 @@
 import { describeDeletions, showDeletions } from '../../src/cli/deletions.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createErase } from '../../src/delivery/erase.ts'
+import { createRetention } from '../../src/maintenance/retention.ts'
 import { testConfig } from '../support/factories.ts'
 import { freePort } from '../support/free-port.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 import { startOldServerScene } from './old-server-scene.ts'
 
 const { db, open } = share(await startOldServerScene())
@@ -30,6 +34,29 @@ describe('what the source system has deleted here', () => {
       expect.stringMatching(/^D3 +all .* not asked$/),
     ])
     expect(old.server.requests).toHaveLength(asked)
+  })
+
+  test('contains neither what was erased nor what was created again, also after retention has removed it', async () => {
+    await using old = await open()
+    for (const docId of ['D1', 'D2', 'D3']) old.server.put(docId, { data: 'x' })
+    await old.source.get('D1')
+    const [fetched] = await until(
+      'the document is kept',
+      () => db('documents').where({ workspace_id: old.workspaceId }).select<{ id: string }[]>('id'),
+      (rows) => rows.length === 1,
+    )
+    await createErase(db)(old.workspaceId, fetched!.id, systemActor)
+    for (const docId of ['D2', 'D3']) expect((await old.source.delete(docId)).status).toBe(200)
+    expect((await old.source.create('D2', 'again')).status).toBe(201)
+    const listed = async () =>
+      (await showDeletions(db, config, { workspace: old.name, repoId: 'Z1', isRepeated: false })).map(({ docId }) => docId)
+    expect(await listed()).toEqual(['D3'])
+    const yearAgo = db.raw(`now() - interval '1 year'`)
+    await db('documents').where({ workspace_id: old.workspaceId }).update({ content_id: null, status: 'delivered', received_at: yearAgo })
+    await db('archive_documents').where({ repository_id: old.repositoryId }).update({ modified_at: yearAgo })
+    await createRetention(db, testConfig({ RETENTION_DOCUMENTS_DAYS: '60' })).removeExpired(new Date(), new AbortController().signal)
+    expect(await db('documents').where({ workspace_id: old.workspaceId })).toEqual([])
+    expect(await listed()).toEqual(['D3'])
   })
 
   test('is deleted there, and what it refuses to delete is named', async () => {
