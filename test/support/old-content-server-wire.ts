@@ -1,5 +1,4 @@
 import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -139,10 +138,10 @@ export interface Leniency {
   accessMode: boolean
 }
 
-// Reads the number of a message from each line, and answers with the status of OpenSSL, 0 if a certificate of its file has signed the message.
+// Answers each line with the status of OpenSSL, 0 if a certificate of the file has signed the message.
 const verifyAll = `
-while read -r number; do
-  openssl cms -verify -binary -inform DER -noverify -nointern -certfile $number.pem -content $number.message -in $number.p7s >/dev/null 2>&1
+while read -r _; do
+  openssl cms -verify -binary -inform DER -noverify -nointern -certfile certificates.pem -content message -in signature.p7s >/dev/null 2>&1
   echo $?
 done`
 
@@ -155,22 +154,28 @@ export const createSignatureCheck = async () => {
   const folder = await mkdtemp(join(tmpdir(), 'old-content-server-'))
   const startShell = () => {
     const shell = spawn('sh', ['-c', verifyAll], { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'] })
-    const statuses = createInterface({ input: shell.stdout })
-    const waiting: ((status: string) => void)[] = []
-    statuses.on('line', (status) => waiting.shift()!(status))
-    return {
-      shell,
-      statusOf: (number: number) => new Promise<string>((resolve) => waiting.push(resolve) && shell.stdin.write(`${number}\n`)),
-    }
+    const ended = new Promise<unknown>((resolve) => shell.once('error', resolve).once('close', resolve))
+    // What was written to a shell that has ended has no answer.
+    shell.stdin.on('error', () => {})
+    const lines = createInterface({ input: shell.stdout })
+    void ended.then(() => lines.close())
+    return { stdin: shell.stdin, statuses: lines[Symbol.asyncIterator](), ended }
   }
-  let started: ReturnType<typeof startShell> | undefined
-  let count = 0
+  let shell: ReturnType<typeof startShell> | undefined
+  let last: Promise<unknown> = Promise.resolve()
 
-  const isSigned = async (message: string, secKey: Buffer, certificates: string[]): Promise<boolean> => {
-    const number = (count += 1)
-    const contents = { message: Buffer.from(message, 'latin1'), p7s: secKey, pem: certificates.join('\n') }
-    await Promise.all(Object.entries(contents).map(([type, content]) => writeFile(join(folder, `${number}.${type}`), content)))
-    return (await (started ??= startShell()).statusOf(number)) === '0'
+  const verify = async (message: string, secKey: Buffer, certificates: string[]): Promise<boolean> => {
+    const contents = { message: Buffer.from(message, 'latin1'), 'signature.p7s': secKey, 'certificates.pem': certificates.join('\n') }
+    await Promise.all(Object.entries(contents).map(([name, content]) => writeFile(join(folder, name), content)))
+    shell ??= startShell()
+    shell.stdin.write('\n')
+    return (await shell.statuses.next()).value === '0'
+  }
+  /** Verifies one message at a time. Without an answer of the shell, it is not signed. */
+  const isSigned = (...args: Parameters<typeof verify>): Promise<boolean> => {
+    const verified = last.then(() => verify(...args))
+    last = verified.catch(() => {})
+    return verified
   }
 
   return {
@@ -193,11 +198,9 @@ export const createSignatureCheck = async () => {
       if (!(await isSigned(message, Buffer.from(secKey, 'base64'), certificates))) throw new Refusal(401, 'signature invalid')
     },
     close: async () => {
-      if (started) {
-        const ended = once(started.shell, 'close')
-        started.shell.stdin.end()
-        await ended
-      }
+      await last
+      shell?.stdin.end()
+      await shell?.ended
       await rm(folder, { recursive: true })
     },
   }
