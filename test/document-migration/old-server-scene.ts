@@ -10,6 +10,7 @@ import { createMigrationPage } from '../../src/document-migration/page.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createReadThrough } from '../../src/upstream/read-through.ts'
+import { upstreamLimits } from '../../src/upstream/upstreams.ts'
 import { testConfig } from '../support/factories.ts'
 import type { ServerFault } from '../support/old-content-server-faults.ts'
 import { startOldContentServer } from '../support/old-content-server.ts'
@@ -24,12 +25,17 @@ export const tableOf = (docIds: string[]) =>
     ...docIds.map((docId) => `BKPF;1000${docId};Z1;${docId};FIIINVOICE;20190302`),
   ].join('\r\n')
 
-/** Starts what judges the rows of migrations, without Temporal. @param around changes the store of what is fetched */
+/**
+ * Starts what judges the rows of migrations, without Temporal.
+ * @param idleTimeoutMs how long an old content server may keep the relay waiting
+ * @param around changes the store of what is fetched
+ */
 export const startOldServerScene = async ({
   documentMaxBytes,
   keptMaxMs = 60_000,
+  idleTimeoutMs = upstreamLimits.idleTimeoutMs,
   around = (store) => store,
-}: { documentMaxBytes?: number; keptMaxMs?: number; around?: (store: ContentStore) => ContentStore } = {}) => {
+}: { documentMaxBytes?: number; keptMaxMs?: number; idleTimeoutMs?: number; around?: (store: ContentStore) => ContentStore } = {}) => {
   const config = { ...testConfig(), ...(documentMaxBytes !== undefined && { RELAY_DOCUMENT_MAX_BYTES: documentMaxBytes }) }
   const scene = await startScene()
   const { db } = scene
@@ -42,7 +48,7 @@ export const startOldServerScene = async ({
     writeTo: around(createPostgresStore(db)),
     launch: () => {},
     log: createLog('silent'),
-    limits: { idleTimeoutMs: 300 },
+    limits: { idleTimeoutMs },
     waits: { keptMaxMs },
   })
   const migrations = createDocumentMigrations(db)

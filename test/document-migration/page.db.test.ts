@@ -147,12 +147,13 @@ describe('a migration', () => {
   test.each<ServerFault>(['never_answers', 'fails'])(
     'waits while the old content server has the fault %s, and goes on afterwards',
     async (fault) => {
-      await using old = await open()
+      await using impatient = await startOldServerScene({ idleTimeoutMs: 300 })
+      await using old = await impatient.open()
       old.server.put('D1', { data: 'x' })
       const { id } = await old.start(tableOf(['D1']))
       old.server.faults.add(fault)
       await expect(old.judge(id)).rejects.toThrow('upstream')
-      expect(await migrations.find(old.workspaceId, id)).toMatchObject({
+      expect(await old.find(id)).toMatchObject({
         status: 'running',
         damaged: 0,
         waitingReason: expect.any(String) as string,
