@@ -12,7 +12,7 @@ const authId = 'CN=RELAY,OU=migration'
 
 /** Starts a relay, and for each test a workspace whose repository has an old content server of its own as the upstream. */
 export const startMigration = async () => {
-  const scene = await startScene({ limits: { upstream: { idleTimeoutMs: 1_000, connectTimeoutMs: 1_000 } } })
+  const scene = await startScene()
   const closers: (() => Promise<void>)[] = []
 
   const open = async ({ delivers = false, isSigned = false } = {}) => {

@@ -21,6 +21,8 @@ type Migrated = Awaited<ReturnType<typeof migration.open>>
 const outcome = ({ status, headers }: SourceAnswer) => [status, headers['x-errordescription']?.split(':')[0]]
 const date = new Date('2019-03-02T10:15:30Z')
 const large = Buffer.alloc(3_000_000, 'relay ')
+// Nothing listens at the port discard.
+const unreachable = 'http://127.0.0.1:9/'
 
 describe('a document that only the upstream has', () => {
   test('is answered by get, kept, and read here from then on', async () => {
@@ -181,7 +183,9 @@ describe('a document that only the upstream has', () => {
     await kept('D1', 1)
     old.certificates[0]!.isActive = false
     old.put('D2', { data: 'hello' })
-    expect(outcome(await source.get('D2'))).toEqual([503, 'upstream_failed'])
+    const refused = await source.get('D2')
+    expect(outcome(refused)).toEqual([503, 'upstream_failed'])
+    expect(refused.headers['x-errordescription']).toContain('no active certificate for this authId')
   })
 })
 
@@ -200,7 +204,9 @@ describe('an upstream that fails', () => {
   test.each(['fails', 'never_answers', 'unknown_is_200'] as const)(
     'is never taken for a document that does not exist: %s',
     async (fault) => {
-      const { old, source, documents } = await migration.open()
+      await using impatient = await startApi(scene.db, { keyRing: scene.api.keyRing, limits: { upstream: { idleTimeoutMs: 1_000 } } })
+      const { old, path, documents } = await migration.open()
+      await using source = disposable(createSourceSystem(impatient.baseUrl + path), (other) => other.close())
       old.faults.add(fault)
       const answers = await Promise.all(reads(source).map((read) => read()))
       expect(answers.map(outcome)).toEqual(answers.map(() => [503, 'upstream_failed']))
@@ -216,7 +222,7 @@ describe('an upstream that fails', () => {
     expect(outcome(await source.get('D1'))).toEqual([503, 'upstream_failed'])
     await set({ url: old.url, cont_rep: 'Z1' })
     expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
-    await old.stop()
+    await set({ url: unreachable, cont_rep: 'Z1' })
     for (const read of reads(source)) expect(outcome(await read())).toEqual([503, 'upstream_failed'])
   })
 
@@ -235,10 +241,7 @@ describe('an upstream that fails', () => {
   })
 
   test('is asked once more at most by requests for missing documents that arrive together', async () => {
-    // One that waits longer than this test holds an answer.
-    await using patient = await startApi(scene.db, { keyRing: scene.api.keyRing })
-    const { old, path } = await migration.open()
-    await using source = disposable(createSourceSystem(patient.baseUrl + path), (other) => other.close())
+    const { old, source } = await migration.open()
     old.put('KNOWN', { data: 'x' })
     const question = holdRequests(old, 'serverInfo')
     const asking = Promise.all(Array.from({ length: 15 }, (_, index) => source.info(`D${index}`)))
@@ -269,9 +272,9 @@ describe('an upstream that fails', () => {
   })
 
   test('does not keep the relay from serving its own documents', async () => {
-    const { old, source } = await migration.open()
+    const { source, set } = await migration.open()
     expect((await source.create('D1', 'hello')).status).toBe(201)
-    await old.stop()
+    await set({ url: unreachable, cont_rep: 'Z1' })
     expect(String((await source.get('D1')).body)).toBe('hello')
     expect((await source.append('D1', '!')).status).toBe(200)
     expect((await source.delete('D1')).status).toBe(200)
@@ -328,9 +331,12 @@ test('a reader does not wait until the content store has taken a document of a f
   await using source = disposable(createSourceSystem(slow.baseUrl + path), (other) => other.close())
   const bytes = large.subarray(0, 300_000)
   old.put('D1', { data: bytes })
-  expect((await source.get('D1')).body.equals(bytes)).toBe(true)
-  expect(await documents()).toEqual([])
-  released.resolve()
+  try {
+    expect((await source.get('D1')).body.equals(bytes)).toBe(true)
+    expect(await documents()).toEqual([])
+  } finally {
+    released.resolve()
+  }
   await kept('D1', 1)
 })
 
@@ -375,10 +381,10 @@ test('a client that disconnects from docGet holds nothing back', async () => {
 })
 
 test('a document that is deleted while it is fetched does not come back', async () => {
-  // One that waits longer than this test holds an answer.
-  await using patient = await startApi(scene.db, { keyRing: scene.api.keyRing })
+  // One whose metrics count what happens in this test only.
+  await using own = await startApi(scene.db, { keyRing: scene.api.keyRing })
   const { old, path, documents } = await migration.open()
-  await using source = disposable(createSourceSystem(patient.baseUrl + path), (other) => other.close())
+  await using source = disposable(createSourceSystem(own.baseUrl + path), (other) => other.close())
   old.put('D1', { data: 'hello', note: 'x' })
   const note = holdRequests(old, 'compId=note')
   const read = await source.get('D1')
@@ -386,7 +392,7 @@ test('a document that is deleted while it is fetched does not come back', async 
   const deleted = await source.delete('D1')
   expect([read.status, deleted.status]).toEqual([200, 200])
   note.release()
-  await until('the fetch has ended', () => readMetric({ api: patient }, 'relay_upstream_documents_total{outcome="exists"}'))
+  await until('the fetch has ended', () => readMetric({ api: own }, 'relay_upstream_documents_total{outcome="exists"}'))
   expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
   expect(await documents()).toEqual([])
 })
