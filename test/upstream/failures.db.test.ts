@@ -13,6 +13,8 @@ const migration = share(await startMigration())
 const { db, api } = migration.scene
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 afterAll(() => outbound.close())
+// A check asks about all failures of the database.
+beforeEach(() => db('upstream_failures').delete())
 
 const checkIncidents = createCheckIncidents(db, testConfig())
 const checkUpstreams = createCheckUpstreams(
@@ -77,16 +79,18 @@ test('an upstream that fails for five minutes is a warning and an incident of it
 })
 
 test('a process records the failures of an upstream once a minute, and the check tells the latest reason', async () => {
-  const { old, source, failures } = await open()
+  const { source, failures, set } = await open()
   const [first] = await failures()
   expect((await source.get('D2')).status).toBe(503)
   expect((await source.head('D3')).status).toBe(503)
+  // Failures are recorded without waiting: what D2 and D3 would have recorded is there when a later failure is.
+  await open()
   expect(await failures()).toEqual([first])
-  await old.stop()
-  expect(await check()).toEqual({ asked: 1, answering: 0 })
+  // Nothing listens at the port discard.
+  await set({ url: 'http://127.0.0.1:9/', cont_rep: 'Z1' })
+  expect(await check()).toEqual({ asked: 2, answering: 0 })
   const [second] = await failures()
   expect(second).toMatchObject({ failing_since: first.failing_since, last_error: expect.stringContaining('cannot be reached') })
-  await failures().delete()
 })
 
 test('a failure ends with the upstream', async () => {
@@ -100,9 +104,17 @@ test('a failure ends with the upstream', async () => {
 })
 
 test('a document that the upstream does not have is no failure', async () => {
-  const { source, repositoryId } = await migration.open()
+  const { old, source, repositoryId } = await migration.open()
   expect((await source.get('D1')).status).toBe(404)
-  expect(await db('upstream_failures').where({ repository_id: repositoryId })).toEqual([])
+  // Failures are recorded without waiting, and once a minute: the first one stays.
+  old.faults.add('fails')
+  expect((await source.get('D1')).status).toBe(503)
+  const [failure] = await until(
+    'a failure is recorded',
+    () => db('upstream_failures').where({ repository_id: repositoryId }),
+    (rows) => rows.length === 1,
+  )
+  expect(failure.last_error).toContain('answers 500')
 })
 
 test.each([
@@ -120,5 +132,4 @@ test.each([
   await until('the failure is recorded', failures, (rows) => rows.length === 1)
   await check()
   expect(await failures()).toHaveLength(count)
-  await failures().delete()
 })
