@@ -229,8 +229,8 @@ create table bulk_retries (
 );
 comment on table bulk_retries is
   'A retry of every failed delivery that a filter matches; the replay of the requests of discarded documents, or their '
-  'acknowledgement; or the delivery of documents to a destination that was connected later. Stored here as well as in Temporal, so that it can be shown after its workflow '
-  'has been removed.';
+  'acknowledgement; or the delivery of documents to a destination that was connected later. Stored here as well as in Temporal, so that it can be '
+  'shown after its workflow has been removed.';
 comment on column bulk_retries.filter is
   'repoId, destinationId, errorCode, origin, dateFrom and dateTo, each optional.';
 comment on column bulk_retries.action is
