@@ -1,7 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { parseEnv, promisify } from 'node:util'
 import { readConfig } from '../../src/config/config.ts'
 import { createFolder } from '../support/folder.ts'
 import { share } from '../support/share.ts'
@@ -23,18 +23,24 @@ test('docs/install.md has the unit of the API and that of the worker, which diff
 })
 
 test('the relay accepts the file of variables, and the units leave it the time to stop', () => {
-  const given = Object.fromEntries(
-    variables
-      .replace('KEY', Buffer.alloc(32).toString('base64'))
-      .trim()
-      .split('\n')
-      .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
-  ) as Record<string, string>
+  const given = parseEnv(variables.replace('KEY', Buffer.alloc(32).toString('base64'))) as Record<string, string>
   const config = readConfig(given)
   expect(Object.keys(given)).toHaveLength(7)
   const closingMs = 10_000
   const stopMs = config.RELAY_DRAIN_MS + config.RELAY_SHUTDOWN_GRACE_MS + config.OTEL_EXPORTER_OTLP_TIMEOUT + closingMs
   for (const unit of units) expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1]) * 1_000).toBeGreaterThanOrEqual(stopMs)
+})
+
+test('the shell of the page reads the values of the file as --env-file does, also an address with an ampersand', async () => {
+  const file = join(folder, 'relay.env')
+  const content = variables.replace("/relay'", "/relay?sslmode=verify-full&sslrootcert=/etc/ssl/$name;'")
+  await writeFile(file, content)
+  const [, source] = /^```sh\n(set -o allexport; .*)\n```$/m.exec(page)!
+  const program = `${source!.replace('/etc/relay.env', file)}; exec "${process.execPath}" --print 'JSON.stringify(process.env)'`
+  const { stdout } = await promisify(execFile)('sh', ['-euc', program], { env: {} })
+  const expected = parseEnv(content)
+  expect(expected.DATABASE_URL).toMatch(/&.*\$name;$/)
+  expect(JSON.parse(stdout)).toMatchObject(expected)
 })
 
 // macOS has no systemd, nor do some containers.
