@@ -57,11 +57,15 @@ export const en = {
     deliver: { running: 'Bulk delivery is running', completed: 'Bulk delivery has ended', cancelled: 'Bulk delivery was cancelled' },
   },
   documentProgress: (done: number, of: number) => `${done.toLocaleString('en')} of ${of.toLocaleString('en')} documents`,
-  skipped: (count: number) =>
-    `${plural('en', count, 'document is', 'documents are')} left: the replay was refused, or the request or its body is no longer stored. The source system has to send them again.`,
+  skipped: {
+    replay: (count: number) =>
+      `${plural('en', count, 'document is', 'documents are')} left: the replay was refused, or the request or its body is no longer stored. The source system has to send them again.`,
+    deliver: (count: number) =>
+      `${plural('en', count, 'document is', 'documents are')} left out: no filter of a connection selects them, or they were replaced, deleted or planned meanwhile.`,
+  },
   progress: (done: number, of: number) => `${done.toLocaleString('en')} of ${of.toLocaleString('en')} deliveries`,
-  outcome: (delivered: number, failed: number, open: number) =>
-    `${plural('en', delivered, 'delivery has', 'deliveries have')} arrived, ${failed.toLocaleString('en')} failed again, ${open.toLocaleString('en')} open.`,
+  outcome: (delivered: number, failed: number, open: number, isRetry: boolean) =>
+    `${plural('en', delivered, 'delivery has', 'deliveries have')} arrived, ${failed.toLocaleString('en')} failed${isRetry ? ' again' : ''}, ${open.toLocaleString('en')} open.`,
   stop: 'Stop',
 }
 
@@ -135,10 +139,14 @@ export const de: typeof en = {
     },
   },
   documentProgress: (done, of) => `${done.toLocaleString('de')} von ${of.toLocaleString('de')} Dokumenten`,
-  skipped: (count) =>
-    `${plural('de', count, 'Dokument ist', 'Dokumente sind')} übrig: Die Wiederholung wurde abgewiesen, oder die Anfrage oder ihr Body ist nicht mehr gespeichert. Das Quellsystem muss sie erneut senden.`,
+  skipped: {
+    replay: (count) =>
+      `${plural('de', count, 'Dokument ist', 'Dokumente sind')} übrig: Die Wiederholung wurde abgewiesen, oder die Anfrage oder ihr Body ist nicht mehr gespeichert. Das Quellsystem muss sie erneut senden.`,
+    deliver: (count) =>
+      `${plural('de', count, 'Dokument ist', 'Dokumente sind')} ausgelassen: Kein Filter einer Verbindung wählt sie aus, oder sie wurden inzwischen ersetzt, gelöscht oder eingeplant.`,
+  },
   progress: (done, of) => `${done.toLocaleString('de')} von ${of.toLocaleString('de')} Zustellungen`,
-  outcome: (delivered, failed, open) =>
-    `${plural('de', delivered, 'Zustellung ist', 'Zustellungen sind')} angekommen, ${failed.toLocaleString('de')} erneut fehlgeschlagen, ${open.toLocaleString('de')} offen.`,
+  outcome: (delivered, failed, open, isRetry) =>
+    `${plural('de', delivered, 'Zustellung ist', 'Zustellungen sind')} angekommen, ${failed.toLocaleString('de')} ${isRetry ? 'erneut ' : ''}fehlgeschlagen, ${open.toLocaleString('de')} offen.`,
   stop: 'Anhalten',
 }

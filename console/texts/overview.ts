@@ -18,7 +18,7 @@ export const en = {
   enrichmentFails: (name: string) => `The latest documents of the enrichment ${name} lack business data. They are delivered nevertheless.`,
   showEnrichment: 'Show the enrichment',
   upstreamFails: (repoId: string) =>
-    `The earlier content server of the repository ${repoId} does not answer. Documents that only it has, and new ones, are answered with 503.`,
+    `The earlier content server of the repository ${repoId} fails. Documents that only it has, and new ones, are answered with 503.`,
   showRepository: 'Show the repository',
   show: { attention: 'Show what failed', retrying: 'Show them', pending: 'Show them', held: 'Show them' },
   numbers: 'Key figures',
@@ -69,7 +69,7 @@ export const de: typeof en = {
   enrichmentFails: (name) => `Den neuesten Dokumenten der Anreicherung ${name} fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.`,
   showEnrichment: 'Anreicherung anzeigen',
   upstreamFails: (repoId) =>
-    `Der frühere Content-Server des Repositorys ${repoId} antwortet nicht. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.`,
+    `Der frühere Content-Server des Repositorys ${repoId} ist gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.`,
   showRepository: 'Repository anzeigen',
   show: { attention: 'Fehlgeschlagene anzeigen', retrying: 'Anzeigen', pending: 'Anzeigen', held: 'Anzeigen' },
   numbers: 'Kennzahlen',

@@ -38,7 +38,7 @@ export const en = {
     similar_name:
       'The same signer signs for another repository whose name begins alike. A signed URL that fits both counts for one of them only. Use names of the same length.',
     upstream_failing:
-      'The earlier content server does not answer. Documents that only it has, and new ones, are answered with 503. Below, test it to see what it says.',
+      'The earlier content server fails. Documents that only it has, and new ones, are answered with 503. Below, test it to see what it says.',
   },
   refusals: 'Requests that were refused last',
   showRefusals: 'Show all refused requests',
@@ -186,7 +186,7 @@ export const de: typeof en = {
     similar_name:
       'Derselbe Unterzeichner signiert für ein weiteres Repository, dessen Name gleich beginnt. Eine signierte URL, die zu beiden passt, gilt nur für eines. Verwenden Sie gleich lange Namen.',
     upstream_failing:
-      'Der frühere Content-Server antwortet nicht. Dokumente, die nur er hat, und neue Dokumente werden mit 503 beantwortet. Prüfen Sie ihn unten, um den Grund zu sehen.',
+      'Der frühere Content-Server ist gestört. Dokumente, die nur er hat, und neue Dokumente werden mit 503 beantwortet. Prüfen Sie ihn unten, um den Grund zu sehen.',
   },
   refusals: 'Zuletzt abgewiesene Anfragen',
   showRefusals: 'Alle abgewiesenen Anfragen anzeigen',

@@ -65,8 +65,12 @@ export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void
       const shown = isRetry ? words.progress(done, of) : words.documentProgress(done, of)
       return html`<div class="progress">
         <label>${title}: ${shown}<progress max=${Math.max(1, of)} value=${of === 0 ? 1 : done}></progress></label>
-        ${counts.retried_deliveries > 0 && html`<p>${words.outcome(counts.delivered_deliveries, counts.failed_deliveries, counts.open_deliveries)}</p>`}
-        ${action === 'replay' && skipped > 0 && html`<p>${words.skipped(skipped)}</p>`} ${error && html`<${ErrorNotice} error=${error} />`}
+        ${
+          counts.retried_deliveries > 0 &&
+          html`<p>${words.outcome(counts.delivered_deliveries, counts.failed_deliveries, counts.open_deliveries, isRetry)}</p>`
+        }
+        ${(action === 'replay' || action === 'deliver') && skipped > 0 && html`<p>${words.skipped[action](skipped)}</p>`}
+        ${error && html`<${ErrorNotice} error=${error} />`}
         ${
           status === 'running' &&
           may('member') &&

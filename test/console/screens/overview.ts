@@ -110,7 +110,7 @@ test(
         last_error: 'upstream: the content server answers 500',
       })
       await page.getByRole('link', { name: 'Overview' }).click()
-      await page.getByText('The earlier content server of the repository Z1 does not answer.').waitFor()
+      await page.getByText('The earlier content server of the repository Z1 fails.').waitFor()
       await page.getByRole('link', { name: 'Show the repository' }).click()
       await page.getByText('Below, test it to see what it says.').waitFor()
       expect(errors).toEqual([])
