@@ -396,10 +396,13 @@ create table archive_documents (
   doc_prot text,
   created_at timestamptz not null default now(),
   modified_at timestamptz not null default now(),
-  deleted_at timestamptz
+  deleted_at timestamptz,
+  deleted_components text[] not null default '{}'[]
 );
 comment on table archive_documents is
   'What the source system identifies by a docId: a set of components, possibly empty.';
+comment on column archive_documents.deleted_components is
+  'Components that the source system has deleted, or left out of an update of the whole document, and has not sent again.';
 
 create unique index archive_documents_by_doc_id on archive_documents (repository_id, doc_id)
 where deleted_at is null;

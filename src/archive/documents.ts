@@ -147,7 +147,7 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
         return 'no document'
       }
       if (isWhole) await (upstream === 'none' ? recordDeletionOfFetched : recordDeletion)(trx, repositoryId, docId)
-      const superseded = await supersedeDocuments(trx, id, 'document.deleted', isWhole ? undefined : [compId])
+      const superseded = await supersedeDocuments(trx, id, 'document.deleted', isWhole ? {} : { compIds: [compId], replacedBy: [] })
       if (!isWhole && superseded === 0) return 'no component'
       await trx('archive_documents')
         .where({ id })

@@ -38,13 +38,15 @@ export const lockArchiveDocument = async (
 
 /**
  * Marks components of an archive document as superseded, so that they are no longer read: all of them, or those named.
+ * @param replacedBy the components that the source system sends instead; those that it leaves out are noted as deleted. Undefined if the
+ * change is none of the source system
  * @returns how many were marked
  */
 export const supersedeDocuments = async (
   trx: Transaction,
   archiveDocumentId: string,
   event: 'document.superseded' | 'document.deleted',
-  compIds?: string[],
+  { compIds, replacedBy }: { compIds?: string[]; replacedBy?: string[] } = {},
 ): Promise<number> => {
   // Rows are locked in the order of their ids, as by every statement that locks several documents: see test/db/lock-order.db.test.ts.
   const { rows } = await trx.raw<{ rows: unknown[] }>(
@@ -62,13 +64,24 @@ export const supersedeDocuments = async (
       set superseded_at = now()
       from current
       where documents.id = current.id
-      returning documents.id, workspace_id, document_event_data(documents) as data
+      returning documents.id, workspace_id, comp_id, document_event_data(documents) as data
+    ), noted as (
+      update archive_documents
+      set deleted_components = array(
+        (select unnest(deleted_components) union select comp_id from superseded)
+        except
+        select unnest(:replacedBy::text[])
+        order by 1
+      )
+      where id = :archiveDocumentId
+        and :replacedBy::text[] is not null
+        and (deleted_components && :replacedBy::text[] or exists (select from superseded where comp_id <> all(:replacedBy::text[])))
     )
     select add_event(workspace_id, :event, data)
     from superseded
     order by id
     `,
-    { archiveDocumentId, compIds: compIds ?? null, event },
+    { archiveDocumentId, compIds: compIds ?? null, replacedBy: replacedBy ?? null, event },
   )
   return rows.length
 }

@@ -62,7 +62,8 @@ export const createUpdate =
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
       if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [], atOnce: false }
       const current = await findCurrentComponents(trx, archiveDocumentId)
-      await supersedeDocuments(trx, archiveDocumentId, 'document.superseded', whole ? undefined : components.map(({ compId }) => compId))
+      const replacedBy = components.map(({ compId }) => compId)
+      await supersedeDocuments(trx, archiveDocumentId, 'document.superseded', { replacedBy, ...(!whole && { compIds: replacedBy }) })
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
       const target = { mode: 'update', archiveDocumentId } as const
       const { inserted: found, ...rest } = await insertDocuments(writeIn(trx, config), target, received, carryOver(update, current), config)

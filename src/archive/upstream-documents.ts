@@ -52,10 +52,10 @@ const isDeleted = async (db: Database | Transaction, repositoryId: string, docId
 type ReceivedUpstream = ReceivedDocument & Required<Pick<ReceivedDocument, 'upstream'>>
 
 /**
- * SQL: the source system has changed a document since it was fetched: by an update, by an append, or by deleting a component, after which the
- * document is newer than the fetch. Of `archive_documents`, `documents` and `contents`.
+ * SQL: the source system has changed a document since it was fetched: by an update, by an append, or by deleting a component. Of
+ * `archive_documents`, `documents` and `contents`.
  */
-export const isChangedSinceFetch = `(origin = 'source' or coalesce(appends, 0) > 0 or archive_documents.modified_at > received_at)`
+export const isChangedSinceFetch = `(origin = 'source' or coalesce(appends, 0) > 0 or deleted_components <> '{}')`
 
 const isChangedHere = async (trx: Transaction, archiveDocumentId: string): Promise<boolean> => {
   const changed = await trx('archive_documents')

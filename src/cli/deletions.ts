@@ -29,10 +29,10 @@ export const showDeletions = async (
   config: Config,
   { workspace: name, repoId, isRepeated }: { workspace: string; repoId: string; isRepeated: boolean },
 ): Promise<Repeated[]> => {
-  const { id: workspaceId, userSlug, workspaceSlug } = await findWorkspace(db, name)
+  const { userSlug, workspaceSlug } = await findWorkspace(db, name)
   const repository = await createReceivingRepositories(db).find(userSlug, workspaceSlug, repoId, { forStoring: false })
   if (!repository) throw new UserError(`Workspace ${name} has no repository ${repoId}.`)
-  const deletions = await listDeletions(db, { id: repository.id, workspaceId, repoId })
+  const deletions = await listDeletions(db, repository.id)
   if (!isRepeated) return deletions
   const { upstream } = repository
   if (!upstream) throw new UserError(`The repository ${repoId} has no upstream.`)

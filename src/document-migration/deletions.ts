@@ -5,6 +5,7 @@ export interface Deletion {
   docId: string
   /** Null if the whole document was deleted. */
   compId: string | null
+  /** Of a component: when its document was changed last. */
   deletedAt: Date
 }
 
@@ -13,54 +14,38 @@ export interface Deletion {
  * component counts as deleted if an update of the whole document has left it out. A docId that was used again, or that was erased only, is
  * left out.
  */
-export const listDeletions = async (
-  db: Database,
-  { id, workspaceId, repoId }: { id: string; workspaceId: string; repoId: string },
-): Promise<Deletion[]> => {
+export const listDeletions = async (db: Database, repositoryId: string): Promise<Deletion[]> => {
   const { rows } = await db.raw<{ rows: Deletion[] }>(
     `
     with deleted as (
-      select doc_id, null as comp_id, deleted_at
+      select doc_id, deleted_at
       from archive_documents
-      where repository_id = :id
+      where repository_id = :repositoryId
         and deleted_at is not null
       union all
-      select doc_id, null, deleted_at
+      select doc_id, deleted_at
       from upstream_deletions
-      where repository_id = :id
+      where repository_id = :repositoryId
         and by_source
-    ), replaced as (
-      select doc_id, comp_id, superseded_at
-      from documents
-      where workspace_id = :workspaceId
-        and repo_id = :repoId
-        and repository_id = :id
-        and superseded_at is not null
-    ), live as (
-      select id, doc_id
-      from archive_documents
-      where repository_id = :id
-        and deleted_at is null
     )
-    select doc_id as "docId", comp_id as "compId", max(deleted_at) as "deletedAt"
+    select doc_id as "docId", null as "compId", max(deleted_at) as "deletedAt"
     from deleted
-    where doc_id not in (select doc_id from live)
-    group by doc_id, comp_id
-    union all
-    select doc_id, comp_id, max(superseded_at)
-    from replaced
-    join live using (doc_id)
     where not exists (
       select
-      from documents
-      where archive_document_id = live.id
-        and documents.comp_id = replaced.comp_id
-        and documents.superseded_at is null
+      from archive_documents as live
+      where repository_id = :repositoryId
+        and live.doc_id = deleted.doc_id
+        and live.deleted_at is null
     )
-    group by doc_id, comp_id
+    group by doc_id
+    union all
+    select doc_id, comp_id, modified_at
+    from archive_documents, unnest(deleted_components) as comp_id
+    where repository_id = :repositoryId
+      and deleted_at is null
     order by 1, 2
     `,
-    { id, workspaceId, repoId },
+    { repositoryId },
   )
   return rows
 }

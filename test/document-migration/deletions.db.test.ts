@@ -5,6 +5,7 @@ import { createRetention } from '../../src/maintenance/retention.ts'
 import { testConfig } from '../support/factories.ts'
 import { freePort } from '../support/free-port.ts'
 import { share } from '../support/share.ts'
+import { part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 import { startOldServerScene } from './old-server-scene.ts'
 
@@ -57,6 +58,25 @@ describe('what the source system has deleted here', () => {
     await createRetention(db, testConfig({ RETENTION_DOCUMENTS_DAYS: '60' })).removeExpired(new Date(), new AbortController().signal)
     expect(await db('documents').where({ workspace_id: old.workspaceId })).toEqual([])
     expect(await listed()).toEqual(['D3'])
+  })
+
+  test('contains a component until the source system has sent it again, also after retention has removed its versions', async () => {
+    await using old = await open()
+    old.server.put('D1', { data: 'x', note: 'n', page: 'p' })
+    expect((await old.source.update('D1', 'second')).status).toBe(200)
+    for (const compId of ['note', 'page']) expect((await old.source.delete('D1', `&compId=${compId}`)).status).toBe(200)
+    expect((await old.source.update('D1', 'again', { compId: 'page' })).status).toBe(200)
+    const listed = async () =>
+      (await showDeletions(db, config, { workspace: old.name, repoId: 'Z1', isRepeated: false })).map(({ docId, compId }) => [
+        docId,
+        compId,
+      ])
+    expect(await listed()).toEqual([['D1', 'note']])
+    // Retention removes one version after the other.
+    await db('documents').where({ workspace_id: old.workspaceId }).whereNot({ comp_id: 'page' }).delete()
+    expect(await listed()).toEqual([['D1', 'note']])
+    expect((await old.source.updateParts('D1', [part('note', 'whole')])).status).toBe(200)
+    expect(await listed()).toEqual([['D1', 'page']])
   })
 
   test('is deleted there, and what it refuses to delete is named', async () => {
