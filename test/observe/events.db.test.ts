@@ -10,13 +10,14 @@ import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { eventIdOf, eventIdPattern, eventNames, eventPositionOf, eventTypes } from '../../src/domain/events.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
-import { createEvents, measureHeldBack, type Events } from '../../src/observe/events.ts'
+import { createEvents, measureHeldBack } from '../../src/observe/events.ts'
 import { createHeldBackMetric } from '../../src/observe/metrics.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, insertNumberedDocuments, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
+import { createList } from './event-list.ts'
 
 const { db } = share(await createTestDatabase())
 const config = testConfig()
@@ -41,22 +42,7 @@ const attempt = async (routes: Routes, documentId: string, name: string, operati
   await createRecordAttempt(db, config)(delivery, job, { ...end, operation, id: newId(), durationMs: 1, bytesSent: 1 })
 }
 
-/**
- * Reads a page, as soon as it reaches all that was written before. Until then it can be empty: a transaction of another test's database that
- * has just ended holds events back for a moment.
- */
-const createList =
-  (reader: Events) =>
-  async (...request: Parameters<Events['list']>) => {
-    const { rows } = await db.raw<{ rows: { next: number }[] }>('select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next')
-    return until(
-      'no earlier transaction runs',
-      () => reader.list(...request),
-      ({ hasMore, nextCursor }) => hasMore || eventPositionOf(nextCursor).transaction >= rows[0]!.next - 1,
-    )
-  }
-
-const list = createList(events)
+const list = createList(db, events)
 
 /** Reads everything after a cursor, in pages. */
 const readAll = async (workspaceId: string, after?: string, limit = 3) => {
@@ -275,7 +261,7 @@ test('after a restore into another cluster, or a failover, whose transactions ha
   await restored.db.raw("update installation set event_epoch = ?, event_server_started_at = now() - interval '1 year'", [epoch])
   const old = { workspace_id: workspaceId, epoch, type: 'document.received' }
   await restored.db('events').insert({ ...old, transaction: far, data: '{"name":"copied"}' })
-  const listThere = createList(createEvents(restored.db))
+  const listThere = createList(restored.db, createEvents(restored.db))
   await restored.db.raw(`select add_event(?, 'document.received', '{"name":"written there"}')`, [workspaceId])
   const copied = eventIdOf({ epoch, transaction: far, number: 2 ** 40 })
   const all = await listThere(workspaceId, { limit: 10 })

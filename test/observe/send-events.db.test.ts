@@ -14,7 +14,7 @@ import { createRoutes, testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { saveTarget } from '../support/relay-process.ts'
 import { share } from '../support/share.ts'
-import { until } from '../support/until.ts'
+import { createList } from './event-list.ts'
 
 const config = testConfig()
 const secret = 'whsec_ZmljdGl0aW91cy1zZWNyZXQtb2YtYW4tZXhhbXBsZQ=='
@@ -25,6 +25,7 @@ const { db } = share(await createTestDatabase())
 const target = share(await startHttpTarget())
 const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), (each) => each.close()))
 const events = createEvents(db)
+const list = createList(db, events)
 const subscriptions = createEventSubscriptions(db)
 const findDue = createFindDue(db)
 const send = createSendEvents({
@@ -42,21 +43,6 @@ beforeEach(async () => {
   await db('event_subscriptions').delete()
 })
 
-/**
- * Waits until a reader sees all that was written. A transaction of another test's database that has just ended, or is about to, would hold it
- * back for a moment.
- */
-const nothingIsHeldBack = async () => {
-  const { rows } = await db.raw<{ rows: { next: string }[] }>('select pg_snapshot_xmax(pg_current_snapshot()) as next')
-  await until('no earlier transaction runs', async () => {
-    const earlier = await db.raw<{ rows: { hasEnded: boolean }[] }>(
-      'select pg_snapshot_xmin(pg_current_snapshot()) >= ?::xid8 as "hasEnded"',
-      [rows[0]!.next],
-    )
-    return earlier.rows[0]!.hasEnded
-  })
-}
-
 const subscribe = async (types: EventName[] = ['document.received'], workspaceSettings: object = {}) => {
   const routes = await createRoutes(db, [{ name: 'inbox' }], { workspaceSettings })
   const { workspaceId } = routes
@@ -71,7 +57,7 @@ const subscribe = async (types: EventName[] = ['document.received'], workspaceSe
     destinationId,
     add: async (name: string, type: EventName = 'document.received') => {
       await db.raw('select add_event(?, ?, ?)', [workspaceId, type, JSON.stringify({ name })])
-      await nothingIsHeldBack()
+      await list(workspaceId, { after: 'latest', limit: 1 })
     },
     send: () => send(id, never),
     find: () => subscriptions.find(workspaceId, id),
