@@ -219,7 +219,7 @@ const waitingFor = (name: string, circuit: 'open' | 'half_open' | undefined) =>
   circuit
     ? `waiting: the circuit of ${name} is ${circuit === 'open' ? 'open' : 'half open'}, because its last attempts failed. ` +
       `One delivery at a time tries it. No action is needed, unless ${name} has to be repaired.`
-    : `waiting in line for a slot: ${name} is at its limit of deliveries. No action is needed.`
+    : `waiting in line for a slot of ${name} or a place in a worker. No action is needed.`
 
 const failureOf = ({ error, remedy }: DeliveryRun) => (remedy === undefined ? `${error}.` : `${error}. ${remedy}`)
 

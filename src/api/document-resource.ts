@@ -32,9 +32,9 @@ const deliveryFields = z.object({
     .meta({ id: 'Wait' })
     .nullable()
     .describe(
-      'Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at ' +
-        'its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is ' +
-        'inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end.',
+      'Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: it waits for a ' +
+        'slot of the destination or a place in a worker. `circuit`: the next trial of the destination is due at `next_attempt_at`. ' +
+        '`connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end.',
     ),
   last_error: z
     .object({ code: z.string().nullable(), message: z.string() })
@@ -76,8 +76,8 @@ export const documentAttributes = z.object({
   superseded_at: timestamp
     .nullable()
     .describe(
-      'When the source system replaced or deleted the document. It does not read it any more; deliveries continue, and copies stay. The ' +
-        'requests of the `doc_id` tell which of the two.',
+      'When the document was replaced (by the source system, or by a newer copy of the upstream) or deleted. The source system does not read ' +
+        'it any more; deliveries continue, and copies stay. The requests of the `doc_id` tell what the source system did.',
     ),
   request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
   deliveries: z.array(deliveryFields.meta({ id: 'Delivery' })),

@@ -55,7 +55,7 @@ export interface Document extends BusinessMetadata {
   contentRetained: boolean
   acknowledgedAt: Date | null
   receivedAt: Date
-  /** When the source system replaced or deleted the document, which it does not read any more. */
+  /** When the document was replaced (by the source system, or by a newer copy of the upstream) or deleted. Nothing reads it any more. */
   supersededAt: Date | null
   /** The captured request that contained the document. It may have been removed since. */
   requestId: string

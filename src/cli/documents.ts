@@ -295,7 +295,7 @@ export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): s
     `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,
     ...(document.superseded_at === null
       ? []
-      : [`Source     replaced or deleted the document at ${document.superseded_at}, and does not read it any more`]),
+      : [`Replaced   or deleted at ${document.superseded_at}: the source system does not read it any more`]),
     ...Object.entries(document.fields).map(([name, value], index) => (index === 0 ? 'Fields' : '').padEnd(11) + `${name} = ${value}`),
     ...(document.enrichment === null || document.enrichment.status === 'complete'
       ? []

@@ -135,7 +135,7 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
   migrate
     .command('deletions <user/workspace> <repo_id>')
     .description('list what the source system has deleted here, which the upstream may still have')
-    .option('--delete', 'delete it at the upstream, too: before the source system is switched back')
+    .option('--delete', 'delete it at the upstream, too: after the source system was switched back and everything was delivered there')
     .addOption(jsonOption)
     .action(async (workspace: string, repoId: string, { delete: isRepeated = false, ...options }: OutputOptions & { delete?: boolean }) => {
       const { describeDeletions, presentDeletion, showDeletions } = await import('./deletions.ts')

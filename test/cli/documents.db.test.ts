@@ -76,10 +76,10 @@ test('a document is shown by its id or its docId, and one of several is asked fo
       expect.stringMatching(/^ {11}What to do: .*destination web.*, then retry the document\.$/),
     ]),
   )
-  expect(lines.join()).not.toContain('replaced or deleted')
+  expect(lines.join()).not.toContain('or deleted at')
   await db('documents').where({ id }).update({ superseded_at: '2026-11-27T10:00:00Z' })
   expect(describeDocument(withConsoleUrl(undefined, await showDocument(db, id)))).toContain(
-    'Source     replaced or deleted the document at 2026-11-27T10:00:00.000Z, and does not read it any more',
+    'Replaced   or deleted at 2026-11-27T10:00:00.000Z: the source system does not read it any more',
   )
   const other = await receive('SHOW1')
   await expect(showDocument(db, 'SHOW1')).rejects.toThrow(/^There are several documents SHOW1. Give the id of one of them: 01/)

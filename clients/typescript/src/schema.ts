@@ -2624,7 +2624,7 @@ export interface components {
              * @description When the delivery got its status.
              */
             status_since: string;
-            /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+            /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: it waits for a slot of the destination or a place in a worker. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
             waiting_for: components["schemas"]["Wait"] | null;
         };
         DeliveryAttempt: {
@@ -3743,7 +3743,7 @@ export interface components {
             status: components["schemas"]["DocumentStatus"];
             /**
              * Format: date-time
-             * @description When the source system replaced or deleted the document. It does not read it any more; deliveries continue, and copies stay. The requests of the `doc_id` tell which of the two.
+             * @description When the document was replaced (by the source system, or by a newer copy of the upstream) or deleted. The source system does not read it any more; deliveries continue, and copies stay. The requests of the `doc_id` tell what the source system did.
              */
             superseded_at: string | null;
         };
@@ -5615,7 +5615,7 @@ export interface components {
              * @description When the delivery got its status.
              */
             status_since: string;
-            /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: the destination is at its limit of deliveries. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
+            /** @description Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: it waits for a slot of the destination or a place in a worker. `circuit`: the next trial of the destination is due at `next_attempt_at`. `connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end. */
             waiting_for: components["schemas"]["Wait"] | null;
         };
         SingleDestination: {
@@ -5725,7 +5725,7 @@ export interface components {
             status: components["schemas"]["DocumentStatus"];
             /**
              * Format: date-time
-             * @description When the source system replaced or deleted the document. It does not read it any more; deliveries continue, and copies stay. The requests of the `doc_id` tell which of the two.
+             * @description When the document was replaced (by the source system, or by a newer copy of the upstream) or deleted. The source system does not read it any more; deliveries continue, and copies stay. The requests of the `doc_id` tell what the source system did.
              */
             superseded_at: string | null;
         };
