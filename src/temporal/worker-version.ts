@@ -57,13 +57,13 @@ const callServer = async (
   }
 }
 
-/** @returns undefined if no build is current, or if no worker of the deployment has ever asked for tasks */
+/** @returns undefined if no build is current, if no worker of the deployment has ever asked for tasks, or if the server refuses to tell */
 const findCurrentBuild = async (service: WorkflowService, namespace: string, deploymentName: string): Promise<string | undefined> => {
   try {
     const { workerDeploymentInfo } = await service.describeWorkerDeployment({ namespace, deploymentName })
     return workerDeploymentInfo?.routingConfig?.currentDeploymentVersion?.buildId || undefined
   } catch (thrown) {
-    if (isNotFound(thrown)) return undefined
+    if (isNotFound(thrown) || isRefusal(thrown)) return undefined
     throw thrown
   }
 }
