@@ -193,9 +193,8 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
     const { repository, mode, migrationId, documentMaxBytes } = run
     for (let time = 1; time <= maxJudgements; time += 1) {
       const here = await archiveDocuments.find(repository.id, docId)
-      // A copy does not compare what was created here with what was deleted here before. A check asks what the old server has.
-      const evenIfDeleted = mode === 'check' && here !== undefined
-      const asked = await persist(row, run, () => readThrough.describe(repository, docId, evenIfDeleted))
+      // A copy asks for nothing that was deleted here. A check says what the old server has.
+      const asked = await persist(row, run, () => readThrough.describe(repository, docId, mode === 'check'))
       if ('failure' in asked) return { verdict: 'damaged', reason: reasonOf(asked.failure), components: null, sizeBytes: null }
       const there = asked.answer
       const known = here && (await originOf(run, docId))
@@ -204,7 +203,7 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
       if (there && (!here || (isNewer && mode === 'copy'))) {
         const sizes = sizesOf(there)
         if (sizes.sizeBytes > documentMaxBytes) return { verdict: 'failed', reason: tooLarge(sizes.sizeBytes, documentMaxBytes), ...sizes }
-        if (mode === 'check') return { verdict: 'found', reason: null, ...sizes }
+        if (mode === 'check') return { verdict: 'found', reason: deletedHere(await readThrough.isDeleted(repository, docId)), ...sizes }
         const copied = await copy(row, there, run, here !== undefined)
         if (copied) return copied
         continue
@@ -234,9 +233,11 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
   }
 }
 
+const deletedHere = (isDeleted: boolean) => (isDeleted ? 'it was deleted here' : null)
+
 const missing = (isDeleted: boolean): Verdict => ({
   verdict: 'missing',
-  reason: isDeleted ? 'it was deleted here' : null,
+  reason: deletedHere(isDeleted),
   components: null,
   sizeBytes: null,
 })

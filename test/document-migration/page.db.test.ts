@@ -142,6 +142,13 @@ describe('a migration', () => {
     const { id } = await old.start(tableOf(['D1']))
     await old.run(id)
     expect(await old.verdicts(id)).toEqual([['D1', 'missing', 'it was deleted here']])
+    const check = await old.start(tableOf(['D1']), { mode: 'check' })
+    await old.run(check.id)
+    expect(await old.verdicts(check.id)).toEqual([['D1', 'found', 'it was deleted here']])
+    old.server.documents.delete('Z1/D1')
+    const again = await old.start(tableOf(['D1']), { mode: 'check' })
+    await old.run(again.id)
+    expect(await old.verdicts(again.id)).toEqual([['D1', 'missing', 'it was deleted here']])
   })
 
   test.each<ServerFault>(['never_answers', 'fails'])(
