@@ -71,15 +71,17 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     })
   }
 
-  /** Counts what an upstream answers, and records that it fails. */
-  const counted = async <T>(repository: Key, question: () => Promise<T | undefined>): Promise<T | undefined> => {
+  /** Counts what an upstream answers, and records that it fails. @param deleted aborts a question that nobody needs answered */
+  const counted = async <T>(repository: Key, question: () => Promise<T | undefined>, deleted?: AbortSignal): Promise<T | undefined> => {
     try {
       const answer = await question()
       requests.inc({ outcome: answer === undefined ? 'missing' : 'found' })
       return answer
     } catch (thrown) {
-      requests.inc({ outcome: 'failed' })
-      recordFailure(repository, thrown)
+      if (!deleted?.aborted) {
+        requests.inc({ outcome: 'failed' })
+        recordFailure(repository, thrown)
+      }
       throw thrown
     }
   }
@@ -96,8 +98,9 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
   const isDeleted = (repository: UpstreamRepository, docId: string): Promise<boolean> =>
     deps.upstreamDocuments.isDeleted(repository.id, docId)
 
-  const begin = (wanted: Wanted, reading: Reading, signal: AbortSignal): Promise<Fetched | undefined> =>
-    counted(wanted.repository, async () => {
+  const begin = (wanted: Wanted, reading: Reading, deleted?: AbortSignal): Promise<Fetched | undefined> => {
+    const signal = deleted ? AbortSignal.any([closing.signal, deleted]) : closing.signal
+    const fetch = async () => {
       const asked = await upstreams.of(wanted.repository)
       const onKept: FetchDeps['onKept'] = ({ repository, docId, requestId }, kept) => {
         const sizeBytes = kept.reduce((sum, document) => sum + document.sizeBytes, 0)
@@ -105,12 +108,14 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
         deps.log.info({ event: 'document.fetched', ...facts }, 'document fetched from the upstream and kept')
       }
       return fetchDocument(wanted, reading, asked, { ...deps, onKept }, signal)
-    })
+    }
+    return counted(wanted.repository, fetch, deleted)
+  }
 
   /** Asks the upstream and the database at the same time: few documents that are asked for were deleted. */
   const beginUnlessDeleted = async (wanted: Wanted, reading: Reading): Promise<Fetched | undefined> => {
     const deleted = new AbortController()
-    const fetching = begin(wanted, reading, AbortSignal.any([closing.signal, deleted.signal]))
+    const fetching = begin(wanted, reading, deleted.signal)
     fetching.catch(() => {})
     if (!(await isDeleted(wanted.repository, wanted.docId))) return fetching
     deleted.abort(new UpstreamFailure('upstream: the document was deleted here', { about: 'relay' }))
@@ -167,7 +172,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
       const other = running.get(key)
       if (!other) return lead(key, wanted, reading)
       const settled = await waitFor(other, waits.streamAfterMs)
-      if (settled === undefined) return begin({ ...wanted, findKeeper: async () => undefined }, reading, closing.signal)
+      if (settled === undefined) return begin({ ...wanted, findKeeper: async () => undefined }, reading)
       if (settled === 'failed') throw notFetched()
       return settled === 'missing' ? undefined : 'here'
     },

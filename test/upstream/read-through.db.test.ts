@@ -125,6 +125,20 @@ describe('a document that only the upstream has', () => {
     expect(old.documents.get('Z1/D1')!.components[0]!.sizeBytes).toBe(5)
   })
 
+  test('is asked for while the relay finds that it was deleted here, which is no failure of the upstream', async () => {
+    const { old, source } = await migration.open()
+    old.put('D1', { data: 'hello' })
+    expect((await source.delete('D1')).status).toBe(200)
+    const counts = () =>
+      Promise.all(['failed', 'missing'].map((name) => readMetric(scene, `relay_upstream_requests_total{outcome="${name}"}`)))
+    const [failed, missing] = await counts()
+    const held = holdRequests(old, 'docId=D1')
+    expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
+    expect(outcome(await source.get('D2'))).toEqual([404, 'document_not_found'])
+    expect(await counts()).toEqual([failed, missing! + 1])
+    held.release()
+  })
+
   test('is deleted here for ever, and stays there', async () => {
     const { old, source } = await migration.open()
     for (const docId of ['D1', 'D2', 'D3']) old.put(docId, { data: 'hello', note: 'x' })
