@@ -3,7 +3,7 @@ import { newId } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
 import { UpstreamFailure } from './failure.ts'
-import type { Upstreams } from './upstreams.ts'
+import type { Asked, Upstreams } from './upstreams.ts'
 
 // Restarting a server takes less.
 const failingMinutes = 5
@@ -62,9 +62,20 @@ export type UpstreamFailures = ReturnType<typeof createUpstreamFailures>
 // They are asked at the same time, and each may take a minute to fail.
 const askedPerCheck = 50
 
+/** Asks for a document. @returns true if the upstream delivers it damaged, which says nothing about others */
+const isDamaged = async (asked: Asked, docId: string, signal: AbortSignal): Promise<boolean> => {
+  try {
+    await asked.delivers(docId, signal)
+    return false
+  } catch (thrown) {
+    if (!(thrown instanceof UpstreamFailure) || thrown.about !== 'document') throw thrown
+    return true
+  }
+}
+
 /**
  * Creates a function that asks the upstreams that have failed whether they answer again, so that a failure ends without a read of the source
- * system: for the document that was fetched last, or for one that does not exist.
+ * system: for the document that was fetched last, and if there is none or it is damaged there, for one that does not exist.
  */
 export const createCheckUpstreams =
   (failures: UpstreamFailures, upstreams: Upstreams, documents: Pick<UpstreamDocuments, 'findLastFetched'>) =>
@@ -75,7 +86,7 @@ export const createCheckUpstreams =
         if (upstream) {
           const asked = await upstreams.of({ id: repositoryId, workspace: { id: workspaceId }, upstream, upstreamKeySealed })
           const fetched = await documents.findLastFetched(workspaceId, repoId)
-          await (fetched === undefined ? asked.describe(`TEST-${newId()}`, signal) : asked.delivers(fetched, signal))
+          if (fetched === undefined || (await isDamaged(asked, fetched, signal))) await asked.describe(`TEST-${newId()}`, signal)
         }
         await failures.end(repositoryId)
         return true

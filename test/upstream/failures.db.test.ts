@@ -133,3 +133,17 @@ test.each([
   await check()
   expect(await failures()).toHaveLength(count)
 })
+
+test('an upstream that answers wrongly about the document that was fetched last answers, unless it does so about any document', async () => {
+  const { old, source, kept, failures } = await open()
+  old.faults.delete('fails')
+  await source.get('D1')
+  await kept('D1', 1)
+  old.documents.delete('Z1/D1')
+  old.faults.add('unknown_is_200')
+  expect(await check()).toEqual({ asked: 1, answering: 0 })
+  old.timing.beforeAnswer = async (url) =>
+    void (url.includes('D1') ? old.faults.add('unknown_is_200') : old.faults.delete('unknown_is_200'))
+  expect(await check()).toEqual({ asked: 1, answering: 1 })
+  expect(await failures()).toEqual([])
+})
