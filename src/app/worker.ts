@@ -8,13 +8,11 @@ import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { createDocuments } from '../archive/document-list.ts'
-import { createUpstreamDocuments } from '../archive/upstream-documents.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { createOpenCredentials } from '../connectors/target.ts'
 import { takeOverLate } from '../db/duties.ts'
-import { createInstallation } from '../db/installation.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createBulkPage } from '../delivery/bulk-page.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
@@ -43,7 +41,7 @@ import { isUnavailable, reasonOf } from '../temporal/errors.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
-import { createCheckUpstreams, createUpstreamFailures } from '../upstream/failures.ts'
+import { createCheckUpstreams } from '../upstream/failures.ts'
 import { createUpstreams } from '../upstream/upstreams.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
@@ -87,7 +85,8 @@ export const startWorker = async (
       config,
     })
     const release = createRelease(db)
-    const installation = createInstallation(db)
+    const useCases = receiverUseCases(db, config)
+    const { installation } = useCases
     const reconcile = createReconcile(db, temporal, bulkRetries, sendAll, config)
     const wakeNext = createWakeNext(db, config, launcher.launch, log)
     const maintenance: MaintenanceDeps = {
@@ -99,9 +98,9 @@ export const startWorker = async (
       reconcile,
       checkIncidents: createCheckIncidents(db, config),
       checkUpstreams: createCheckUpstreams(
-        createUpstreamFailures(db),
+        useCases.upstreamFailures,
         createUpstreams({ outbound, keyRing, installation }),
-        createUpstreamDocuments(db, config),
+        useCases.upstreamDocuments,
       ),
       startMigrations: createStartMigrations(db, temporal.startDocumentMigration),
       config,
@@ -154,7 +153,7 @@ export const startWorker = async (
       createSendNotice({ db, findConnector, keyRing, outbound, installation, config }),
     )
     const migrationPage = createMigrationPage({
-      ...receiverUseCases(db, config),
+      ...useCases,
       db,
       documents: createDocuments(db),
       readThrough,
