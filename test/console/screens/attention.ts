@@ -1,3 +1,4 @@
+import { newId } from '../../../src/base/ids.ts'
 import { createSourceSystem } from '../../support/source-system.ts'
 import { until } from '../../support/until.ts'
 import { startConsole, testMs } from '../scene.ts'
@@ -139,6 +140,37 @@ test(
       await until('the documents of the replays are delivered', async () => (await delivered()) === 2)
       expect(errors).toEqual([])
       await source.close()
+    })
+  },
+  testMs,
+)
+
+test(
+  'a bulk delivery shows its progress, what it has left out, and what has failed',
+  async () => {
+    await relay.run(async (running) => {
+      const scene = await createScene(running)
+      const document = await scene.receiveRefused()
+      const id = newId()
+      await relay.db('bulk_retries').insert({
+        id,
+        workspace_id: scene.routes.workspaceId,
+        action: 'deliver',
+        filter: JSON.stringify({ destinationId: scene.routes.destinations['Mail room'] }),
+        matched_documents: 4,
+        matched_deliveries: 4,
+        retried_documents: 1,
+        retried_deliveries: 1,
+        skipped_documents: 2,
+        actor_type: 'system',
+      })
+      await relay.db('deliveries').where({ document_id: document.id, status: 'failed' }).update({ bulk_retry_id: id })
+      const { page, errors } = await scene.open('viewer')
+      await page.goto(`${scene.consoleUrl}/attention`)
+      await page.getByText('Bulk delivery is running: 1 of 4 documents').waitFor()
+      await page.getByText('0 deliveries have arrived, 1 failed, 0 open.').waitFor()
+      await page.getByText('2 documents are left out: no filter of a connection selects them').waitFor()
+      expect(errors).toEqual([])
     })
   },
   testMs,
