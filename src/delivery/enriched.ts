@@ -1,6 +1,7 @@
 import type { Database, Transaction } from '../db/database.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { pathOf, type RoutedDocument } from '../domain/fan-out.ts'
+import { routedColumns } from './route.ts'
 
 // After the wait for an enrichment, the workflow of the document begins the deliveries. If it is lost, the dispatcher does.
 const graceMs = 30_000
@@ -39,10 +40,7 @@ type Unsent = RoutedDocument & { destinationId: string; path: string; settings: 
 export const planAnew = async (trx: Transaction, documentId: string): Promise<void> => {
   const { rows } = await trx.raw<{ rows: Unsent[] }>(
     `
-    select
-      destination_id as "destinationId", path, settings, repo_id as "repoId", doc_id as "docId", comp_id as "compId",
-      content_type as "contentType", size_bytes as "sizeBytes", erp_object_type as "erpObjectType", erp_object_id as "erpObjectId",
-      ar_object as "arObject", fields, received_at as "receivedAt"
+    select destination_id as "destinationId", path, settings, ${routedColumns}
     from deliveries
     join documents on documents.id = deliveries.document_id
     join document_enrichments on document_enrichments.document_id = documents.id

@@ -1,19 +1,28 @@
 import type { Transaction } from '../db/database.ts'
 import { planDeliveries, type RoutedDocument } from '../domain/fan-out.ts'
-import { routedColumns, routeObject, routesOf, type StoredRoute } from './route.ts'
+import { isFinal, routedColumns, routeObject, routesOf, type StoredRoute } from './route.ts'
+
+interface Found extends RoutedDocument {
+  routes: StoredRoute[]
+  /** False if the enrichment may still find something. */
+  isFinal: boolean
+  /** When the delivery begins. */
+  due: Date
+}
 
 /**
  * Plans the delivery of a document to a destination that was connected to its repository after the document was received. The dispatcher
- * begins it, unless only inactive connections lead there: then it is held. The document must be locked.
+ * begins it, after the wait for an enrichment, unless only inactive connections lead there: then it is held. The document must be locked.
  * @returns false if no connection delivers the document there, or if it is planned already, was replaced or deleted, or has no content
  */
 export const planExisting = async (
   trx: Transaction,
   { documentId, destinationId, bulkRetryId }: { documentId: string; destinationId: string; bulkRetryId: string },
 ): Promise<boolean> => {
-  const { rows } = await trx.raw<{ rows: (RoutedDocument & { routes: StoredRoute[] })[] }>(
+  const { rows } = await trx.raw<{ rows: Found[] }>(
     `
-    select ${routedColumns},
+    select ${routedColumns}, ${isFinal} as "isFinal",
+      greatest(now(), case when document_enrichments.status = 'pending' then waits_until end) as due,
       array(
         select ${routeObject}
         from connection_repositories
@@ -40,10 +49,10 @@ export const planExisting = async (
     { documentId, destinationId },
   )
   const [found] = rows
-  const [planned] = found ? planDeliveries(routesOf(found.routes), found) : []
-  if (!planned) return false
+  const [planned] = found ? planDeliveries(routesOf(found.routes), found, found.isFinal) : []
+  if (!found || !planned) return false
   const { connectionId, status, path } = planned
-  const due = status === 'pending' ? trx.fn.now() : null
+  const due = status === 'pending' ? found.due : null
   await trx('deliveries').insert({
     document_id: documentId,
     destination_id: destinationId,

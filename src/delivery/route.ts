@@ -9,6 +9,9 @@ export const routedColumns = `
         erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields,
         received_at as "receivedAt"`
 
+/** SQL: false if the enrichment of the document, of `document_enrichments`, may still find something. */
+export const isFinal = `coalesce(document_enrichments.status <> 'pending' or ends_at < now(), true)`
+
 /** SQL: a `StoredRoute` of `connections` and `destinations`. */
 export const routeObject = `jsonb_build_object(
             'connectionId', connections.id, 'isActive', is_active, 'settings', settings,
@@ -44,7 +47,7 @@ export const decideRoute = (
       `
       select
         deliveries.connection_id as "connectionId", ${routedColumns},
-        coalesce(document_enrichments.status <> 'pending' or ends_at < now(), true) as "isFinal",
+        ${isFinal} as "isFinal",
         array(
           select ${routeObject}
           from connections
@@ -71,8 +74,8 @@ export const decideRoute = (
     const own = found?.routes.find(({ connectionId }) => connectionId === found.connectionId)
     // The connection was deleted at this moment.
     if (!found || !own) return 'send'
-    const { connectionId, isFinal, ...document } = found
-    const [planned] = planDeliveries(routesOf(found.routes), document, isFinal)
+    const { connectionId, ...document } = found
+    const [planned] = planDeliveries(routesOf(found.routes), document, found.isFinal)
     const delivery = () => trx('deliveries').where({ document_id: documentId, destination_id: destinationId })
     if (!planned) {
       await delivery().delete()

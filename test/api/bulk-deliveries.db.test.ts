@@ -92,6 +92,26 @@ describe('a destination that was connected later', () => {
     expect(await statusOf(note)).toBe('delivered')
   })
 
+  test('waits for the business data of a document as long as its enrichment does, also if its filter needs them', async () => {
+    const waitsUntil = new Date(Date.now() + 3_600_000)
+    const [enriched, ended] = [await insert(), await insert()]
+    for (const document_id of [enriched, ended]) {
+      const terms = { waits_until: waitsUntil, ends_at: new Date(Date.now() + 86_400_000) }
+      const status = document_id === ended ? 'partial' : 'pending'
+      await db('document_enrichments').insert({ document_id, workspace_id: acme.id, enrichment_id: 'E1', status, ...terms })
+    }
+    const any = await connectLater('Enriched')
+    await page(await any.deliver())
+    expect(await any.planned()).toMatchObject([
+      { document_id: enriched, status: 'pending', begin_at: waitsUntil },
+      { document_id: ended, status: 'pending' },
+    ])
+    expect((await dueStarts(db)).map(({ input }) => input.documentId)).toEqual([ended])
+    const some = await connectLater('Filtered', { settings: { filter: { fields: { vendor: '17300' } } } })
+    expect(await page(await some.deliver())).toMatchObject({ retriedDocuments: 1, skippedDocuments: 1 })
+    expect(await some.planned()).toMatchObject([{ document_id: enriched, begin_at: waitsUntil }])
+  })
+
   test('is reached once its connection is activated', async () => {
     const documentId = await insert()
     const { deliver, planned } = await connectLater('Held', { is_active: false })
