@@ -833,7 +833,7 @@ comment on column bulk_retries.action is
 comment on column bulk_retries.filter is
   'repoId, destinationId, errorCode, origin, dateFrom and dateTo, each optional.';
 comment on column bulk_retries.matched_documents is
-  'Counted when the bulk retry was created.';
+  'Counted when the bulk retry was created, up to a limit for deliver. Never less than what it has taken.';
 comment on column bulk_retries.matched_deliveries is
   'Counted when the bulk retry was created.';
 comment on column bulk_retries.skipped_documents is

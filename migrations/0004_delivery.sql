@@ -239,7 +239,7 @@ comment on column bulk_retries.action is
 comment on column bulk_retries.skipped_documents is
   'Documents to which the action could not be applied.';
 comment on column bulk_retries.matched_documents is
-  'Counted when the bulk retry was created.';
+  'Counted when the bulk retry was created, up to a limit for deliver. Never less than what it has taken.';
 comment on column bulk_retries.matched_deliveries is
   'Counted when the bulk retry was created.';
 comment on column bulk_retries.document_cursor is

@@ -35,8 +35,10 @@ const attributes = z.object({
       date_to: timestamp.optional(),
     })
     .meta({ id: 'BulkRetryFilter' }),
-  matched_documents: z.int(),
-  matched_deliveries: z.int(),
+  matched_documents: z
+    .int()
+    .describe('Counted at the start. For `deliver`, at most 10,000 are counted, and the number grows if more are taken.'),
+  matched_deliveries: z.int().describe('Counted at the start. For `deliver`, at most 10,000 are counted.'),
   retried_documents: z.int().describe('Documents to which the action was applied.'),
   retried_deliveries: z.int().describe('Deliveries that were made again, that the documents of the replays have, or that were planned.'),
   skipped_documents: z

@@ -38,7 +38,7 @@ interface Outcome {
 const nothing: Outcome = { documents: 0, deliveries: 0, skipped: 0 }
 const skipped: Outcome = { ...nothing, skipped: 1 }
 
-/** Returns the actor who requested a bulk retry. Each document that it takes has an audit entry of this actor. */
+/** Returns the actor who requested a bulk retry, whose audit entry each document has that is retried, replayed or acknowledged. */
 const actorOf = ({ actorType, userId, actorId, actorName }: StoredBulkRetry): AuditActor =>
   actorType === 'system' ? systemActor : { type: actorType, userId, id: actorId ?? '', name: actorName ?? '' }
 
@@ -107,6 +107,8 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
           retried_documents: trx.raw('retried_documents + ?', [documents]),
           retried_deliveries: trx.raw('retried_deliveries + ?', [deliveries]),
           skipped_documents: trx.raw('skipped_documents + ?', [left]),
+          // The count at the start may have ended at its limit.
+          matched_documents: trx.raw('greatest(matched_documents, retried_documents + skipped_documents + ?)', [documents + left]),
         })
       return true
     })

@@ -43,8 +43,11 @@ const connectLater = async (name: string, connection: object = {}) => {
 describe('a destination that was connected later', () => {
   test('gets the documents that were never planned for it, each once', async () => {
     const ids = [await insert(), await insert({ deliveries: [], status: 'discarded', contentId: await ownedContent() })]
+    await db('documents').where({ id: ids[1]! }).update({ is_unconnected: true })
     const { destinationId, deliver, planned } = await connectLater('Later')
     const id = await deliver()
+    // As if it had counted fewer.
+    await db('bulk_retries').where({ id }).update({ matched_documents: 1 })
     expect(launched).toMatchObject([{ kind: 'startBulkRetry', input: { bulkRetryId: id } }])
     expect(await page(id)).toMatchObject({ action: 'deliver', status: 'completed', matchedDocuments: 2, retriedDocuments: 2 })
     expect(await planned()).toMatchObject(
@@ -52,6 +55,7 @@ describe('a destination that was connected later', () => {
     )
     expect((await dueStarts(db)).map(({ kind }) => kind)).toEqual(['startDelivery', 'startDelivery'])
     expect(await Promise.all(ids.map(statusOf))).toEqual(['pending', 'pending'])
+    expect(await db('documents').where({ is_unconnected: true })).toEqual([])
 
     await db('deliveries').where({ destination_id: destinationId }).update({ status: 'delivered' })
     expect(await Promise.all(ids.map(statusOf))).toEqual(['delivered', 'delivered'])
@@ -118,6 +122,26 @@ describe('a destination that was connected later', () => {
     await page(await deliver())
     expect(await planned()).toMatchObject([{ document_id: documentId, status: 'held', begin_at: null, next_attempt_at: null }])
     expect(await dueStarts(db)).toEqual([])
+  })
+
+  test('is answered with a count of at most 10,000 documents', async () => {
+    const id = await insert()
+    const { deliver, destinationId } = await connectLater('Many')
+    await db.raw(
+      `
+      insert into documents (
+        id, workspace_id, repository_id, content_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
+      select
+        id || n, workspace_id, repository_id, content_id, repo_id, doc_id || n, comp_id, content_type, size_bytes, status, received_at, modified_at,
+        request_id
+      from documents, generate_series(1, 10000) as n
+      where id = :id
+      `,
+      { id },
+    )
+    const counted = await acme.change('POST', '/documents/deliver', { destination_id: destinationId, dry_run: true })
+    expect(counted.attributes).toMatchObject({ matched_documents: 10_000, matched_deliveries: 10_000 })
+    expect(await acme.attributesOf(`/bulk-retries/${await deliver()}`)).toMatchObject({ matched_documents: 10_000 })
   })
 
   test('must be one of the workspace', async () => {

@@ -2225,9 +2225,15 @@ export interface components {
             /** Format: date-time */
             ended_at: string | null;
             filter: components["schemas"]["BulkRetryFilter"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Counted at the start. For `deliver`, at most 10,000 are counted.
+             */
             matched_deliveries: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Counted at the start. For `deliver`, at most 10,000 are counted, and the number grows if more are taken.
+             */
             matched_documents: number;
             /**
              * Format: int64
@@ -5506,9 +5512,15 @@ export interface components {
              */
             failed_deliveries: number;
             filter: components["schemas"]["BulkRetryFilter"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Counted at the start. For `deliver`, at most 10,000 are counted.
+             */
             matched_deliveries: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Counted at the start. For `deliver`, at most 10,000 are counted, and the number grows if more are taken.
+             */
             matched_documents: number;
             /**
              * Format: int64
@@ -5785,9 +5797,15 @@ export interface components {
             /** Format: date-time */
             ended_at: string | null;
             filter: components["schemas"]["BulkRetryFilter"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Counted at the start. For `deliver`, at most 10,000 are counted.
+             */
             matched_deliveries: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Counted at the start. For `deliver`, at most 10,000 are counted, and the number grows if more are taken.
+             */
             matched_documents: number;
             /**
              * Format: int64
