@@ -2,7 +2,8 @@ import { createReceivingRepositories } from '../archive/receiving-repository.ts'
 import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { ContentServerFailure } from '../content-server/failure.ts'
-import type { Database } from '../db/database.ts'
+import { record, systemActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
 import { listDeletions, type Deletion } from '../document-migration/deletions.ts'
 import { createOutboundGuard } from '../security/outbound.ts'
@@ -12,28 +13,32 @@ import { createUpstreams, type Asked } from '../upstream/upstreams.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { cellOf, tableOf } from './output.ts'
 
+const results = ['deleted', 'not there', 'failed'] as const
+
 /** What became of a deletion at the upstream. */
 interface Repeated extends Deletion {
   /** Undefined if it was only listed. */
-  result?: 'deleted' | 'not there' | 'failed'
+  result?: (typeof results)[number]
   reason?: string
 }
 
 /**
  * `relay migrate-documents deletions`: what the source system has deleted here.
- * @param isRepeated to delete it at the upstream, too
- * @throws `UserError` if the repository does not exist, or has no upstream, or if the upstream does not answer
+ * @param isRepeated to delete it at the upstream, too, which one audit entry records
+ * @param onRepeated is called after each deletion there
+ * @throws `UserError` if the repository does not exist, or, to delete, if it has no upstream, or if the upstream does not answer
  */
 export const showDeletions = async (
   db: Database,
   config: Config,
   { workspace: name, repoId, isRepeated }: { workspace: string; repoId: string; isRepeated: boolean },
+  onRepeated: (repeated: Repeated) => void = () => {},
 ): Promise<Repeated[]> => {
-  const { userSlug, workspaceSlug } = await findWorkspace(db, name)
+  const { id: workspaceId, userSlug, workspaceSlug } = await findWorkspace(db, name)
   const repository = await createReceivingRepositories(db).find(userSlug, workspaceSlug, repoId, { forStoring: false })
   if (!repository) throw new UserError(`Workspace ${name} has no repository ${repoId}.`)
   const deletions = await listDeletions(db, repository.id)
-  if (!isRepeated) return deletions
+  if (!isRepeated || deletions.length === 0) return deletions
   const { upstream } = repository
   if (!upstream) throw new UserError(`The repository ${repoId} has no upstream.`)
   const outbound = createOutboundGuard({
@@ -41,15 +46,38 @@ export const showDeletions = async (
     proxyUrl: config.RELAY_OUTBOUND_PROXY,
     noProxy: config.RELAY_OUTBOUND_NO_PROXY,
   })
+  const repeated: Repeated[] = []
   try {
     const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
     const asked = await createUpstreams({ outbound, keyRing, installation: createInstallation(db) }).of({ ...repository, upstream })
-    const repeated: Repeated[] = []
-    for (const deletion of deletions) repeated.push({ ...deletion, ...(await repeat(asked, deletion)) })
+    for (const deletion of deletions) {
+      const one = { ...deletion, ...(await repeat(asked, deletion)) }
+      repeated.push(one)
+      onRepeated(one)
+    }
     return repeated
   } finally {
     await outbound.close()
+    await db.transaction((trx) => recordRun(trx, { workspaceId, id: repository.id, repoId }, deletions.length, repeated))
   }
+}
+
+/** Records also a run that the upstream has ended. */
+const recordRun = (
+  trx: Transaction,
+  { workspaceId, id, repoId }: { workspaceId: string; id: string; repoId: string },
+  listed: number,
+  repeated: Repeated[],
+): Promise<void> => {
+  const [deleted, notThere, failed] = results.map((result) => repeated.filter((each) => each.result === result).length)
+  return record(trx, {
+    workspaceId,
+    event: 'repository.deletions_repeated',
+    subjectId: id,
+    description: `Of ${listed} deletions in repository ${repoId}, ${deleted} were repeated at its upstream.`,
+    metadata: { repo_id: repoId, listed, deleted, not_there: notThere, failed },
+    actor: systemActor,
+  })
 }
 
 /** @throws `UserError` if the upstream does not answer */
@@ -81,16 +109,16 @@ export const presentDeletion = ({ docId, compId, deletedAt, ...upstream }: Repea
   ...upstream,
 })
 
+const resultOf = ({ result, reason }: Repeated): string => (reason === undefined ? (result ?? 'not asked') : `${result}: ${reason}`)
+
+/** Returns a line for people, before all of them are known. */
+export const deletionLine = (repeated: Repeated): string => `${repeated.docId}, ${repeated.compId ?? 'all'}: ${resultOf(repeated)}`
+
 /** Returns a table for people. */
 export const describeDeletions = (deletions: Repeated[]): string[] => {
   if (deletions.length === 0) return ['The source system has deleted nothing here.']
   return tableOf(
     ['DOCUMENT', 'COMPONENT', 'DELETED HERE (UTC)', 'UPSTREAM'],
-    deletions.map(({ docId, compId, deletedAt, result, reason }) => [
-      docId,
-      compId ?? 'all',
-      cellOf(deletedAt),
-      result === undefined ? 'not asked' : reason === undefined ? result : `${result}: ${reason}`,
-    ]),
+    deletions.map((deletion) => [deletion.docId, deletion.compId ?? 'all', cellOf(deletion.deletedAt), resultOf(deletion)]),
   )
 }

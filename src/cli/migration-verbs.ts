@@ -138,8 +138,10 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
     .option('--delete', 'delete it at the upstream, too: after the source system was switched back and everything was delivered there')
     .addOption(jsonOption)
     .action(async (workspace: string, repoId: string, { delete: isRepeated = false, ...options }: OutputOptions & { delete?: boolean }) => {
-      const { describeDeletions, presentDeletion, showDeletions } = await import('./deletions.ts')
-      const deletions = await inDatabase((db, config) => showDeletions(db, config, { workspace, repoId, isRepeated }))
+      const { deletionLine, describeDeletions, presentDeletion, showDeletions } = await import('./deletions.ts')
+      const deletions = await inDatabase((db, config) =>
+        showDeletions(db, config, { workspace, repoId, isRepeated }, (repeated) => printProgress(deletionLine(repeated))),
+      )
       printResult(options, deletions.map(presentDeletion), describeDeletions(deletions))
       if (deletions.some(({ result }) => result === 'failed')) process.exitCode = 1
     })

@@ -9,6 +9,7 @@ export const auditEvents = {
   'repository.deleted': 'Repository',
   'repository.test_document_sent': 'Repository',
   'repository.checked': 'Repository',
+  'repository.deletions_repeated': 'Repository',
   'destination.created': 'Destination',
   'destination.updated': 'Destination',
   'destination.deleted': 'Destination',

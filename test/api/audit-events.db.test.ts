@@ -26,6 +26,7 @@ const unaudited: Record<string, string> = {
 /** Events that the management API does not record, with their source. */
 const elsewhere: Partial<Record<AuditEvent, string>> = {
   'document_migration.started': 'the command line',
+  'repository.deletions_repeated': 'the command line',
   'member.created': 'the command line',
   'member.updated': 'the command line',
   'member.deleted': 'the command line',

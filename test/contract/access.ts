@@ -177,6 +177,7 @@ const specifiedEvents = {
 const decidedEvents = {
   'repository.test_document_sent': 'Repository',
   'repository.checked': 'Repository',
+  'repository.deletions_repeated': 'Repository',
   'document.attempted': 'Document',
   'destination.attempted': 'Destination',
   'enrichment.created': 'Enrichment',

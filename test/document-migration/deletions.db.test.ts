@@ -1,4 +1,4 @@
-import { describeDeletions, showDeletions } from '../../src/cli/deletions.ts'
+import { deletionLine, describeDeletions, showDeletions } from '../../src/cli/deletions.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
@@ -20,8 +20,12 @@ const openWithDeletions = async () => {
   }
   const request = { workspace: old.name, repoId: 'Z1' }
   const show = (isRepeated: boolean) => showDeletions(db, config, { ...request, isRepeated })
+  const entries = async () => {
+    const rows = await db('audit_logs').where({ workspace_id: old.workspaceId, event: 'repository.deletions_repeated' }).orderBy('id')
+    return rows.map(({ metadata }) => metadata)
+  }
   const results = async () => (await show(true)).map(({ docId, compId, result }) => [docId, compId, result])
-  return Object.assign(old, { show, results })
+  return Object.assign(old, { request, show, entries, results })
 }
 
 describe('what the source system has deleted here', () => {
@@ -96,6 +100,22 @@ describe('what the source system has deleted here', () => {
       ['D3', null, 'deleted'],
     ])
     expect([...old.server.documents.keys()]).toEqual(['Z1/D2'])
+    const counts = { repo_id: 'Z1', listed: 3, not_there: 1 }
+    const failed = { ...counts, deleted: 0, failed: 2 }
+    expect(await old.entries()).toEqual([failed, failed, { ...counts, deleted: 2, failed: 0 }])
+  })
+
+  test('is named and recorded as far as it was deleted there when the old content server stops to answer', async () => {
+    await using old = await openWithDeletions()
+    // It closes the connection.
+    old.server.timing.beforeAnswer = async (url) => {
+      if (url.includes('docId=D3')) throw new Error('closed')
+    }
+    const lines: string[] = []
+    const deleting = showDeletions(db, config, { ...old.request, isRepeated: true }, (repeated) => lines.push(deletionLine(repeated)))
+    await expect(deleting).rejects.toThrow('What was deleted there so far stays deleted.')
+    expect(lines).toEqual(['D1, all: deleted', 'D2, note: deleted'])
+    expect(await old.entries()).toEqual([{ repo_id: 'Z1', listed: 3, deleted: 2, not_there: 0, failed: 0 }])
   })
 
   test('stays there while the old content server does not answer, or the repository has none', async () => {
@@ -105,6 +125,7 @@ describe('what the source system has deleted here', () => {
       .where({ id: old.repositoryId })
       .update({ upstream: JSON.stringify(upstream) })
     await expect(old.show(true)).rejects.toThrow(/cannot be reached.*Run the command again later/)
+    expect(await old.entries()).toEqual([{ repo_id: 'Z1', listed: 3, deleted: 0, not_there: 0, failed: 0 }])
     await db('repositories').where({ id: old.repositoryId }).update({ upstream: null })
     await expect(old.show(true)).rejects.toThrow('The repository Z1 has no upstream.')
   })
