@@ -124,8 +124,8 @@ export const fill = async (db: Database, rowCount: number): Promise<Filled> => {
       id, :workspaceId, (:events::text[])[1 + n % :eventCount::int], 'Repository', 'S' || n % 20, 'Something was changed.', 'U' || n % 10, 'api_key', moment
     from (${rows}) as rows`)
   await run(`
-    insert into bulk_retries (id, workspace_id, status, filter, matched_documents, matched_deliveries, actor_type)
-    select id, :workspaceId, 'completed', '{}', 1, 1, 'api_key' from (${rows}) as rows where n <= greatest(30, :rowCount::int / 1000)`)
+    insert into bulk_retries (id, workspace_id, action, status, filter, matched_documents, matched_deliveries, actor_type)
+    select id, :workspaceId, 'retry', 'completed', '{}', 1, 1, 'api_key' from (${rows}) as rows where n <= greatest(30, :rowCount::int / 1000)`)
   await run(`
     insert into notifications (id, workspace_id, name, events, destination_id, quiet_seconds, silence_hours, is_active)
     select (:prefixes::text[])[1] || lpad('0', 16, '0'), :workspaceId, 'Notification', '{destination.failing}', (:prefixes::text[])[1] || lpad('0', 16, '0'), 60, 72, false`)

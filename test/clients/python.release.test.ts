@@ -51,6 +51,7 @@ const wrong = `${user}
 pages(list_documents.sync, client=relay, statuses="failed")
 `
 
+// Builds, virtual environments and a check of types, which take minutes while other tests build programs.
 test('the package is built from a checkout, contains what is generated, and is built again from its own source', async () => {
   await mkdir(join(workDir, 'checkout/clients'), { recursive: true })
   await copyClient(checkout)
@@ -95,7 +96,7 @@ test('the package is built from a checkout, contains what is generated, and is b
   expect(await check('user.py')).toContain('Success')
   await expect(check('wrong.py')).rejects.toThrow('Unexpected keyword argument "statuses"')
   await python(folder, ['user.py'], installed)
-})
+}, 600_000)
 
 test('what is written by hand, the tests and the example are strictly typed, linted and formatted', async () => {
   const folder = join(workDir, 'typed')
@@ -104,4 +105,4 @@ test('what is written by hand, the tests and the example are strictly typed, lin
   expect(await python(folder, ['-m', 'mypy', '--cache-dir', join(workDir, 'typed-cache')])).toContain('Success')
   expect(await python(folder, ['-m', 'ruff', 'check', '--no-cache', '.'])).toContain('All checks passed!')
   expect(await python(folder, ['-m', 'ruff', 'format', '--no-cache', '--check', '.'])).toContain('already formatted')
-})
+}, 600_000)

@@ -60,7 +60,7 @@ test('openapi-spec-validator finds openapi.json valid', async () => {
 })
 
 const clientProgram = `
-import importlib, json, pkgutil, sys
+import importlib, json, pkgutil, re, sys
 import relay_client
 for module in pkgutil.walk_packages(relay_client.__path__, "relay_client."):
     importlib.import_module(module.name)
@@ -74,7 +74,7 @@ client = AuthenticatedClient(base_url=url, token=key, raise_on_unexpected_status
 bodies = json.load(open(sys.argv[0] + ".json"))
 created = []
 for body in bodies:
-    kind = "".join(part.title() for part in body["connector_type"].split("_"))
+    kind = "".join(part.title() for part in re.split("[-_]", body["connector_type"]))
     model = getattr(models, "DestinationInput" + kind).from_dict(body)
     created.append(create_destination.sync(client=client, body=model).data.attributes.connector_type)
 pages = [list_destinations.sync(client=client, page=page, per_page=3) for page in (1, 2)]
