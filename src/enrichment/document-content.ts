@@ -9,12 +9,14 @@ export interface ContentDeps {
   db: Database
   contents: Stores
   runOnThread: RunOnThread
+  /** How long a document may be read, in milliseconds. */
+  readMaxMs?: number
 }
 
 // A PDF is read as a whole. Scanned invoices of hundreds of pages have less.
 const contentMaxBytes = 30_000_000
 // Reading a PDF of this size takes two seconds on a slow machine.
-const readMaxMs = 15_000
+const defaultReadMaxMs = 15_000
 // A small stream of a PDF may expand to gigabytes, outside of the heap that a thread is limited to.
 const memoryMaxBytes = 700_000_000
 const watchMs = 50
@@ -31,7 +33,7 @@ const watchMemory = (end: () => void): (() => void) => {
  * @throws `AppError` if the content is not kept
  */
 export const createReadEInvoice =
-  ({ db, contents, runOnThread }: ContentDeps) =>
+  ({ db, contents, runOnThread, readMaxMs = defaultReadMaxMs }: ContentDeps) =>
   async (workspaceId: string, documentId: string, aborted: AbortSignal): Promise<string> => {
     const { content } = await createDocuments(db).findContent(workspaceId, documentId)
     if (content.sizeBytes > contentMaxBytes) {

@@ -208,10 +208,9 @@ describe('an electronic invoice', () => {
     const data = pdfWith(await compressed([once]), { filter: '/Filter [/FlateDecode /FlateDecode]' })
     expect(data.length).toBeLessThan(1_000_000)
     const { workspaceId, id } = await receive([step], { data })
-    // A busy machine reaches the limit of time first.
-    expect(JSON.parse(await createReadEInvoice(depsOf())(workspaceId, id, never))).toEqual({
-      problem: expect.stringMatching(/^the document takes too (much memory|long) to read$/),
-    })
+    // A busy machine would reach the usual limit of time first.
+    const read = createReadEInvoice({ ...depsOf(), readMaxMs: 110_000 })
+    expect(JSON.parse(await read(workspaceId, id, never))).toEqual({ problem: 'the document takes too much memory to read' })
     const next = await receive([step], { data: ubl })
     expect(await next.tryOnce()).toEqual({ status: 'complete' })
     expect((await next.row()).fields).toMatchObject({ invoice_number: 'RE-4711' })
