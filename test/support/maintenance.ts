@@ -1,3 +1,4 @@
+import { receiverUseCases } from '../../src/app/use-cases.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
@@ -12,8 +13,12 @@ import { createCallLines, createWakeNext } from '../../src/delivery/wake.ts'
 import { createStartMigrations } from '../../src/document-migration/start-due.ts'
 import type { MaintenanceDeps } from '../../src/maintenance/jobs.ts'
 import { createCheckIncidents } from '../../src/observe/notices/check-incidents.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
 import type { Temporal } from '../../src/temporal/client.ts'
 import { createLauncher } from '../../src/temporal/launcher.ts'
+import { createCheckUpstreams } from '../../src/upstream/failures.ts'
+import { createUpstreams } from '../../src/upstream/upstreams.ts'
 import { createRoutes, receivedDocument } from './factories.ts'
 
 /** Creates the dependencies of the maintenance jobs with the real parts of a worker. */
@@ -23,6 +28,8 @@ export const createMaintenanceDeps = (
   config: Config,
 ): MaintenanceDeps => {
   const launcher = createLauncher(temporal, createOutbox(db), createLog('silent'), { sweepAgeMs: 0 })
+  const { upstreamFailures, upstreamDocuments, installation } = receiverUseCases(db, config)
+  const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
   return {
     db,
     stores: { postgres: createPostgresStore(db) },
@@ -30,7 +37,11 @@ export const createMaintenanceDeps = (
     launcher,
     callLines: createCallLines(db, createWakeNext(db, config, launcher.launch, createLog('silent'))),
     checkIncidents: createCheckIncidents(db, config),
-    checkUpstreams: async () => ({ asked: 0, answering: 0 }),
+    checkUpstreams: createCheckUpstreams(
+      upstreamFailures,
+      createUpstreams({ outbound, keyRing: createKeyRing(config.RELAY_SECRET_KEYS), installation }),
+      upstreamDocuments,
+    ),
     startMigrations: createStartMigrations(db, async () => {}),
     reconcile: createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config),
     config,
