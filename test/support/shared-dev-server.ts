@@ -51,8 +51,14 @@ export const startSharedDevServer = async (program: string, folder: string): Pro
   const connection = Connection.lazy({ address, connectTimeout: answerTimeoutMs })
   const describeLast = () => connection.workflowService.describeNamespace({ namespace: namespaces.at(-1)! })
   const answers = () => connection.withDeadline(Date.now() + answerTimeoutMs, describeLast).then(Boolean, () => false)
-  await waitUntilReady(child, { name: 'Temporal', logFile, isReady: answers })
-  await connection.close()
+  try {
+    await waitUntilReady(child, { name: 'Temporal', logFile, isReady: answers })
+  } catch (thrown) {
+    await stopServer(child)
+    throw thrown
+  } finally {
+    await connection.close()
+  }
   return { text: JSON.stringify({ address, folder } satisfies SharedDevServer), stop: () => stopServer(child) }
 }
 

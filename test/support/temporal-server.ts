@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { newId } from '../../src/base/ids.ts'
 import { readConfig } from '../../src/config/config.ts'
-import { databaseArguments } from '../../src/dev/temporal-dev-server.ts'
+import { databaseArguments, dynamicConfig } from '../../src/dev/temporal-dev-server.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 import { disposable } from './disposable.ts'
@@ -14,7 +14,7 @@ import { addSetting, createNamespace, temporalCluster, type TemporalCluster } fr
 import { silenceSdkLog, startWithRetries, type TemporalEnvironment } from './temporal.ts'
 import { until } from './until.ts'
 
-/** Starts a server with lists, schedules, search attributes and time as in production. `settings` are dynamic configuration. */
+/** Starts a server with lists, schedules, search attributes and time as in production. `settings` are added to the dynamic configuration. */
 export const startTemporalServer = async (
   settings: string[] = [],
   attributes = Object.values(searchAttributes),
@@ -40,7 +40,7 @@ const startDevServer = (settings: string[], attributes: { name: string }[]) =>
         extraArgs: [
           ...databaseArguments(join(process.env.TEST_WORK_DIR!, `${newId()}.sqlite`)),
           ...attributes.flatMap((key) => ['--search-attribute', `${key.name}=Keyword`]),
-          ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
+          ...[...dynamicConfig, ...settings].flatMap((setting) => ['--dynamic-config-value', setting]),
         ],
       },
     }),
