@@ -16,6 +16,8 @@ export interface View {
   width: number
   colorScheme: 'light' | 'dark'
   locale: string
+  /** Also trusts certificates of unknown authorities. */
+  ignoreHTTPSErrors?: boolean
 }
 
 const opened: BrowserContext[] = []
@@ -29,8 +31,17 @@ afterEach(async () => {
  * Opens a page in a browser of its own: without cookies and without anything stored. It is closed when the test has ended. `errors` are those
  * that the page has logged.
  */
-export const openPage = async (browser: Browser, { width, colorScheme, locale }: View): Promise<{ page: Page; errors: string[] }> => {
-  const context = await browser.newContext({ viewport: { width, height: viewHeight }, colorScheme, locale, timezoneId: 'Europe/Berlin' })
+export const openPage = async (
+  browser: Browser,
+  { width, colorScheme, locale, ignoreHTTPSErrors = false }: View,
+): Promise<{ page: Page; errors: string[] }> => {
+  const context = await browser.newContext({
+    viewport: { width, height: viewHeight },
+    colorScheme,
+    locale,
+    timezoneId: 'Europe/Berlin',
+    ignoreHTTPSErrors,
+  })
   opened.push(context)
   const page = await context.newPage()
   page.setDefaultTimeout(waitMs)

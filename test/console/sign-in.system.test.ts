@@ -5,11 +5,10 @@ import { createFolder } from '../support/folder.ts'
 import { startOpenIdServer } from '../support/openid-provider.ts'
 import { share } from '../support/share.ts'
 import { writeSignInFile } from '../support/sign-in-file.ts'
-import { loadRules, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
+import { loadRules, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
 
 // A limit for a busy machine: each test takes a few seconds.
 const testMs = 600_000
-const waitMs = 60_000
 
 const accounts = {
   ada: { groups: ['clerks', 'operators'], email: 'ada@example.com', email_verified: true },
@@ -38,20 +37,12 @@ beforeAll(async () => {
 afterAll(() => browser.close())
 
 /** Opens a page in a browser of its own, which trusts the certificate of the provider. */
-const openPage = async (
+const openSignIn = async (
   locale = 'en-GB',
   view: { width: number; colorScheme: 'light' | 'dark' } = { width: 1280, colorScheme: 'light' },
 ) => {
-  const { width, colorScheme } = view
-  const context = await browser.newContext({ locale, colorScheme, viewport: { width, height: 900 }, ignoreHTTPSErrors: true })
-  const page = await context.newPage()
-  page.setDefaultTimeout(waitMs)
-  const errors: string[] = []
-  page.on('pageerror', (error) => errors.push(String(error)))
-  page.on('console', (message) => {
-    if (message.type() === 'error') errors.push(message.text())
-  })
-  return { context, page, errors }
+  const { page, errors } = await openPage(browser, { ...view, locale, ignoreHTTPSErrors: true })
+  return { context: page.context(), page, errors }
 }
 
 const goToProvider = async (page: Page, path = '') => {
@@ -72,7 +63,7 @@ const cookieNames = async (context: BrowserContext) => (await context.cookies(ap
 test(
   'a person signs in, sees the page that was asked for, works in two workspaces, and signs out',
   async () => {
-    const { context, page, errors } = await openPage()
+    const { context, page, errors } = await openSignIn()
     await signIn(page, 'ada', 'repositories?q=Only')
     await page.getByText('Only in production').waitFor()
     expect(page.url()).toBe(`${api.baseUrl}/console/repositories?q=Only`)
@@ -122,7 +113,6 @@ test(
     // The provider still knows the person: one click is enough.
     await page.getByRole('link', { name: 'Sign in with Example Corp' }).click()
     await page.getByText('Only in the test workspace').waitFor()
-    await context.close()
   },
   testMs,
 )
@@ -134,7 +124,7 @@ test.each([
 ] as const)(
   'a sign-in that fails says why on the sign-in page, and can be repeated (%s, %s, %s)',
   async (locale, account, button, sentence) => {
-    const { context, page, errors } = await openPage(locale)
+    const { context, page, errors } = await openSignIn(locale)
     await goToProvider(page, 'documents?q=4711')
     await page.getByLabel('Name').fill(account)
     await page.getByRole('button', { name: button }).click()
@@ -147,7 +137,6 @@ test.each([
     await page.getByRole('link', { name: 'Example Corp' }).waitFor()
     expect(await page.getByText(sentence).count()).toBe(0)
     expect(errors).toEqual([])
-    await context.close()
   },
   testMs,
 )
@@ -155,7 +144,7 @@ test.each([
 test(
   'after an account without access, the provider asks for another one',
   async () => {
-    const { context, page } = await openPage()
+    const { page } = await openSignIn()
     await signIn(page, 'nora', 'repositories')
     await page.getByText('none of your groups opens a workspace here').waitFor()
     await page.getByRole('link', { name: 'Sign in with Example Corp' }).click()
@@ -163,7 +152,6 @@ test(
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('Only in production').waitFor()
     expect(page.url()).toBe(`${api.baseUrl}/console/repositories`)
-    await context.close()
   },
   testMs,
 )
@@ -171,7 +159,7 @@ test(
 test(
   'while the provider is away, the sign-in page says so, and a key still signs in',
   async () => {
-    const { context, page } = await openPage()
+    const { context, page } = await openSignIn()
     await using fresh = await startApi(database.db, { variables })
     provider.setAway(true)
     try {
@@ -196,7 +184,7 @@ test.each([
 ] as const)(
   'the sign-in page with a provider is accessible and fits (%s, %j)',
   async (locale, view) => {
-    const { context, page, errors } = await openPage(locale, view)
+    const { page, errors } = await openSignIn(locale, view)
     await page.goto(`${api.baseUrl}/console/`)
     await page.getByRole('link', { name: 'Example Corp' }).waitFor()
     await loadRules(page)
@@ -204,7 +192,6 @@ test.each([
     expect(await violationsOf(page)).toEqual([])
     expect(await overflowOf(page)).toBe(0)
     expect(errors).toEqual([])
-    await context.close()
   },
   testMs,
 )

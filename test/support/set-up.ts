@@ -121,7 +121,7 @@ export const setUpSystem = setUp(prepareSystem)
 
 /** What the system tests need, and the programs that only tests of the tier release run. */
 export const setUpRelease = setUp(async (workDir) => {
-  await prepareSystem(workDir)
+  if (process.env['TEST_WORK_DIR'] === undefined) await prepareSystem(workDir)
   const tools = { config: readConfig(), say }
   await Promise.all([
     orWarn(provide('TEST_SPECTRAL_BIN', () => findSpectral(tools))),
