@@ -7,23 +7,23 @@ import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'
-import { startGate } from '../support/tcp-proxy.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { loadRules, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
 import { openConsole, testMs } from './scene.ts'
 
 const database = share(await createTestDatabase())
 const browser = share(disposable(await startBrowser(), (each) => each.close()))
-const databaseGate = share(disposable(await startGate(Number(new URL(database.url).port)), (each) => each.close()))
+const databaseGate = share(await startTcpProxy(Number(new URL(database.url).port)))
 const gatedUrl = new URL(database.url)
 gatedUrl.port = String(databaseGate.port)
 const gatedDatabase = share(disposable(openDatabase(databaseConfig(gatedUrl.href), 'behind a gate'), (each) => each.destroy()))
 const api = share(await startApi(gatedDatabase))
-const relayGate = share(disposable(await startGate(Number(new URL(api.baseUrl).port)), (each) => each.close()))
+const relayGate = share(await startTcpProxy(Number(new URL(api.baseUrl).port)))
 const consoleUrl = `http://127.0.0.1:${relayGate.port}/console`
-afterEach(async () => {
-  await databaseGate.open()
-  await relayGate.open()
+afterEach(() => {
+  databaseGate.open()
+  relayGate.open()
 })
 
 const createScene = async () => {
@@ -73,7 +73,7 @@ test(
     }
     await untilLoaded(elsewhere, 'notification')
 
-    await relayGate.close()
+    relayGate.close()
     for (const page of [streaming, asking]) {
       await page.getByText('The relay cannot be reached. What you see is as of').waitFor()
       await page.getByText('The console keeps trying').waitFor()
@@ -90,7 +90,7 @@ test(
     const stream = streaming.waitForResponse(
       (response) => new URL(response.url()).pathname === '/console/events' && response.status() === 200,
     )
-    await relayGate.open()
+    relayGate.open()
     for (const page of [streaming, asking]) {
       await documentLink(page, 'SECOND2').waitFor()
       await page.getByText('The relay cannot be reached.').waitFor({ state: 'detached' })
@@ -115,7 +115,7 @@ test(
     await page.getByRole('button', { name: 'Retry the delivery to Archive' }).click()
     const dialog = page.getByRole('dialog')
 
-    await databaseGate.close()
+    databaseGate.close()
     await dialog.getByRole('button', { name: 'Retry' }).click()
     await dialog.getByText('The database is unavailable.').waitFor()
     await dialog.getByText('Nothing was changed.').waitFor()
@@ -123,7 +123,7 @@ test(
     expect(await database.db('deliveries').where({ document_id: id }).pluck('status')).toEqual(['failed'])
     expect(await database.db('audit_logs').where({ workspace_id: workspaceId, event: 'document.retried' })).toEqual([])
 
-    await databaseGate.open()
+    databaseGate.open()
     await dialog.getByRole('button', { name: 'Retry' }).click()
     await dialog.waitFor({ state: 'detached' })
     await page.getByRole('region', { name: 'Archive' }).getByText('Retrying').waitFor()
@@ -144,10 +144,10 @@ test(
     await page.locator('#name').fill('Credit notes')
     const save = page.locator('form button[type=submit]')
 
-    await databaseGate.close()
+    databaseGate.close()
     await save.click()
     await page.getByText('Nothing was changed.').waitFor()
-    await databaseGate.open()
+    databaseGate.open()
     // The relay saves, and its answer does not arrive.
     await page.route('**/repositories', async (route) => {
       if (route.request().method() !== 'POST') return route.continue()
@@ -170,12 +170,12 @@ test(
     const { insert, open } = await createScene()
     await insert('FIRST1', 'delivered')
     const page = await open()
-    await databaseGate.close()
+    databaseGate.close()
     await page.goto(`${consoleUrl}/documents`)
     await page.getByRole('heading', { name: 'Waiting for the relay' }).waitFor()
     await page.getByText('The database is unavailable.').waitFor()
     expect(await problemsOf(page, 'outage-database-start')).toEqual([])
-    await databaseGate.open()
+    databaseGate.open()
     await documentLink(page, 'FIRST1').waitFor()
   },
   testMs,
@@ -186,11 +186,11 @@ test(
   async () => {
     const { open } = await createScene()
     const page = await open()
-    await relayGate.close()
+    relayGate.close()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.locator('.account').getByText('The relay cannot be reached.').waitFor()
     expect((await page.context().cookies()).map(({ name }) => name)).toEqual(['relay_session'])
-    await relayGate.open()
+    relayGate.open()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
   },

@@ -3,7 +3,6 @@ import { systemActor } from '../../src/db/audit.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { testConfig } from '../support/factories.ts'
-import { freePort } from '../support/free-port.ts'
 import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
@@ -120,7 +119,8 @@ describe('what the source system has deleted here', () => {
 
   test('stays there while the old content server does not answer, or the repository has none', async () => {
     await using old = await openWithDeletions()
-    const upstream = { url: `http://127.0.0.1:${await freePort()}/archive`, cont_rep: 'Z1', auth_id: null, certificate: null }
+    // Nothing listens at the port discard.
+    const upstream = { url: 'http://127.0.0.1:9/archive', cont_rep: 'Z1', auth_id: null, certificate: null }
     await db('repositories')
       .where({ id: old.repositoryId })
       .update({ upstream: JSON.stringify(upstream) })

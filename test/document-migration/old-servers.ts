@@ -5,7 +5,7 @@ import { startOldContentServer } from '../support/old-content-server.ts'
 import { requireSignatures } from '../support/require-signatures.ts'
 import { startScene } from '../support/scene.ts'
 import { part } from '../support/source-system.ts'
-import { startGate } from '../support/tcp-proxy.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 /** The contents of the components of a document, by their names. */
 export type Contents = Record<string, string>
@@ -17,9 +17,9 @@ export interface OldServer extends AsyncDisposable {
   credentials: { auth_id?: string; certificate?: string; private_key?: string }
   signing?: Signing
   /** Ends it, as far as a client sees. */
-  close(): Promise<void>
+  close(): void
   /** Starts it again, with everything that it had. */
-  open(): Promise<void>
+  open(): void
   /** Stores documents, as if years ago. */
   store(documents: Map<string, Contents>): Promise<void>
   /** Loses some bytes of documents, and still says that it has them. */
@@ -35,8 +35,8 @@ const authId = 'CN=RELAY'
 const longAgo = new Date('2019-03-02T10:15:30Z')
 
 const gateOf = async (port: number, url: string) => {
-  const gate = await startGate(port)
-  return { url: url.replace(`:${port}/`, `:${gate.port}/`), close: gate.close, open: gate.open }
+  const { port: gatePort, close, open, stop } = await startTcpProxy(port)
+  return { url: url.replace(`:${port}/`, `:${gatePort}/`), close, open, stop }
 }
 
 /** The content server that shares no code with the relay. It serves unsigned requests: it takes a process to verify a signature. */
@@ -56,7 +56,7 @@ export const startIndependentServer = async (): Promise<OldServer> => {
     lose: async (docId) => void server.documents.delete(`Z1/${docId}`),
     docIds: async () => [...server.documents.keys()].map((key) => key.replace('Z1/', '')),
     [Symbol.asyncDispose]: async () => {
-      await gate.close()
+      await gate.stop()
       await server.stop()
     },
   }
@@ -111,7 +111,7 @@ export const startSecondRelay = async (): Promise<OldServer> => {
     },
     docIds: () => db('archive_documents').where({ repository_id: repositoryId, deleted_at: null }).pluck('doc_id'),
     [Symbol.asyncDispose]: async () => {
-      await gate.close()
+      await gate.stop()
       await scene.stop()
     },
   }

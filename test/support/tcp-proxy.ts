@@ -6,6 +6,9 @@ export interface TcpProxy extends AsyncDisposable {
   port: number
   /** Returns `true` once a cut or stall has occurred. */
   hasFaulted(): boolean
+  /** Closes every connection, and each new one until `open`. It keeps its port, which another server could take otherwise. */
+  close(): void
+  open(): void
   stop(): Promise<void>
 }
 
@@ -16,14 +19,15 @@ type Fault =
 
 /**
  * Starts a proxy that, after so many bytes from the client, closes the connection or stops forwarding; or one that
- * forwards slowly.
- * @param port 0 for any
+ * forwards slowly; or one that only `close` interrupts.
  */
-export const startTcpProxy = async (targetPort: number, fault: Fault, port = 0): Promise<TcpProxy> => {
+export const startTcpProxy = async (targetPort: number, fault: Fault = { kind: 'cut', afterBytes: Infinity }): Promise<TcpProxy> => {
   const sockets = new Set<Socket>()
   // Counts all connections together, because an upload in parts uses several.
   let forwardedBytes = 0
+  let isOpen = true
   const server = createServer((client) => {
+    if (!isOpen) return void client.destroy()
     const upstream = connect(targetPort, '127.0.0.1')
     for (const socket of [client, upstream]) {
       sockets.add(socket)
@@ -54,35 +58,26 @@ export const startTcpProxy = async (targetPort: number, fault: Fault, port = 0):
     upstream.on('drain', () => forwardedBytes <= fault.afterBytes && client.resume())
     upstream.on('data', (chunk: Buffer) => client.write(chunk))
   })
-  server.listen(port, '127.0.0.1')
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const stop = async () => {
+  const close = () => {
+    isOpen = false
     for (const socket of sockets) socket.destroy()
+  }
+  const stop = async () => {
+    close()
     server.close()
     await once(server, 'close')
   }
   return {
     port: (server.address() as AddressInfo).port,
     hasFaulted: () => fault.kind !== 'slow' && forwardedBytes > fault.afterBytes,
+    close,
+    open: () => {
+      isOpen = true
+    },
     stop,
     [Symbol.asyncDispose]: stop,
-  }
-}
-
-/** Starts a proxy that can be closed, as if the server behind it had gone, and opened again at the same port. */
-export const startGate = async (targetPort: number) => {
-  const forward = (port?: number) => startTcpProxy(targetPort, { kind: 'cut', afterBytes: Infinity }, port)
-  let proxy: TcpProxy | undefined = await forward()
-  const { port } = proxy
-  return {
-    port,
-    close: async () => {
-      await proxy?.stop()
-      proxy = undefined
-    },
-    open: async () => {
-      proxy ??= await forward(port)
-    },
   }
 }
 
