@@ -4,5 +4,5 @@ import { switchThereAndBack } from './story.ts'
 // The same story as in story.system.test.ts, with signatures.
 test('a source system is switched from another relay to the relay and back, and nothing is lost', async () => {
   expect.hasAssertions()
-  await switchThereAndBack(startSecondRelay, 'acme/second', 200)
+  await switchThereAndBack(startSecondRelay, 200)
 }, 600_000)

@@ -67,10 +67,10 @@ const exportOf = async (name: string, docIds: string[]): Promise<string> => {
 
 const docIdOf = (number: number) => `D${String(number).padStart(4, '0')}`
 
-let { worker } = relay
+const name = 'acme/invoices'
 
-/** Tells the story with `total` documents. The workspace is called `name`. */
-export const switchThereAndBack = async (start: () => Promise<OldServer>, name: string, total: number): Promise<void> => {
+/** Tells the story with `total` documents, once in a file. */
+export const switchThereAndBack = async (start: () => Promise<OldServer>, total: number): Promise<void> => {
   await using old = await start()
   const missing = [0.1, 0.5, 0.9].map((share_) => docIdOf(total * share_))
   const damaged: [string, string] = [docIdOf(total * 0.2), docIdOf(total * 0.7)]
@@ -108,17 +108,18 @@ export const switchThereAndBack = async (start: () => Promise<OldServer>, name: 
   // The rest is copied.
   const linked = docIds.filter((id) => id !== 'D0009')
   const lists = [await exportOf('TOA01.txt', linked.slice(0, 100)), await exportOf('TOA02.txt', linked.slice(100))]
-  const { id } = await ask<{ id: string }>(['migrate-documents', 'start', name, 'Z1', ...lists])
-  // It goes on after a worker was lost.
+  // It goes on after a worker was lost. With this rate, it cannot be completed before.
+  const { id } = await ask<{ id: string }>(['migrate-documents', 'start', name, 'Z1', ...lists, '--per-minute', '60'])
   await until(
     'some documents are copied',
     () => relay.db('document_migrations').where({ id }).first('copied'),
     (row: { copied: number }) => row.copied > 0,
   )
-  await worker.kill()
+  await relay.worker.kill()
   await ask(['migrate-documents', 'pause', id])
+  await relay.db('document_migrations').where({ id }).update({ documents_per_minute: null })
   await ask(['migrate-documents', 'resume', id])
-  worker = await relay.start('worker')
+  await relay.start('worker')
   const followed = await ask<object>(['migrate-documents', 'status', id, '--follow'])
   expect(followed).toMatchObject({ status: 'completed', rows: total - 1, missing: 3, damaged: 2, different: 0 })
   const { status, totals, named } = await reportOf(id)
