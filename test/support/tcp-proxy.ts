@@ -27,7 +27,10 @@ export const startTcpProxy = async (targetPort: number, fault: Fault = { kind: '
   let forwardedBytes = 0
   let isOpen = true
   const server = createServer((client) => {
-    if (!isOpen) return void client.destroy()
+    if (!isOpen) {
+      client.destroy()
+      return
+    }
     const upstream = connect(targetPort, '127.0.0.1')
     for (const socket of [client, upstream]) {
       sockets.add(socket)
