@@ -43,6 +43,24 @@ export const listDeletions = async (db: Database, repositoryId: string): Promise
     from archive_documents, unnest(deleted_components) as comp_id
     where repository_id = :repositoryId
       and deleted_at is null
+    union all
+    -- Of an earlier document of the docId. One that was changed since its creation may have had the component: retention removes versions.
+    select replaced.doc_id, replaced.comp_id, max(replaced.superseded_at)
+    from documents as replaced
+    join archive_documents as live on live.repository_id = replaced.repository_id and live.doc_id = replaced.doc_id and live.deleted_at is null
+    where replaced.workspace_id = (select workspace_id from repositories where id = :repositoryId)
+      and replaced.repository_id = :repositoryId
+      and replaced.superseded_at is not null
+      and replaced.archive_document_id <> live.id
+      and live.modified_at = live.created_at
+      and not exists (
+        select
+        from documents as sent
+        where sent.archive_document_id = live.id
+          and sent.comp_id = replaced.comp_id
+          and sent.superseded_at is null
+      )
+    group by replaced.doc_id, replaced.comp_id
     order by 1, 2
     `,
     { repositoryId },
