@@ -397,7 +397,7 @@ create table archive_documents (
   created_at timestamptz not null default now(),
   modified_at timestamptz not null default now(),
   deleted_at timestamptz,
-  deleted_components text[] not null default '{}'[]
+  deleted_components text[] not null default '{}'::text[]
 );
 comment on table archive_documents is
   'What the source system identifies by a docId: a set of components, possibly empty.';

@@ -183,7 +183,7 @@ const literal = /('(?:[^']|'')*'|"[^"]*")/
 /** Rewrites what PostgreSQL prints as one writes it by hand: lower case, without casts of literals, `in` for a list of values. */
 const plain = (sql: string): string =>
   sql
-    .replaceAll(/('(?:[^']|'')*')::(text|jsonb)\b/g, '$1')
+    .replaceAll(/('(?:[^']|'')*')::(text|jsonb)\b(?!\[)/g, '$1')
     .split(literal)
     .map((part, index) => (index % 2 === 1 ? part : part.toLowerCase()))
     .join('')
