@@ -13,7 +13,8 @@ import { describeChecked, type CheckIncidents } from '../observe/notices/check-i
 import type { Launcher } from '../temporal/launcher.ts'
 import type { ScheduledJob } from '../temporal/schedules.ts'
 import type { CheckUpstreams } from '../upstream/failures.ts'
-import { createRetention, sweepOrphans, type Removed, type RetentionConfig } from './retention.ts'
+import { createRetention, type Removed, type RetentionConfig } from './retention.ts'
+import { sweepOrphans } from './sweep-orphans.ts'
 
 export interface MaintenanceDeps {
   db: Database

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import { createRetention, sweepOrphans } from '../../src/maintenance/retention.ts'
+import { createRetention } from '../../src/maintenance/retention.ts'
+import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import type { ApiOptions } from '../support/api.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'

@@ -5,7 +5,7 @@ import { newId } from '../../src/base/ids.ts'
 import { createSegmentedStores, hashAppended } from '../../src/content/segments.ts'
 import type { ContentStore, UnownedContent } from '../../src/content/store.ts'
 import { openDatabase, type Database } from '../../src/db/database.ts'
-import { sweepOrphans } from '../../src/maintenance/retention.ts'
+import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import { createTestDatabase, databaseConfig, type TestDatabase } from '../support/database.ts'
 
 const KiB = 1024
