@@ -1297,7 +1297,7 @@ comment on table upstream_deletions is
   'A docId that was deleted or erased here and may still exist upstream: it is never fetched again. Not subject to retention.';
 comment on column upstream_deletions.by_source is
   'True if the source system has deleted the document: it must be deleted upstream as well before the source system is switched back. '
-  'False if it was erased here only, or if a later document of the docId was removed by retention.';
+  'False if it was erased here only, or if a later document of the docId was erased or was removed by retention.';
 comment on index upstream_deletions_pkey is
   'Serves reads of documents that the relay does not have.';
 

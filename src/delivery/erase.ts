@@ -86,7 +86,10 @@ export const createErase =
 
 export type Erase = ReturnType<typeof createErase>
 
-/** Prevents an upstream of the repository from bringing the document back, also one that is removed for now and set again. */
+/**
+ * Prevents an upstream of the repository from bringing the document back, also one that is removed for now and set again. What the source
+ * system has deleted stays so; a later document of the docId, which was erased only, must not be deleted upstream.
+ */
 const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
   await trx.raw(
     `
@@ -94,7 +97,7 @@ const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
     select repository_id, doc_id, false
     from documents
     join repositories on repositories.id = repository_id
-    where documents.id = ?
+    where documents.id = :id
       and (
         upstream is not null
         or exists (
@@ -106,9 +109,11 @@ const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
             and origin = 'upstream'
         )
       )
-    on conflict do nothing
+    on conflict (repository_id, doc_id) do update
+    set by_source = false
+    where (select superseded_at is null from documents where id = :id)
     `,
-    [id],
+    { id },
   )
 }
 

@@ -98,6 +98,39 @@ describe('what the source system has deleted here', () => {
     expect(await listed()).toEqual([])
   })
 
+  test('contains no component of a later document that was erased here, also after retention has removed it', async () => {
+    await using old = await open()
+    const listed = async () =>
+      (await showDeletions(db, config, { workspace: old.name, repoId: 'Z1', isRepeated: false })).map(({ docId, compId }) => [
+        docId,
+        compId,
+      ])
+    const parts = () => [part('data', 'x'), part('note', 'n')]
+    const liveNote = () =>
+      db('documents').where({ workspace_id: old.workspaceId, doc_id: 'D1', comp_id: 'note' }).whereNull('superseded_at')
+    expect((await old.source.createParts('D1', parts())).status).toBe(201)
+    expect((await old.source.delete('D1')).status).toBe(200)
+    expect((await old.source.createParts('D1', parts())).status).toBe(201)
+    await createErase(db)(old.workspaceId, (await liveNote())[0].id, systemActor)
+    await liveNote().delete()
+    expect(await listed()).toEqual([])
+    // Deletions count again.
+    expect((await old.source.delete('D1')).status).toBe(200)
+    expect(await listed()).toEqual([['D1', null]])
+  })
+
+  test('contains a document that was erased after the source system had deleted it, also after retention has removed it', async () => {
+    await using old = await open()
+    const documents = () => db('documents').where({ workspace_id: old.workspaceId })
+    expect((await old.source.create('D1', 'x')).status).toBe(201)
+    const [{ id }] = await documents()
+    expect((await old.source.delete('D1')).status).toBe(200)
+    await createErase(db)(old.workspaceId, id, systemActor)
+    await documents().delete()
+    await db('archive_documents').where({ repository_id: old.repositoryId }).delete()
+    expect(await showDeletions(db, config, { workspace: old.name, repoId: 'Z1', isRepeated: false })).toMatchObject([{ docId: 'D1' }])
+  })
+
   test('is deleted there, and what it refuses to delete is named', async () => {
     await using old = await openWithDeletions()
     old.server.documents.delete('Z1/D1')
