@@ -51,12 +51,12 @@ export const junitOf = (report: Report): string => {
   }
   const cases = report.results.map(
     (result) =>
-      `    <testcase classname="relay check source.${report.profile}" name="${result.id}: ${escape(result.title)}" time="${seconds(result.duration_ms)}">${outcome(result)}</testcase>`,
+      `    <testcase classname="content-server-check.${report.profile}" name="${result.id}: ${escape(result.title)}" time="${seconds(result.duration_ms)}">${outcome(result)}</testcase>`,
   )
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuites ${all}>`,
-    `  <testsuite name="relay check source: ${escape(report.url)} ${escape(report.cont_rep)}" ${all} timestamp="${report.started_at.slice(0, 19)}">`,
+    `  <testsuite name="content-server-check: ${escape(report.url)} ${escape(report.cont_rep)}" ${all} timestamp="${report.started_at.slice(0, 19)}">`,
     ...cases,
     `    <system-out>${escape(describeEnd(report).join('\n'))}</system-out>`,
     '  </testsuite>',

@@ -14,12 +14,12 @@ export type Identity = Omit<ThrowAway, 'activated'> & { fingerprintSha256: strin
 
 /** Makes a key and a certificate for one run. */
 export const createIdentity = async (kind: ThrowAwayKind): Promise<Identity> => {
-  const name = `relay-check-${randomBytes(4).toString('hex')}`
+  const name = `content-server-check-${randomBytes(4).toString('hex')}`
   const key = await createThrowAwayKey(kind, name, validDays)
   const { raw, fingerprint256 } = new X509Certificate(key.certificate)
   return {
     // With a comma and an equals sign, as those of source systems.
-    signer: createRequestSigner({ ...key, authId: `CN=${name},OU=relay check source` }),
+    signer: createRequestSigner({ ...key, authId: `CN=${name},OU=Document Relay` }),
     certificate: { pem: key.certificate, der: raw },
     fingerprintSha256: fingerprint256.replaceAll(':', '').toLowerCase(),
   }

@@ -59,13 +59,13 @@ test('a report in JUnit XML has a test case per check', () => {
   expect(lines.slice(0, 3)).toEqual([
     '<?xml version="1.0" encoding="UTF-8"?>',
     '<testsuites tests="4" failures="1" skipped="2" time="1.234">',
-    '  <testsuite name="relay check source: http://cs.example/script Z&lt;1&gt;" tests="4" failures="1" skipped="2" time="1.234" timestamp="2026-11-27T10:15:30">',
+    '  <testsuite name="content-server-check: http://cs.example/script Z&lt;1&gt;" tests="4" failures="1" skipped="2" time="1.234" timestamp="2026-11-27T10:15:30">',
   ])
   expect(lines.slice(3, 7).map((line) => line.trim())).toEqual([
-    '<testcase classname="relay check source.core" name="get: get returns bytes" time="0.005"></testcase>',
-    '<testcase classname="relay check source.core" name="info: info tells" time="0.006"><failure message="a &quot;&lt;b&gt;&quot; &amp; ?">Do &lt;this&gt;.</failure></testcase>',
-    '<testcase classname="relay check source.core" name="m-create: mCreate creates" time="0.007"><skipped message="400"/></testcase>',
-    '<testcase classname="relay check source.core" name="search: search finds" time="0.000"><skipped message="no document"/></testcase>',
+    '<testcase classname="content-server-check.core" name="get: get returns bytes" time="0.005"></testcase>',
+    '<testcase classname="content-server-check.core" name="info: info tells" time="0.006"><failure message="a &quot;&lt;b&gt;&quot; &amp; ?">Do &lt;this&gt;.</failure></testcase>',
+    '<testcase classname="content-server-check.core" name="m-create: mCreate creates" time="0.007"><skipped message="400"/></testcase>',
+    '<testcase classname="content-server-check.core" name="search: search finds" time="0.000"><skipped message="no document"/></testcase>',
   ])
 })
 

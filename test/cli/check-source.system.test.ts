@@ -54,7 +54,9 @@ describe('relay check source --url, without a database', () => {
     await using server = await startOldContentServer({ isSigned: true })
     const { child, ended } = start(['--url', server.url, '--repository', 'Z1', '--profile', 'smoke', '--throw-away'])
     const [asked] = (await once(child.stderr!, 'data')) as [string]
-    expect(asked).toMatch(/Activate it for repository Z1: authId CN=relay-check-[0-9a-f]+,OU=relay check source, SHA-256 [0-9a-f]{64}\./)
+    expect(asked).toMatch(
+      /Activate it for repository Z1: authId CN=content-server-check-[0-9a-f]+,OU=Document Relay, SHA-256 [0-9a-f]{64}\./,
+    )
     for (const certificate of server.certificates) certificate.isActive = true
     const { status, stdout } = await ended
     expect(status).toBe(0)
