@@ -44,10 +44,10 @@ export default {
       name: 'verbs-load-their-modules-when-they-run',
       comment: 'Loading all of the relay takes a CPU second.',
       severity: 'error',
-      from: { path: '^src/(main|cli/[^/]+-verbs|cli/(cli|context|output|stop-signal))\\.ts$' },
+      from: { path: '^src/(main|cli/[^/]+-verbs|cli/(check-options|cli|context|output|stop-signal))\\.ts$' },
       to: {
         pathNot:
-          '^(src/cli/(cli|context|output|stop-signal|[^/]+-verbs|apply/change)|src/base/(errors|version)|src/domain/bounds|src/security/levels|src/check-source/check)\\.ts$|/commander/',
+          '^(src/cli/(check-options|cli|context|output|stop-signal|[^/]+-verbs|apply/change)|src/base/(errors|version)|src/domain/bounds|src/security/levels|src/check-source/check)\\.ts$|/commander/',
         dependencyTypesNot: ['dynamic-import', 'type-only'],
       },
     },
