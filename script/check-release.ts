@@ -6,9 +6,10 @@ import { fileURLToPath } from 'node:url'
 /** Every place that states the version. The pattern of a file matches each of them, and its first group is the version. */
 export const places: Record<string, RegExp> = {
   'package.json': /^ {2}"version": "(.+)"/gm,
+  'clients/check-source/package.json': /^ {2}"version": "(.+)"/gm,
   'clients/typescript/package.json': /^ {2}"version": "(.+)"/gm,
   'clients/python/pyproject.toml': /^version = "(.+)"/gm,
-  'package-lock.json': /"name": "document-relay(?:-client)?",\n +"version": "(.+)"/g,
+  'package-lock.json': /"name": "(?:content-server-check|document-relay(?:-client)?)",\n +"version": "(.+)"/g,
   'src/base/version.ts': /^export const version = '(.+)'/gm,
   'openapi.json': /^ {4}"version": "(.+)"/gm,
   'docker-compose.yml': /TEMPORAL_WORKER_BUILD_ID:-(.+)\}$/gm,

@@ -135,8 +135,11 @@ test('the packages of a commit are the same bytes from another folder, with othe
     createHash('sha256')
       .update(await readFile(file))
       .digest('hex')
-  const client = 'clients/typescript'
-  const files = [packed.file, (await pack(join(root, client), folder)).file]
-  const again = [(await pack(copy, copy)).file, (await pack(join(copy, client), copy)).file]
+  const { workspaces } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { workspaces: string[] }
+  const [files, again] = [[packed.file], [(await pack(copy, copy)).file]]
+  for (const path of workspaces) {
+    files.push((await pack(join(root, path), folder)).file)
+    again.push((await pack(join(copy, path), copy)).file)
+  }
   expect(await Promise.all(again.map(sha256))).toEqual(await Promise.all(files.map(sha256)))
 }, 600_000)

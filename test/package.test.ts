@@ -85,7 +85,7 @@ describe('the release workflow', () => {
     steps = workflow.jobs['publish']!.steps!
   })
 
-  test('publishes both packages with provenance after the check of the version, the tests and the question for advisories', () => {
+  test('publishes every package with provenance after the check of the version, the tests and the question for advisories', () => {
     const { version: check, test, 'release-tests': releaseTests, publish } = workflow.jobs
     expect(check!.steps!.flatMap(commandsOf)).toEqual(['node script/check-release.ts "$GITHUB_REF_NAME"'])
     expect(test).toEqual({ needs: 'version', uses: './.github/workflows/test.yml' })
@@ -93,6 +93,7 @@ describe('the release workflow', () => {
     expect(workflow.jobs['audit']).toEqual({ needs: 'version', uses: './.github/workflows/audit.yml' })
     expect(publish!.needs).toEqual(['test', 'release-tests', 'audit'])
     expect(commandsOf(steps.at(-1)!)).toEqual([
+      'npm publish --provenance --access public --workspace clients/check-source',
       'npm publish --provenance --access public --workspace clients/typescript',
       'npm publish --provenance --access public',
     ])
@@ -151,13 +152,16 @@ describe('the release workflow', () => {
     }
   })
 
-  test('writes its repository into both packages before it publishes them', async () => {
+  test('writes its repository into every package before it publishes them', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'relay-release-'))
     try {
       const address = 'https://git.example/acme/document-relay'
-      const manifests = ['package.json', 'clients/typescript/package.json'] as const
-      await mkdir(join(folder, 'clients/typescript'), { recursive: true })
-      for (const path of manifests) await copyFile(new URL(`../${path}`, import.meta.url), join(folder, path))
+      const { workspaces } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8')) as { workspaces: string[] }
+      const manifests = ['', ...workspaces].map((path) => join(path, 'package.json'))
+      for (const path of manifests) {
+        await mkdir(join(folder, path, '..'), { recursive: true })
+        await copyFile(new URL(`../${path}`, import.meta.url), join(folder, path))
+      }
       const { run: script, env } = steps.at(-3)!
       expect(env).toEqual({ REPOSITORY: '${{ github.server_url }}/${{ github.repository }}' })
       await promisify(execFile)('bash', ['-e', '-c', script!], {
@@ -168,6 +172,7 @@ describe('the release workflow', () => {
       const written = await Promise.all(manifests.map(async (path) => JSON.parse(await readFile(join(folder, path), 'utf8')) as object))
       expect(written).toEqual([
         expect.objectContaining({ name: 'document-relay', repository, bugs: { url: `${address}/issues` }, homepage: `${address}#readme` }),
+        expect.objectContaining({ name: 'content-server-check', repository: { ...repository, directory: 'clients/check-source' } }),
         expect.objectContaining({ name: 'document-relay-client', repository: { ...repository, directory: 'clients/typescript' } }),
       ])
     } finally {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command, CommanderError } from 'commander'
 import { parse } from 'yaml'
+import { describeCheck } from '../../src/cli/check-options.ts'
 import { createCli } from '../../src/cli/cli.ts'
 import { environment } from '../../src/config/config.ts'
 import { blocksOf, commandsOf, readPages, splitCommands, type PageCommand } from './commands.ts'
@@ -53,8 +54,8 @@ const problemOfVariable = (name: string): string | undefined => {
   return isKnown || name.startsWith('OTEL_') ? undefined : `no program reads ${name}`
 }
 
-/** Creates the command line with actions that do nothing. @param isComplete if false, arguments and mandatory options may be missing */
-const createParser = (isComplete: boolean): Command => {
+/** Gives a command line actions that do nothing. @param isComplete if false, arguments and mandatory options may be missing */
+const disarmed = (program: Command, isComplete: boolean): Command => {
   const disarm = (command: Command): void => {
     command.exitOverride().configureOutput({ writeOut: () => {}, writeErr: () => {} })
     if (command.commands.length === 0) command.action(() => {})
@@ -64,15 +65,14 @@ const createParser = (isComplete: boolean): Command => {
     }
     command.commands.forEach(disarm)
   }
-  const program = createCli({})
   disarm(program)
   return program
 }
 
-const problemOfRelay = (words: string[], isComplete: boolean): string | undefined => {
+const problemOfRelay = (words: string[], isComplete: boolean, program = createCli({})): string | undefined => {
   if (words[0] === '...') return undefined
   try {
-    createParser(isComplete).parse(words, { from: 'user' })
+    disarmed(program, isComplete).parse(words, { from: 'user' })
     return undefined
   } catch (thrown) {
     if (!(thrown instanceof CommanderError)) throw thrown
@@ -149,6 +149,7 @@ const problemOf = ({ words, isComplete }: Pick<PageCommand, 'words' | 'isComplet
   const [program, ...rest] = words
   // A verb in capitals is a placeholder.
   if (/^(\S*\/)?(document-)?relay$/.test(program!)) return problemOfRelay(rest.at(-1) === 'VERB' ? ['--help'] : rest, isComplete)
+  if (program === 'content-server-check') return problemOfRelay(rest, isComplete, describeCheck(new Command(program)))
   if (/^script\/[\w-]+$/.test(program!)) return problemOfScript(program!.slice(7), rest, isComplete)
   const script = rest.filter((word) => word !== '--silent')
   if (program === 'npm' && script[0] === 'run') return problemOfNpmScript(script.slice(1))
@@ -157,7 +158,7 @@ const problemOf = ({ words, isComplete }: Pick<PageCommand, 'words' | 'isComplet
 }
 
 const isChecked = ([program, verb]: string[]) =>
-  /^(\S*\/)?(document-)?relay$|^script\/[\w-]+$/.test(program!) || (program === 'npm' && verb === 'run')
+  /^(\S*\/)?(document-)?relay$|^content-server-check$|^script\/[\w-]+$/.test(program!) || (program === 'npm' && verb === 'run')
 
 const textsOf = (list: PageCommand[]) => list.map(({ path, words }) => `${path}: ${words.join(' ')}`)
 
@@ -194,6 +195,7 @@ test.each([
   ['docker compose --profile metrics up', 'no profile metrics'],
   ['docker compose exec api relay key make acme/first', 'unknown command'],
   ['kubectl exec deploy/document-relay-api -- relay workspaces', 'unknown command'],
+  ['content-server-check --repository Z1', "required option '--url <url>' not specified"],
   ['script/frobnicate', 'there is no script/frobnicate'],
   ['script/demo --twice', 'unknown option'],
   ['script/test --slowly', 'script/test has no --slowly'],

@@ -29,6 +29,7 @@ export const readPages = async (): Promise<{ path: string; text: string }[]> => 
     'README.md',
     'CONTRIBUTING.md',
     'SECURITY.md',
+    'clients/check-source/README.md',
     'clients/typescript/README.md',
     'clients/python/README.md',
     ...docs.map((path) => `docs/${path}`),
