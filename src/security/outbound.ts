@@ -1,12 +1,13 @@
-import dns, { type LookupAddress } from 'node:dns'
+import dns from 'node:dns'
 import http from 'node:http'
 import https from 'node:https'
 import net, { type LookupFunction, type Socket } from 'node:net'
-import tls from 'node:tls'
 import { Agent, type Dispatcher } from 'undici'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { createAddressFilter } from './address-filter.ts'
-import { createForwardProxy, ForwardProxyError, proxyTimeout, proxyUnusable, type ForwardProxy } from './forward-proxy.ts'
+import { addressesOf, BlockedAddressError, createDial, throughProxy, UnencryptedError, type Dial } from './dial.ts'
+import { createForwardProxy, ForwardProxyError } from './forward-proxy.ts'
+import { overTls, timeLimit, type Trust } from './sockets.ts'
 
 /** Opens outgoing connections to destinations, and blocks those to addresses that are not allowed. */
 export interface Outbound {
@@ -43,37 +44,9 @@ export interface OutboundGuard extends Outbound {
   close(): Promise<void>
 }
 
-interface ConnectionOptions {
+interface ConnectionOptions extends Trust {
   /** Covers name resolution, TCP and TLS. */
   connectTimeoutMs: number
-  /** PEM. The only trusted authority: it replaces the public ones. */
-  caCertificate?: string | undefined
-  /** PEM. Identifies the relay to a server that demands a certificate. */
-  clientCertificate?: { cert: string; key: string } | undefined
-}
-
-/** Connection refused because its address is not allowed. */
-export class BlockedAddressError extends Error {
-  readonly code = 'blocked_address'
-
-  constructor(host: string) {
-    super(
-      `${host} resolves to an address that destinations must not reach. To allow a private address, the operator of this relay adds its range to RELAY_ALLOWED_PRIVATE_CIDRS`,
-    )
-    this.name = 'BlockedAddressError'
-  }
-}
-
-/** Connection refused because credentials would be sent over it unencrypted, outside of networks that the operator named. */
-export class UnencryptedError extends Error {
-  readonly code = 'tls_required'
-
-  constructor(host: string) {
-    super(
-      `the relay sends no credentials to ${host} without TLS: unencrypted, they may be sent to loopback and private addresses of RELAY_ALLOWED_PRIVATE_CIDRS only`,
-    )
-    this.name = 'UnencryptedError'
-  }
 }
 
 // Destinations with different CA certificates cannot share connections. The least recently used pool is closed to make room.
@@ -136,74 +109,6 @@ const resolveHost = (lookup: LookupFunction, host: string, timeoutMs: number) =>
       resolve(error ? [] : addressesOf(found))
     })
   })
-
-const addressesOf = (found: string | LookupAddress[]) => (Array.isArray(found) ? found.map(({ address }) => address) : [found])
-
-type Dial = (host: string, port: number, limit: AbortSignal) => Promise<Socket>
-
-interface DialOptions {
-  lookup: LookupFunction
-  proxy: ForwardProxy | undefined
-  /** Ask the proxy for the address that was checked instead of the name, which could lead elsewhere where the proxy resolves it. */
-  byAddress?: boolean
-}
-
-/**
- * Returns a function that opens a TCP connection to an address that a judge accepts.
- * @param judge returns the accepted ones of a host's addresses. Throws if there are none
- */
-const createDial = ({ lookup, proxy, byAddress }: DialOptions, judge: (host: string, addresses: string[]) => string[]): Dial => {
-  const resolve = (host: string, limit: AbortSignal) =>
-    new Promise<string[]>((done, fail) => {
-      const stop = () => fail(limit.reason as Error)
-      limit.addEventListener('abort', stop, { once: true })
-      lookup(host, { all: true }, (error, found) => {
-        limit.removeEventListener('abort', stop)
-        if (error) fail(error)
-        else done(addressesOf(found))
-      })
-    })
-
-  return async (host, port, limit) => {
-    limit.throwIfAborted()
-    const accepted = judge(host, net.isIP(host) ? [host] : await resolve(host, limit))
-    const direct = proxy ? proxy.directAddresses(host, accepted) : accepted
-    if (proxy && direct.length === 0) return throughProxy(proxy, byAddress ? accepted[0]! : host, port, limit)
-
-    const socket = await openSocket(host, port, direct, limit)
-    try {
-      // A connection that the other side has reset has no address any more.
-      if (socket.remoteAddress === undefined) throw closedWhileOpening()
-      judge(host, [socket.remoteAddress])
-      return socket
-    } catch (thrown) {
-      socket.on('error', () => {}).destroy()
-      throw thrown
-    }
-  }
-}
-
-/** Opens a TCP connection. @param addresses of the host. `undefined` if they are not known yet */
-const openSocket = async (host: string, port: number, addresses: string[] | undefined, limit: AbortSignal): Promise<Socket> => {
-  const found = addresses?.map((address) => ({ address, family: net.isIP(address) }))
-  const known: LookupFunction | undefined =
-    found && ((_, { all }, done) => (all ? done(null, found) : done(null, found[0]!.address, found[0]!.family)))
-  const socket = net.connect({ host, port, ...(known && { lookup: known }), autoSelectFamily: true, noDelay: true, keepAlive: true })
-  await waitUntilOpen(socket, 'connect', limit)
-  return socket
-}
-
-const throughProxy = async (proxy: ForwardProxy, host: string, port: number, limit: AbortSignal): Promise<Socket> => {
-  try {
-    const opened = await openSocket(proxy.host, proxy.port, undefined, limit)
-    const connection = proxy.isTls ? await overTls(opened, { host: proxy.host }, limit) : opened
-    await proxy.tunnel(connection, host, port, limit)
-    return connection
-  } catch (thrown) {
-    if (limit.aborted) throw (thrown as { code?: unknown }).code === 'ETIMEDOUT' ? proxyTimeout(thrown as Error) : thrown
-    throw thrown instanceof ForwardProxyError ? thrown : proxyUnusable(thrown)
-  }
-}
 
 // Never exists (RFC 2606), so nothing is connected.
 const nobody = 'relay.invalid'
@@ -323,64 +228,3 @@ const createPools = <Pool extends { close(): Promise<void> }>(create: (options: 
     },
   }
 }
-
-/** Starts TLS on a socket and waits until it is established. */
-const overTls = async (
-  socket: Socket,
-  {
-    host,
-    servername,
-    caCertificate,
-    clientCertificate,
-    ALPNProtocols,
-  }: Pick<tls.ConnectionOptions, 'servername' | 'ALPNProtocols'> & { host: string } & Omit<ConnectionOptions, 'connectTimeoutMs'>,
-  limit: AbortSignal,
-): Promise<Socket> => {
-  const secured = tls.connect({
-    socket,
-    host,
-    ...(net.isIP(host) ? {} : { servername: servername || host }),
-    ...(caCertificate && { ca: caCertificate }),
-    ...clientCertificate,
-    ...(ALPNProtocols && { ALPNProtocols }),
-    minVersion: 'TLSv1.2',
-    // Set explicitly. Otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would disable it.
-    rejectUnauthorized: true,
-  })
-  await waitUntilOpen(secured, 'secureConnect', limit)
-  return secured
-}
-
-/** Returns a signal that is aborted after `timeoutMs`, with an error that begins with `failure`, or by the caller's signal. Call `stop` to clear the timer. */
-const timeLimit = (failure: string, timeoutMs: number, signal?: AbortSignal) => {
-  const controller = new AbortController()
-  const onTimeout = () => controller.abort(Object.assign(new Error(`${failure} within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
-  const timer = setTimeout(onTimeout, timeoutMs)
-  const limit = signal ? AbortSignal.any([controller.signal, signal]) : controller.signal
-  return Object.assign(limit, { stop: () => clearTimeout(timer) })
-}
-
-/** Returns the error of a connection that the other side has closed before it was of use. */
-const closedWhileOpening = () =>
-  Object.assign(new Error('the connection was closed while it was being established'), { code: 'ECONNRESET' })
-
-/** Waits until a socket is open. Destroys the socket if the limit is aborted first. */
-const waitUntilOpen = (socket: Socket, event: 'connect' | 'secureConnect', limit: AbortSignal) =>
-  new Promise<void>((resolve, reject) => {
-    const finish = (act: () => void) => {
-      limit.removeEventListener('abort', stop)
-      socket.off(event, done).off('error', fail).off('close', closed)
-      act()
-    }
-    const done = () => finish(resolve)
-    const fail = (error: Error) => finish(() => reject(error))
-    const closed = () => fail(closedWhileOpening())
-    const stop = () => {
-      fail(limit.reason as Error)
-      // A later 'error' event without a listener would crash the process.
-      socket.on('error', () => {}).destroy()
-    }
-    limit.addEventListener('abort', stop, { once: true })
-    socket.on(event, done).on('error', fail).on('close', closed)
-    if (limit.aborted) stop()
-  })

@@ -1,8 +1,8 @@
 import { types } from 'node:util'
 import { z } from 'zod'
 import { isUntrustedCertificate, messageOf } from '../../base/errors.ts'
+import { BlockedAddressError, UnencryptedError } from '../../security/dial.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
-import { BlockedAddressError, UnencryptedError } from '../../security/outbound.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 
