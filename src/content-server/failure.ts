@@ -1,5 +1,6 @@
 import { types } from 'node:util'
 import { messageOf } from '../base/errors.ts'
+import { ForwardProxyError } from '../security/forward-proxy.ts'
 
 const codes = {
   400: 'bad_request',
@@ -59,6 +60,8 @@ export const toFailure = (thrown: unknown): ContentServerFailure => {
 
 /** Returns the error that names the reason: undici wraps the errors of the socket. */
 const firstCause = (thrown: unknown): unknown => {
+  // Its cause names the address of the proxy.
+  if (thrown instanceof ForwardProxyError) return thrown
   // isNativeError instead of instanceof: under a test runner that sandboxes modules, Node's own errors come from another realm.
   const cause = types.isNativeError(thrown) ? thrown.cause : undefined
   return types.isNativeError(cause) ? firstCause(cause) : thrown

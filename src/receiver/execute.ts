@@ -1,4 +1,3 @@
-import ipaddr from 'ipaddr.js'
 import type { ReceivingRepositories, RepositorySummary, ReceivingRepository } from '../archive/receiving-repository.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { Config } from '../config/config.ts'
@@ -6,6 +5,7 @@ import type { CommandName } from '../content-server/parameters.ts'
 import type { Installation } from '../db/installation.ts'
 import { hasPassed, hopsHeader } from '../domain/headers.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
+import { isInAnyRange } from '../security/address-filter.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { Certificates } from '../workspace/certificates.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
@@ -151,14 +151,9 @@ const repositoryNotFound = () => new Refusal('repository_not_found', 'no such wo
 
 /** @throws `Refusal` if the workspace restricts source addresses and this one is not allowed */
 const checkAddress = (allowedCidrs: string[], sourceIp: string): void => {
-  if (allowedCidrs.length === 0) return
-  // The address of an IPv4 client on an IPv6 listener has the form ::ffff:a.b.c.d.
-  const address = ipaddr.isValid(sourceIp) ? ipaddr.process(sourceIp) : undefined
-  const allowed = allowedCidrs.some((cidr) => {
-    const [network, bits] = ipaddr.parseCIDR(cidr)
-    return address?.kind() === network.kind() && address.match(network, bits)
-  })
-  if (!allowed) throw new Refusal('address_not_allowed', 'this workspace does not accept requests from your address')
+  // The address of an IPv4 client on an IPv6 listener is a mapped one.
+  if (allowedCidrs.length > 0 && !isInAnyRange(allowedCidrs, sourceIp))
+    throw new Refusal('address_not_allowed', 'this workspace does not accept requests from your address')
 }
 
 interface AccessDeps extends SignatureDeps {

@@ -69,6 +69,15 @@ const parseAllowedRange = (text: string): Range => {
   return [network, bits]
 }
 
+/** Returns true if one of the ranges contains an address. An IPv4 address may have the form of a mapped one, `::ffff:a.b.c.d`. */
+export const isInAnyRange = (cidrs: readonly string[], address: string): boolean => {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.process(address)
+  return cidrs.some((cidr) => isInRange(parsed, ipaddr.parseCIDR(cidr)))
+}
+
+export const isLoopback = (address: string): boolean => ipaddr.process(address).range() === 'loopback'
+
 /**
  * Returns the key by which clients are counted: for IPv6 the /64 network, which belongs to one customer, and IPv4 for a mapped address.
  */

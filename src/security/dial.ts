@@ -1,16 +1,22 @@
 import type { LookupAddress } from 'node:dns'
 import net, { type LookupFunction, type Socket } from 'node:net'
-import { ForwardProxyError, proxyTimeout, proxyUnusable, type ForwardProxy } from './forward-proxy.ts'
+import { isInAnyRange, isLoopback } from './address-filter.ts'
+import { createRouteProxy, ForwardProxyError, proxyTimeout, proxyUnusable, type ForwardProxy } from './forward-proxy.ts'
 import { closedWhileOpening, openSocket, overTls } from './sockets.ts'
+
+const forbidden =
+  'resolves to an address that destinations must not reach. To allow a private address, the operator of this relay adds its range to ' +
+  'RELAY_ALLOWED_PRIVATE_CIDRS'
+
+const outside = 'resolves to an address outside of allowed_cidrs'
+const elsewhere = 'resolves to this machine, and the proxy of proxy_url would look for that on its own machine'
 
 /** Connection refused because its address is not allowed. */
 export class BlockedAddressError extends Error {
   readonly code = 'blocked_address'
 
-  constructor(host: string) {
-    super(
-      `${host} resolves to an address that destinations must not reach. To allow a private address, the operator of this relay adds its range to RELAY_ALLOWED_PRIVATE_CIDRS`,
-    )
+  constructor(host: string, problem = forbidden) {
+    super(`${host} ${problem}`)
     this.name = 'BlockedAddressError'
   }
 }
@@ -29,21 +35,30 @@ export class UnencryptedError extends Error {
 
 export const addressesOf = (found: string | LookupAddress[]) => (Array.isArray(found) ? found.map(({ address }) => address) : [found])
 
+/** How one target is reached, within what the operator allows. */
+export interface Route {
+  /** The proxy through which the target is reached, in place of that of the operator. */
+  proxyUrl?: string | undefined
+  /** The address of the target must be in one of these ranges, too. */
+  allowedCidrs?: readonly string[] | undefined
+}
+
 /** Opens a TCP connection to an address that was checked, or through a proxy. */
-export type Dial = (host: string, port: number, limit: AbortSignal) => Promise<Socket>
+export type Dial = (host: string, port: number, limit: AbortSignal, route?: Route) => Promise<Socket>
 
 interface DialOptions {
   lookup: LookupFunction
   proxy: ForwardProxy | undefined
   /** Ask the proxy for the address that was checked instead of the name, which could lead elsewhere where the proxy resolves it. */
   byAddress?: boolean
+  /** Returns the accepted ones of the addresses of a host. Throws if there are none. */
+  judge: (host: string, addresses: string[]) => string[]
+  /** Returns those of the addresses of the proxy of a route to which the relay connects. Throws if there are none. */
+  judgeProxy: (proxy: ForwardProxy, addresses: string[]) => string[]
 }
 
-/**
- * Returns a function that opens a TCP connection to an address that a judge accepts.
- * @param judge returns the accepted ones of a host's addresses. Throws if there are none
- */
-export const createDial = ({ lookup, proxy, byAddress }: DialOptions, judge: (host: string, addresses: string[]) => string[]): Dial => {
+/** Returns a function that opens a TCP connection to an address that a judge accepts. */
+export const createDial = ({ lookup, proxy, byAddress, judge, judgeProxy }: DialOptions): Dial => {
   const resolve = (host: string, limit: AbortSignal) =>
     new Promise<string[]>((done, fail) => {
       const stop = () => fail(limit.reason as Error)
@@ -55,33 +70,82 @@ export const createDial = ({ lookup, proxy, byAddress }: DialOptions, judge: (ho
       })
     })
 
-  return async (host, port, limit) => {
-    limit.throwIfAborted()
-    const accepted = judge(host, net.isIP(host) ? [host] : await resolve(host, limit))
-    const direct = proxy ? proxy.directAddresses(host, accepted) : accepted
-    if (proxy && direct.length === 0) return throughProxy(proxy, byAddress ? accepted[0]! : host, port, limit)
+  const addressesFor = async (host: string, limit: AbortSignal) => (net.isIP(host) ? [host] : resolve(host, limit))
 
-    const socket = await openSocket(host, port, direct, limit)
-    try {
-      // A connection that the other side has reset has no address any more.
-      if (socket.remoteAddress === undefined) throw closedWhileOpening()
-      judge(host, [socket.remoteAddress])
-      return socket
-    } catch (thrown) {
-      socket.on('error', () => {}).destroy()
-      throw thrown
-    }
+  /** Asks the proxy of a route for an address that was checked. It could resolve the name to one that the operator forbids. */
+  const followRoute = async (url: string, host: string, accepted: string[], port: number, limit: AbortSignal): Promise<Socket> => {
+    const own = createRouteProxy(url)
+    const found = await addressesFor(own.host, limit).catch((thrown: unknown) => {
+      throw proxyFailure(thrown, own, limit)
+    })
+    const addresses = judgeProxy(own, found)
+    const reachable = addresses.every(isLoopback) ? accepted : accepted.filter((address) => !isLoopback(address))
+    // Not every proxy has IPv6.
+    const target = reachable.find(net.isIPv4) ?? reachable[0]
+    if (target === undefined) throw new BlockedAddressError(host, elsewhere)
+    const open = () => openChecked(own.host, own.port, addresses, limit, (connected) => judgeProxy(own, connected))
+    return throughProxy(own, open, target, port, limit)
+  }
+
+  return async (host, port, limit, route = {}) => {
+    limit.throwIfAborted()
+    const judgeTarget = (addresses: string[]) => within(route.allowedCidrs, host, judge(host, addresses))
+    const accepted = judgeTarget(await addressesFor(host, limit))
+    if (route.proxyUrl !== undefined) return followRoute(route.proxyUrl, host, accepted, port, limit)
+    const direct = proxy ? proxy.directAddresses(host, accepted) : accepted
+    if (!proxy || direct.length > 0) return openChecked(host, port, direct, limit, judgeTarget)
+    const target = byAddress || route.allowedCidrs ? accepted[0]! : host
+    return throughProxy(proxy, () => openSocket(proxy.host, proxy.port, undefined, limit), target, port, limit)
   }
 }
 
-export const throughProxy = async (proxy: ForwardProxy, host: string, port: number, limit: AbortSignal): Promise<Socket> => {
+/** Returns the addresses that the ranges contain, if there are any ranges. @throws `BlockedAddressError` if they contain none */
+const within = (cidrs: readonly string[] | undefined, host: string, addresses: string[]): string[] => {
+  const found = cidrs ? addresses.filter((address) => isInAnyRange(cidrs, address)) : addresses
+  if (found.length === 0) throw new BlockedAddressError(host, outside)
+  return found
+}
+
+/** Opens a TCP connection to one of these addresses. @param check throws if the address that it leads to is not allowed */
+const openChecked = async (
+  host: string,
+  port: number,
+  addresses: string[],
+  limit: AbortSignal,
+  check: (connected: string[]) => unknown,
+): Promise<Socket> => {
+  const socket = await openSocket(host, port, addresses, limit)
   try {
-    const opened = await openSocket(proxy.host, proxy.port, undefined, limit)
+    // A connection that the other side has reset has no address any more.
+    if (socket.remoteAddress === undefined) throw closedWhileOpening()
+    check([socket.remoteAddress])
+    return socket
+  } catch (thrown) {
+    socket.on('error', () => {}).destroy()
+    throw thrown
+  }
+}
+
+/** Connects to a target through a proxy. @param open opens the TCP connection to the proxy */
+export const throughProxy = async (
+  proxy: ForwardProxy,
+  open: () => Promise<Socket>,
+  host: string,
+  port: number,
+  limit: AbortSignal,
+): Promise<Socket> => {
+  try {
+    const opened = await open()
     const connection = proxy.isTls ? await overTls(opened, { host: proxy.host }, limit) : opened
     await proxy.tunnel(connection, host, port, limit)
     return connection
   } catch (thrown) {
-    if (limit.aborted) throw (thrown as { code?: unknown }).code === 'ETIMEDOUT' ? proxyTimeout(thrown as Error) : thrown
-    throw thrown instanceof ForwardProxyError ? thrown : proxyUnusable(thrown)
+    throw proxyFailure(thrown, proxy, limit)
   }
+}
+
+const proxyFailure = (thrown: unknown, { words }: ForwardProxy, limit: AbortSignal): unknown => {
+  if (limit.aborted) return (thrown as { code?: unknown }).code === 'ETIMEDOUT' ? proxyTimeout(thrown as Error, words) : thrown
+  const isExplained = [ForwardProxyError, BlockedAddressError, UnencryptedError].some((type) => thrown instanceof type)
+  return isExplained ? thrown : proxyUnusable(thrown, words)
 }

@@ -3,11 +3,20 @@ import type { Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { UserError } from '../base/errors.ts'
 
+/** How messages call a proxy, and the value that contains its address. */
+interface ProxyWords {
+  proxy: string
+  value: string
+}
+
 export interface ForwardProxy {
+  words: ProxyWords
   host: string
   port: number
   /** `true` if the connection to the proxy itself is encrypted. */
   isTls: boolean
+  /** `true` if its address contains a user and a password. */
+  hasLogin: boolean
   /** Returns the addresses of a host to which the relay connects itself. If there are none, the proxy connects. */
   directAddresses(host: string, addresses: string[]): string[]
   /**
@@ -17,7 +26,7 @@ export interface ForwardProxy {
   tunnel(connection: Socket, host: string, port: number, limit: AbortSignal): Promise<void>
 }
 
-/** Connection that the proxy of the operator did not make. Its message contains neither the address of the proxy nor its password. */
+/** Connection that a proxy did not make. Its message contains neither the address of the proxy nor its password. */
 export class ForwardProxyError extends Error {
   /** `connection_failed` if the proxy has tried to reach the target. */
   readonly code: 'proxy_failed' | 'connection_failed' | 'timeout'
@@ -32,10 +41,11 @@ export class ForwardProxyError extends Error {
   }
 }
 
-const proxyName = 'the proxy of RELAY_OUTBOUND_PROXY'
+const operatorWords: ProxyWords = { proxy: 'the proxy of RELAY_OUTBOUND_PROXY', value: 'the variable' }
+const routeWords: ProxyWords = { proxy: 'the proxy of proxy_url', value: 'its address' }
 
 /** Returns the error for a failure before the proxy has answered. Without the message of the cause, which names its address. */
-export const proxyUnusable = (thrown: unknown): ForwardProxyError => {
+export const proxyUnusable = (thrown: unknown, { proxy }: ProxyWords): ForwardProxyError => {
   const { code = 'unknown' } = thrown as { code?: unknown }
   const isWrongProtocol = String(code).startsWith('HPE_')
   const problem = isWrongProtocol
@@ -43,12 +53,20 @@ export const proxyUnusable = (thrown: unknown): ForwardProxyError => {
     : code === 'ECONNRESET'
       ? 'closed the connection without an answer'
       : 'cannot be reached'
-  return new ForwardProxyError('proxy_failed', `${proxyName} ${problem} (${String(code)})`, { cause: thrown })
+  return new ForwardProxyError('proxy_failed', `${proxy} ${problem} (${String(code)})`, { cause: thrown })
 }
 
 /** Returns the error for a connection through the proxy that took too long. */
-export const proxyTimeout = (reason: Error): ForwardProxyError =>
-  new ForwardProxyError('timeout', `${reason.message} through ${proxyName}`, { cause: reason })
+export const proxyTimeout = (reason: Error, { proxy }: ProxyWords): ForwardProxyError =>
+  new ForwardProxyError('timeout', `${reason.message} through ${proxy}`, { cause: reason })
+
+/** Returns the error for a proxy of a route that the relay could reach through the proxy of the operator only. */
+export const proxyNotDirect = (): ForwardProxyError =>
+  new ForwardProxyError(
+    'proxy_failed',
+    `${routeWords.proxy} must be one that the relay reaches directly, because ${operatorWords.proxy} must not be passed by. To allow it, the ` +
+      'operator of this relay adds its name to RELAY_OUTBOUND_NO_PROXY',
+  )
 
 /**
  * Creates the proxy of an installation.
@@ -57,9 +75,6 @@ export const proxyTimeout = (reason: Error): ForwardProxyError =>
  * @throws `UserError` that names the invalid variable
  */
 export const createForwardProxy = (url: string, noProxy: string[]): ForwardProxy => {
-  const { protocol, hostname, port } = new URL(url)
-  const isTls = protocol === 'https:'
-  const login = loginOf(url)
   for (const entry of noProxy) {
     if (isRange(entry) || namePattern.test(entry)) continue
     throw new UserError(`RELAY_OUTBOUND_NO_PROXY: ${entry} is neither a name nor an address range. Examples: corp.example, 10.1.0.0/16`)
@@ -72,19 +87,33 @@ export const createForwardProxy = (url: string, noProxy: string[]): ForwardProxy
   }
 
   return {
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(port || (isTls ? 443 : 80)),
-    isTls,
+    ...createProxy(url, operatorWords),
     directAddresses: (host, addresses) => {
       const asked = host.toLowerCase().replace(/\.$/, '')
       return names.some((name) => asked === name || asked.endsWith(`.${name}`)) ? addresses : addresses.filter(isInRange)
     },
+  }
+}
+
+/** Creates the proxy of a route, through which everything goes. @param url like that of an installation */
+export const createRouteProxy = (url: string): ForwardProxy => ({ ...createProxy(url, routeWords), directAddresses: () => [] })
+
+const createProxy = (url: string, words: ProxyWords): Omit<ForwardProxy, 'directAddresses'> => {
+  const { protocol, hostname, port } = new URL(url)
+  const isTls = protocol === 'https:'
+  const login = loginOf(url)
+  return {
+    words,
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port || (isTls ? 443 : 80)),
+    isTls,
+    hasLogin: login !== undefined,
     tunnel: async (connection, host, targetPort, limit) => {
       const authority = `${host.includes(':') ? `[${host}]` : host}:${targetPort}`
-      const response = await requestTunnel(connection, authority, login, limit)
+      const response = await requestTunnel(connection, authority, { login, words }, limit)
       if (response.statusCode! < 300) return
       connection.destroy()
-      throw tunnelRefused(response, authority, login !== undefined)
+      throw tunnelRefused(response, authority, { login, words })
     },
   }
 }
@@ -107,7 +136,12 @@ const isRange = (entry: string) => ipaddr.isValidCIDR(rangeOf(entry))
 
 const rangeOf = (entry: string) => (entry.includes('/') ? entry : `${entry}/${entry.includes(':') ? 128 : 32}`)
 
-const requestTunnel = (connection: Socket, authority: string, login: string | undefined, limit: AbortSignal) =>
+interface Asking {
+  login: string | undefined
+  words: ProxyWords
+}
+
+const requestTunnel = (connection: Socket, authority: string, { login, words }: Asking, limit: AbortSignal) =>
   new Promise<http.IncomingMessage>((resolve, reject) => {
     const request = http.request({
       method: 'CONNECT',
@@ -132,27 +166,32 @@ const requestTunnel = (connection: Socket, authority: string, login: string | un
       if (firstBytes.length > 0) connection.unshift(firstBytes)
       finish(() => resolve(response))
     })
-    request.on('error', (error) => finish(() => reject(proxyUnusable(error))))
+    request.on('error', (error) => finish(() => reject(proxyUnusable(error, words))))
     request.end()
     if (limit.aborted) stop()
   })
 
-const tunnelRefused = ({ statusCode = 0, headers }: http.IncomingMessage, authority: string, hasLogin: boolean): ForwardProxyError => {
+const tunnelRefused = (
+  { statusCode = 0, headers }: http.IncomingMessage,
+  authority: string,
+  { login, words: { proxy, value } }: Asking,
+): ForwardProxyError => {
   // Tinyproxy 1.11 answers 401 to a wrong password.
   if (statusCode === 407 || statusCode === 401) {
     const offered = headers['proxy-authenticate']
     if (offered !== undefined && !/\bbasic\b/i.test(offered)) {
       return new ForwardProxyError(
         'proxy_failed',
-        `${proxyName} offers no sign-in with user and password (Basic), the only one that the relay knows`,
+        `${proxy} offers no sign-in with user and password (Basic), the only one that the relay knows`,
       )
     }
-    const problem = hasLogin ? 'refuses the user and password of the variable' : 'demands a user and a password, and the variable has none'
-    return new ForwardProxyError('proxy_failed', `${proxyName} ${problem} (${statusCode})`)
+    const problem =
+      login === undefined ? `demands a user and a password, and ${value} has none` : `refuses the user and password of ${value}`
+    return new ForwardProxyError('proxy_failed', `${proxy} ${problem} (${statusCode})`)
   }
   const isAnswer = true
   if (statusCode >= 500) {
-    return new ForwardProxyError('connection_failed', `${proxyName} could not connect to ${authority} (${statusCode})`, { isAnswer })
+    return new ForwardProxyError('connection_failed', `${proxy} could not connect to ${authority} (${statusCode})`, { isAnswer })
   }
-  return new ForwardProxyError('proxy_failed', `${proxyName} does not allow connections to ${authority} (${statusCode})`, { isAnswer })
+  return new ForwardProxyError('proxy_failed', `${proxy} does not allow connections to ${authority} (${statusCode})`, { isAnswer })
 }

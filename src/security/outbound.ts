@@ -3,11 +3,12 @@ import http from 'node:http'
 import https from 'node:https'
 import net, { type LookupFunction, type Socket } from 'node:net'
 import { Agent, type Dispatcher } from 'undici'
+import { messageOf } from '../base/errors.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { createAddressFilter } from './address-filter.ts'
-import { addressesOf, BlockedAddressError, createDial, throughProxy, UnencryptedError, type Dial } from './dial.ts'
-import { createForwardProxy, ForwardProxyError } from './forward-proxy.ts'
-import { overTls, timeLimit, type Trust } from './sockets.ts'
+import { addressesOf, BlockedAddressError, createDial, throughProxy, UnencryptedError, type Dial, type Route } from './dial.ts'
+import { createForwardProxy, createRouteProxy, ForwardProxyError, proxyNotDirect, type ForwardProxy } from './forward-proxy.ts'
+import { openSocket, overTls, timeLimit, type Trust } from './sockets.ts'
 
 /** Opens outgoing connections to destinations, and blocks those to addresses that are not allowed. */
 export interface Outbound {
@@ -40,11 +41,18 @@ export interface OutboundGuard extends Outbound {
   unencryptedPrivate: Outbound
   /** Returns true if a host has such an address. False if the name cannot be resolved within the timeout. */
   isAllowedPrivate(host: string, timeoutMs: number): Promise<boolean>
+  /**
+   * Says why the relay would not use the proxy of a route.
+   * @returns undefined if it would, or if the name of the proxy cannot be resolved within the timeout
+   */
+  refusalOfProxy(url: string, timeoutMs: number): Promise<string | undefined>
   /** Closes all connections after the running requests have ended. */
   close(): Promise<void>
 }
 
 interface ConnectionOptions extends Trust {
+  /** How the target is reached, if the settings of the installation are not enough. */
+  route?: Route | undefined
   /** Covers name resolution, TCP and TLS. */
   connectTimeoutMs: number
 }
@@ -72,18 +80,24 @@ export const createOutboundGuard = ({
 }): OutboundGuard => {
   const { isAllowed, isAllowedPrivate } = createAddressFilter(allowedCidrs)
   const proxy = proxyUrl === undefined ? undefined : createForwardProxy(proxyUrl, noProxy)
-  const dialAllowed = createDial({ lookup, proxy }, (host, addresses) => {
+  const allow = (host: string, addresses: string[]) => {
     const allowed = addresses.filter(isAllowed)
     if (allowed.length === 0) throw new BlockedAddressError(host)
     return allowed
-  })
-  const dialPrivate = createDial({ lookup, proxy, byAddress: true }, (host, addresses) => {
-    const allowed = addresses.filter(isAllowed)
-    if (allowed.length === 0) throw new BlockedAddressError(host)
-    const isPrivate = allowed.filter(isAllowedPrivate)
+  }
+  const allowPrivate = (host: string, addresses: string[]) => {
+    const isPrivate = allow(host, addresses).filter(isAllowedPrivate)
     if (isPrivate.length === 0) throw new UnencryptedError(host)
     return isPrivate
-  })
+  }
+  const judgeProxy = ({ host, isTls, hasLogin }: ForwardProxy, addresses: string[]) => {
+    const allowed = (hasLogin && !isTls ? allowPrivate : allow)(host, addresses)
+    const direct = proxy ? proxy.directAddresses(host, allowed) : allowed
+    if (direct.length === 0) throw proxyNotDirect()
+    return direct
+  }
+  const dialAllowed = createDial({ lookup, proxy, judge: allow, judgeProxy })
+  const dialPrivate = createDial({ lookup, proxy, byAddress: true, judge: allowPrivate, judgeProxy })
   const anywhere = createOutbound(dialAllowed, dialAllowed)
   const unencryptedPrivate = createOutbound(dialPrivate, dialAllowed)
 
@@ -93,6 +107,16 @@ export const createOutboundGuard = ({
     isAllowedPrivate: async (host, timeoutMs) => {
       const addresses = net.isIP(host) ? [host] : await resolveHost(lookup, host, timeoutMs)
       return addresses.some(isAllowedPrivate)
+    },
+    refusalOfProxy: async (url, timeoutMs) => {
+      const asked = createRouteProxy(url)
+      const addresses = net.isIP(asked.host) ? [asked.host] : await resolveHost(lookup, asked.host, timeoutMs)
+      try {
+        if (addresses.length > 0) judgeProxy(asked, addresses)
+        return undefined
+      } catch (thrown) {
+        return messageOf(thrown)
+      }
     },
     close: async () => {
       await Promise.all([anywhere.close(), unencryptedPrivate.close()])
@@ -117,7 +141,8 @@ const nobody = 'relay.invalid'
 export const checkForwardProxy = async (proxyUrl: string, timeoutMs: number): Promise<void> => {
   const limit = timeLimit(`could not connect to ${nobody}:443`, timeoutMs)
   try {
-    const socket = await throughProxy(createForwardProxy(proxyUrl, []), nobody, 443, limit)
+    const proxy = createForwardProxy(proxyUrl, [])
+    const socket = await throughProxy(proxy, () => openSocket(proxy.host, proxy.port, undefined, limit), nobody, 443, limit)
     socket.on('error', () => {}).destroy()
   } catch (thrown) {
     if (!(thrown instanceof ForwardProxyError && thrown.isAnswer)) throw thrown
@@ -128,9 +153,15 @@ export const checkForwardProxy = async (proxyUrl: string, timeoutMs: number): Pr
 
 /** Creates the ways to connect, with pools of their own. @param dialTls opens the TCP connections that TLS starts on at once */
 const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; close(): Promise<void> } => {
-  const connect: Outbound['connect'] = async ({ host, port, timeoutMs, signal }) => {
+  const connect = async ({
+    host,
+    port,
+    timeoutMs,
+    signal,
+    route,
+  }: Parameters<Outbound['connect']>[0] & Pick<ConnectionOptions, 'route'>) => {
     const limit = timeLimit(`could not connect to ${host}:${port}`, timeoutMs, signal)
-    return dialPlain(host, port, limit).finally(() => limit.stop())
+    return dialPlain(host, port, limit, route).finally(() => limit.stop())
   }
 
   const secure: Outbound['secure'] = async (socket, { host, timeoutMs, caCertificate, signal }) => {
@@ -142,11 +173,11 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
     host: string,
     port: number,
     servername: string | undefined,
-    { connectTimeoutMs, ...trust }: ConnectionOptions,
+    { connectTimeoutMs, route, ...trust }: ConnectionOptions,
   ): Promise<Socket> => {
     const limit = timeLimit(`could not connect to ${host}:${port}`, connectTimeoutMs)
     try {
-      return await overTls(await dialTls(host, port, limit), { host, servername, ...trust, ALPNProtocols: ['http/1.1'] }, limit)
+      return await overTls(await dialTls(host, port, limit, route), { host, servername, ...trust, ALPNProtocols: ['http/1.1'] }, limit)
     } finally {
       limit.stop()
     }
@@ -161,7 +192,7 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
         const connecting =
           protocol === 'https:'
             ? connectSecurely(host, Number(port || 443), servername, options)
-            : connect({ host, port: Number(port || 80), timeoutMs: options.connectTimeoutMs })
+            : connect({ host, port: Number(port || 80), timeoutMs: options.connectTimeoutMs, route: options.route })
         connecting.then(
           (socket) => done(null, socket),
           (error: Error) => done(error, null),
@@ -173,7 +204,8 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
   const agents = createPools((options) => {
     const pair = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) }
     pair.http.createConnection = ({ host, port }, done) => {
-      invokeCallback(connect({ host: withoutBrackets(host ?? ''), port: Number(port ?? 80), timeoutMs: options.connectTimeoutMs }), done)
+      const { connectTimeoutMs: timeoutMs, route } = options
+      invokeCallback(connect({ host: withoutBrackets(host ?? ''), port: Number(port ?? 80), timeoutMs, route }), done)
       return undefined
     }
     pair.https.createConnection = ({ host, port, servername }: https.RequestOptions, done) => {
@@ -214,9 +246,9 @@ const createPools = <Pool extends { close(): Promise<void> }>(create: (options: 
   const pools = createTtlCache<Pool>({ maxEntries: maxPools, onEvict: (pool) => void pool.close() })
   return {
     take: (options: ConnectionOptions): Pool => {
-      const { connectTimeoutMs, caCertificate, clientCertificate } = options
-      // A connection with a client certificate is that client: nobody else may use it.
-      const key = JSON.stringify([connectTimeoutMs, caCertificate, clientCertificate])
+      const { connectTimeoutMs, caCertificate, clientCertificate, route } = options
+      // A connection with a client certificate is that client: nobody else may use it. One through a proxy was let through by that.
+      const key = JSON.stringify([connectTimeoutMs, caCertificate, clientCertificate, route])
       const known = pools.get(key)
       if (known) return known
       const pool = create(options)
