@@ -134,7 +134,7 @@ create table repositories (
   updated_at timestamptz not null default now(),
   deleted_at timestamptz,
   upstream jsonb,
-  upstream_key_sealed bytea
+  upstream_secrets_sealed bytea
 );
 comment on table repositories is
   'A content repository of the source system. A deleted one keeps its row, because documents still refer to it.';
@@ -144,10 +144,11 @@ comment on column repositories.signed_parameter_order is
 comment on column repositories.accepts_mcreate is
   'Whether mCreate is accepted: its signature covers the docId of the first document only.';
 comment on column repositories.upstream is
-  'The content server that the source system used before: its address, the repository there, and with which certificate requests are '
-  'signed. Null if there is none.';
-comment on column repositories.upstream_key_sealed is
-  'The private key of the certificate. AES-256-GCM, see src/security/seal.ts. Null if requests are not signed.';
+  'The content server that the source system used before: its address, the repository there, with which certificate requests are signed, '
+  'and through which proxy they are sent. Null if there is none.';
+comment on column repositories.upstream_secrets_sealed is
+  'The private key of the certificate, and the address of the proxy with its user and password. AES-256-GCM, see src/security/seal.ts. '
+  'Null if there are none.';
 
 create unique index repositories_by_repo_id on repositories (workspace_id, repo_id)
 where deleted_at is null;

@@ -3,12 +3,13 @@
 
 alter table repositories
 add column upstream jsonb,
-add column upstream_key_sealed bytea;
+add column upstream_secrets_sealed bytea;
 comment on column repositories.upstream is
-  'The content server that the source system used before: its address, the repository there, and with which certificate requests are '
-  'signed. Null if there is none.';
-comment on column repositories.upstream_key_sealed is
-  'The private key of the certificate. AES-256-GCM, see src/security/seal.ts. Null if requests are not signed.';
+  'The content server that the source system used before: its address, the repository there, with which certificate requests are signed, and '
+  'through which proxy they are sent. Null if there is none.';
+comment on column repositories.upstream_secrets_sealed is
+  'The private key of the certificate, and the address of the proxy with its user and password. AES-256-GCM, see src/security/seal.ts. Null if '
+  'there are none.';
 
 alter table documents add column origin text not null default 'source' check (origin in ('source', 'upstream'));
 comment on column documents.origin is

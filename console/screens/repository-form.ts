@@ -30,6 +30,8 @@ const upstreamFields = [
   fieldAt('upstream.certificate', 'lines', { when: hasUpstream }),
   fieldAt('upstream.private_key', 'lines', { isSecret: true, when: hasUpstream }),
   fieldAt('upstream.ca_certificate', 'lines', { when: hasUpstream }),
+  fieldAt('upstream.proxy_url', 'text', { when: hasUpstream }),
+  fieldAt('upstream.allowed_cidrs', 'list', { when: hasUpstream }),
   fieldAt('upstream.delivers', 'switch', { when: hasUpstream }),
 ]
 
@@ -127,6 +129,8 @@ export const RepositoryForm = ({
           hint=${words.upstreamAuthorityHint}
           rows=${4}
         />
+        <${FormField} form=${form} path="upstream.proxy_url" label=${words.upstreamProxy} hint=${words.upstreamProxyHint} isMono />
+        <${FormField} form=${form} path="upstream.allowed_cidrs" label=${words.upstreamRanges} hint=${words.upstreamRangesHint} rows=${2} />
         <${FormField} form=${form} path="upstream.delivers" label=${words.upstreamDelivers} hint=${words.upstreamDeliversHint} />`
     }
   </${FormCard}>`

@@ -8,7 +8,7 @@ import { createUpstreams, type UpstreamsDeps } from '../upstream/upstreams.ts'
 import type { Certificates } from '../workspace/certificates.ts'
 import { activity, newRepository, parameterOrder, repositoryChange } from '../workspace/inputs.ts'
 import { weakensSignatures, type Repositories, type Repository } from '../workspace/repositories.ts'
-import { storedUpstream } from '../workspace/repository-upstream.ts'
+import { storedUpstream, type UpstreamDeps } from '../workspace/repository-upstream.ts'
 import { repositoryWarningCodes } from '../workspace/repository-warnings.ts'
 import { createTestUpstream } from '../workspace/test-upstream.ts'
 import { testResult } from './destination-tests.ts'
@@ -43,7 +43,9 @@ const attributes = z.object({
   upstream: upstreamFields
     .meta({ id: 'Upstream' })
     .nullable()
-    .describe('The content server that the source system used before. Null if there is none. The private key is never returned.'),
+    .describe(
+      'The content server that the source system used before. Null if there is none. The private key is never returned, nor user and password of the proxy.',
+    ),
   document_count: z.int(),
   active_certificates: z.int().describe('The number of active certificates.'),
   last_request_at: timestamp
@@ -97,7 +99,7 @@ export interface RepositoryDeps extends LaunchDeps {
   certificates: Pick<Certificates, 'listAll'>
   sendTestDocument: SendTestDocument
   keyRing: KeyRing
-  outbound: UpstreamsDeps['outbound']
+  outbound: UpstreamsDeps['outbound'] & UpstreamDeps['outbound']
   installation: UpstreamsDeps['installation']
 }
 
@@ -150,7 +152,7 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
       conflict: 'The workspace already has a repository with this `repo_id`.',
       handle: async ({ body }, { workspaceId, actor }) => {
         if (weakensSignatures({ signedParameterOrder: 'fixed' }, body)) demandLevel(actor, 'admin')
-        return { data: present(await repositories.insert(workspaceId, body, actorOf(actor), keyRing)) }
+        return { data: present(await repositories.insert(workspaceId, body, actorOf(actor), deps)) }
       },
     }),
 
@@ -174,7 +176,7 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
           if (weakensSignatures(current, body)) demandLevel(actor, 'admin')
           checkVersion(versionOf(current))
         }
-        return { data: present(await repositories.update(workspaceId, params.id, body, actorOf(actor), keyRing, check)) }
+        return { data: present(await repositories.update(workspaceId, params.id, body, actorOf(actor), deps, check)) }
       },
     }),
 

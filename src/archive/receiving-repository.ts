@@ -25,8 +25,8 @@ export interface ReceivingRepository extends RepositorySummary {
   enrichment: { id: string; waitSeconds: number; lateDays: number } | null
   /** The content server that the source system used before. */
   upstream: StoredUpstream | null
-  /** Null if requests to the upstream are not signed. */
-  upstreamKeySealed: Buffer | null
+  /** Null if requests to the upstream are neither signed nor sent through a proxy with a password. */
+  upstreamSecretsSealed: Buffer | null
 }
 
 type Row = Omit<ReceivingRepository, 'workspace' | 'routes'> & {
@@ -57,7 +57,7 @@ const findRepository = createStatement<Row>(
   select
     repositories.id, repo_id as "repoId", repositories.name, repositories.status,
     signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
-    accepts_mcreate as "acceptsMcreate", upstream, upstream_key_sealed as "upstreamKeySealed",
+    accepts_mcreate as "acceptsMcreate", upstream, upstream_secrets_sealed as "upstreamSecretsSealed",
     jsonb_build_object(
       'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
       'storedBytes', case when :forStoring::boolean then (

@@ -8,6 +8,10 @@ import { rfcBoundKeys, rfcFields, rfcPatchFields } from './rfc-settings.ts'
 const bounded = ({ min, max }: { min: number; max: number }) => z.int().min(min).max(max)
 const allowedCidrsMax = 256
 
+export const addressRanges = z
+  .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be an address range, like 10.0.0.0/8 or fd00::/8' }))
+  .max(allowedCidrsMax)
+
 /** Schema of the settings of a workspace. */
 export const workspaceSettingsFields = z.strictObject({
   max_retries: bounded(settingsBounds.max_retries).describe('Attempts after the first one; 0 disables retries'),
@@ -28,10 +32,7 @@ export const workspaceSettingsFields = z.strictObject({
       'Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their ' +
         'deliveries are cancelled; `null` keeps it indefinitely',
     ),
-  receiver_allowed_cidrs: z
-    .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be an address range, like 10.0.0.0/8 or fd00::/8' }))
-    .max(allowedCidrsMax)
-    .describe('Addresses that the source system may send from; empty allows any address'),
+  receiver_allowed_cidrs: addressRanges.describe('Addresses that the source system may send from; empty allows any address'),
   receiver_max_bytes: z
     .int()
     .min(settingsBounds.receiver_max_bytes.min)

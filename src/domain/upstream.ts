@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { CamelCasedOutput } from './casing.ts'
+import { addressRanges } from './settings.ts'
 
 export const documentOrigins = ['source', 'upstream'] as const
 export type DocumentOrigin = (typeof documentOrigins)[number]
@@ -13,6 +14,38 @@ const isServerUrl = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { protocol, search, hash, username, password } = new URL(text)
   return ['http:', 'https:'].includes(protocol) && search + hash + username + password === '' && !text.endsWith('?')
+}
+
+/** Returns true if a text is the address of an HTTP proxy: scheme, host and port, also with user and password. */
+const isProxyUrl = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol, pathname, search, hash } = new URL(text)
+  return ['http:', 'https:'].includes(protocol) && pathname + search + hash === '/' && loginOf(text) !== undefined
+}
+
+// No server demands this as a user without a password.
+const storedLogin = '***'
+
+/**
+ * Returns what the address of a proxy says about the user and the password: that there are none, that the stored ones are meant, or that it
+ * contains them. @returns undefined if they cannot be decoded
+ */
+export const loginOf = (proxyUrl: string): 'none' | 'stored' | 'given' | undefined => {
+  const { username, password } = new URL(proxyUrl)
+  if (username + password === '') return 'none'
+  if (username === storedLogin && password === '') return 'stored'
+  try {
+    decodeURIComponent(username + password)
+    return 'given'
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the address of a proxy as it is stored and returned: with `***` in place of user and password. */
+export const proxyAddressOf = (proxyUrl: string): string => {
+  const { protocol, host } = new URL(proxyUrl)
+  return `${protocol}//${loginOf(proxyUrl) === 'none' ? '' : `${storedLogin}@`}${host}`
 }
 
 /** The content server that a source system used before, as the column `repositories.upstream` and the API have it. */
@@ -48,6 +81,28 @@ export const upstreamFields = z.strictObject({
     .nullable()
     .default(null)
     .describe('The authority that is trusted for the TLS connection, in PEM, in place of the public ones.'),
+  proxy_url: z
+    .string()
+    .max(urlMaxCharacters)
+    .refine(
+      isProxyUrl,
+      'must be an http or https address of a proxy, as http://user:password@host:port; write %25 for a % in user and password',
+    )
+    .nullable()
+    .default(null)
+    .describe(
+      'The HTTP proxy through which the content server is asked, such as `http://user:password@outgoing.example:3128`. User and password are ' +
+        'returned as `***`; sent back like that, the stored ones are kept. Null if there is none: the settings of the installation apply.',
+    )
+    .meta({ examples: ['http://***@outgoing.example:3128'] }),
+  allowed_cidrs: addressRanges
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      'Address ranges of which one must contain the address of the content server. What the operator forbids stays forbidden. Null restricts ' +
+        'nothing more.',
+    ),
   delivers: z
     .boolean()
     .default(false)
@@ -55,6 +110,12 @@ export const upstreamFields = z.strictObject({
 })
 
 export type Upstream = CamelCasedOutput<typeof upstreamFields>
+
+/** What is sealed of an upstream. `proxy_url` is the whole address, if it contains a user and a password. */
+export interface UpstreamSecrets {
+  private_key?: string
+  proxy_url?: string
+}
 
 /** As the column has it. */
 export type StoredUpstream = z.output<typeof upstreamFields>

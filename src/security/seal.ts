@@ -33,12 +33,12 @@ export const enrichmentCredentialsOf = (
   http: { url?: unknown; ca_certificate?: unknown } | null,
 ): SealedFor => ['enrichment', workspaceId, enrichmentId, [http?.url ?? null, http?.ca_certificate ?? null]]
 
-/** Returns the owner of the key with which requests to the upstream of a repository are signed. @param boundValues say where they are sent */
-export const upstreamKeyOf = (
+/** Returns the owner of the secrets of the upstream of a repository. @param boundValues say where they, and what they sign, are sent */
+export const upstreamSecretsOf = (
   workspaceId: string,
   repositoryId: string,
-  boundValues: { url: string; certificate: string | null; ca_certificate: string | null },
-): SealedFor => ['upstream', workspaceId, repositoryId, [boundValues.url, boundValues.certificate, boundValues.ca_certificate]]
+  { url, certificate, ca_certificate, proxy_url }: Record<'certificate' | 'ca_certificate' | 'proxy_url', string | null> & { url: string },
+): SealedFor => ['upstream', workspaceId, repositoryId, [url, certificate, ca_certificate, proxy_url]]
 
 /** Returns the owner of a request with an idempotency key, and of its answer. */
 export const idempotencyOf = ({ workspaceId, owner, key }: { workspaceId: string; owner: string; key: string }): SealedFor => [

@@ -26,7 +26,7 @@ interface FailedUpstream {
   repoId: string
   /** Null if it was removed meanwhile. */
   upstream: StoredUpstream | null
-  upstreamKeySealed: Buffer | null
+  upstreamSecretsSealed: Buffer | null
 }
 
 /** The repositories whose upstream has failed, from the first failure on, for all processes. */
@@ -51,7 +51,7 @@ export const createUpstreamFailures = (db: Database) => ({
         'workspace_id as workspaceId',
         'repo_id as repoId',
         'upstream',
-        'upstream_key_sealed as upstreamKeySealed',
+        'upstream_secrets_sealed as upstreamSecretsSealed',
       )
       .orderBy('asked_at')
       .limit(limit),
@@ -81,10 +81,10 @@ export const createCheckUpstreams =
   (failures: UpstreamFailures, upstreams: Upstreams, documents: Pick<UpstreamDocuments, 'findLastFetched'>) =>
   async (signal: AbortSignal): Promise<{ asked: number; answering: number }> => {
     const isAnswering = async (failed: FailedUpstream): Promise<boolean> => {
-      const { repositoryId, workspaceId, repoId, upstream, upstreamKeySealed } = failed
+      const { repositoryId, workspaceId, repoId, upstream, upstreamSecretsSealed } = failed
       try {
         if (upstream) {
-          const asked = await upstreams.of({ id: repositoryId, workspace: { id: workspaceId }, upstream, upstreamKeySealed })
+          const asked = await upstreams.of({ id: repositoryId, workspace: { id: workspaceId }, upstream, upstreamSecretsSealed })
           const fetched = await documents.findLastFetched(workspaceId, repoId)
           if (fetched === undefined || (await isDamaged(asked, fetched, signal))) await asked.describe(`TEST-${newId()}`, signal)
         }

@@ -6,13 +6,14 @@ import { createContentServerClient, type ContentServerClient } from '../content-
 import { createRequestSigner } from '../content-server/sign.ts'
 import type { Installation } from '../db/installation.ts'
 import { hopsHeader } from '../domain/headers.ts'
-import type { StoredUpstream } from '../domain/upstream.ts'
+import { loginOf, type StoredUpstream, type UpstreamSecrets } from '../domain/upstream.ts'
+import type { Route } from '../security/dial.ts'
 import type { Outbound } from '../security/outbound.ts'
-import { SealError, upstreamKeyOf, type KeyRing } from '../security/seal.ts'
+import { SealError, upstreamSecretsOf, type KeyRing } from '../security/seal.ts'
 import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
 
 /** A repository with what is needed to ask its upstream. */
-export type UpstreamRepository = Pick<ReceivingRepository, 'id' | 'upstreamKeySealed'> & {
+export type UpstreamRepository = Pick<ReceivingRepository, 'id' | 'upstreamSecretsSealed'> & {
   workspace: { id: string }
   upstream: StoredUpstream
 }
@@ -50,15 +51,22 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
   const { connectTimeoutMs, idleTimeoutMs } = { ...upstreamLimits, ...limits }
   const known = createTtlCache<Asked>({ maxEntries: maxClients })
 
-  const open = ({ id, workspace, upstream, upstreamKeySealed }: UpstreamRepository, installationId: string): Asked => {
+  const open = ({ id, workspace, upstream, upstreamSecretsSealed }: UpstreamRepository, installationId: string): Asked => {
     const { url, cont_rep: contRep, auth_id: authId, certificate, ca_certificate: caCertificate } = upstream
-    const isSigned = authId !== null && certificate !== null && upstreamKeySealed !== null
-    const privateKey = isSigned ? openKey(keyRing, upstreamKeySealed, upstreamKeyOf(workspace.id, id, upstream)) : undefined
-    const signer = privateKey === undefined ? undefined : createRequestSigner({ authId: authId!, certificate: certificate!, privateKey })
+    const secrets = upstreamSecretsSealed ? openSecrets(keyRing, upstreamSecretsSealed, upstreamSecretsOf(workspace.id, id, upstream)) : {}
+    const { private_key: privateKey } = secrets
+    const isSigned = authId !== null && certificate !== null && privateKey !== undefined
+    const signer = isSigned ? createRequestSigner({ authId, certificate, privateKey }) : undefined
+    const route = routeOf(upstream, secrets)
     const client = createContentServerClient(
       { url, contRep, signer, caCertificate: caCertificate ?? undefined },
       // A relay whose upstream leads back to it refuses the request.
-      { outbound, connectTimeoutMs, idleTimeoutMs, headers: { [hopsHeader]: installationId } },
+      {
+        outbound: { dispatcher: (options) => outbound.dispatcher({ ...options, route }) },
+        connectTimeoutMs,
+        idleTimeoutMs,
+        headers: { [hopsHeader]: installationId },
+      },
     )
     return ask(client, contRep)
   }
@@ -102,9 +110,9 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
   }
 
   return {
-    /** @throws `UpstreamFailure` if the key cannot be opened */
+    /** @throws `UpstreamFailure` if the secrets cannot be opened */
     of: async (repository: UpstreamRepository): Promise<Asked> => {
-      const key = JSON.stringify([repository.id, repository.upstream, repository.upstreamKeySealed?.toString('base64')])
+      const key = JSON.stringify([repository.id, repository.upstream, repository.upstreamSecretsSealed?.toString('base64')])
       const installationId = await installation.id()
       // Requests that arrive together get the same one.
       const found = known.get(key) ?? open(repository, installationId)
@@ -132,11 +140,23 @@ const createShared = (work: () => Promise<void>): (() => Promise<void>) => {
   }
 }
 
-const openKey = (keyRing: Pick<KeyRing, 'open'>, sealed: Buffer, owner: Parameters<KeyRing['open']>[1]): string => {
+/** Returns how an upstream is reached, if the settings of the installation are not enough. @throws `UpstreamFailure` without the stored login */
+const routeOf = ({ proxy_url: address, allowed_cidrs: cidrs }: StoredUpstream, secrets: UpstreamSecrets): Route | undefined => {
+  if (!address && !cidrs) return undefined
+  const proxyUrl = secrets.proxy_url ?? address ?? undefined
+  if (proxyUrl !== undefined && loginOf(proxyUrl) === 'stored') {
+    throw new UpstreamFailure('upstream: the user and the password of proxy_url are not stored: enter them again')
+  }
+  return { proxyUrl, allowedCidrs: cidrs ?? undefined }
+}
+
+const openSecrets = (keyRing: Pick<KeyRing, 'open'>, sealed: Buffer, owner: Parameters<KeyRing['open']>[1]): UpstreamSecrets => {
   try {
-    return keyRing.open(sealed, owner) as string
+    return keyRing.open(sealed, owner) as UpstreamSecrets
   } catch (thrown) {
     if (!(thrown instanceof SealError)) throw thrown
-    throw new UpstreamFailure('upstream: no key of RELAY_SECRET_KEYS opens the private key', { cause: thrown })
+    throw new UpstreamFailure('upstream: no key of RELAY_SECRET_KEYS opens the private key, or the password of the proxy', {
+      cause: thrown,
+    })
   }
 }

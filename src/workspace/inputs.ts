@@ -51,7 +51,7 @@ export const upstream = upstreamFields
       .optional()
       .describe(
         'The private key of the certificate, in PEM without a passphrase. Never returned. If omitted, the stored one is kept; it is required ' +
-          'if `url`, `certificate` or `ca_certificate` changes.',
+          'if `url`, `certificate`, `ca_certificate` or the address in `proxy_url` changes.',
       )
       .meta({ writeOnly: true }),
   })

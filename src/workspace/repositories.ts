@@ -13,7 +13,15 @@ import type { KeyRing } from '../security/seal.ts'
 import { deleteCertificatesOf } from './certificates.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
-import { sealUpstream, storedUpstream, type SealedUpstream, type UpstreamInput } from './repository-upstream.ts'
+import {
+  openUpstreamSecrets,
+  requireUsableProxy,
+  sealUpstream,
+  storedUpstream,
+  type SealedUpstream,
+  type UpstreamDeps,
+  type UpstreamInput,
+} from './repository-upstream.ts'
 import { repositoryWarnings, warningFactsColumn, type RepositoryWarning, type WarningFacts } from './repository-warnings.ts'
 import { lockRouting } from './workspaces.ts'
 
@@ -41,7 +49,7 @@ export interface Repository {
   updatedAt: Date
 }
 
-/** A repository with the key with which requests to its upstream are signed. */
+/** A repository with the secrets of its upstream. */
 export type SealedRepository = Repository & SealedUpstream
 
 /** A destination that a connection links to a repository. */
@@ -84,7 +92,7 @@ const columns = [
   'signed_parameter_order as signedParameterOrder',
   'accepts_mcreate as acceptsMcreate',
   'upstream',
-  'upstream_key_sealed as upstreamKeySealed',
+  'upstream_secrets_sealed as upstreamSecretsSealed',
   'created_at as createdAt',
   'updated_at as updatedAt',
 ]
@@ -125,20 +133,26 @@ const repositoryOf = ({ warningFacts, upstream, ...row }: Row): SealedRepository
   warnings: repositoryWarnings(warningFacts),
 })
 
-const noUpstream: SealedUpstream = { upstream: null, upstreamKeySealed: null }
+const noUpstream: SealedUpstream = { upstream: null, upstreamSecretsSealed: null }
 
-const upstreamColumns = ({ upstream, upstreamKeySealed }: SealedUpstream) => ({
+const upstreamColumns = ({ upstream, upstreamSecretsSealed }: SealedUpstream) => ({
   upstream: upstream && JSON.stringify(storedUpstream(upstream)),
-  upstream_key_sealed: upstreamKeySealed,
+  upstream_secrets_sealed: upstreamSecretsSealed,
 })
 
-/** Returns the values that a change of the upstream alters, like `differences`. A new private key has no value. */
-const upstreamDifferences = (current: SealedUpstream, sealed: SealedUpstream) => {
+/** Returns the values that a change of the upstream alters, like `differences`. A secret has no value. */
+const upstreamDifferences = (
+  keyRing: KeyRing,
+  { workspaceId, id }: { workspaceId: string; id: string },
+  current: SealedUpstream,
+  sealed: SealedUpstream,
+) => {
   const [before, after] = [storedUpstream(current.upstream), storedUpstream(sealed.upstream)]
   const isChanged = !isDeepStrictEqual(before, after)
-  const hasNewKey = !isDeepStrictEqual(current.upstreamKeySealed, sealed.upstreamKeySealed)
+  const [opened, next] = [current, sealed].map((each) => openUpstreamSecrets(keyRing, workspaceId, { ...each, id }))
+  const secrets = (['private_key', 'proxy_url'] as const).filter((name) => opened![name] !== next![name])
   return {
-    changed: [...(isChanged ? ['upstream'] : []), ...(hasNewKey ? ['upstream.private_key'] : [])],
+    changed: [...(isChanged ? ['upstream'] : []), ...secrets.map((name) => `upstream.${name}`)],
     before: isChanged ? { upstream: before } : {},
     after: isChanged ? { upstream: after } : {},
   }
@@ -217,9 +231,10 @@ export const createRepositories = (db: Database) => {
       workspaceId: string,
       { repoId, name, signatureVerification, signedParameterOrder, acceptsMcreate, upstream }: NewRepository,
       actor: AuditActor,
-      keyRing: KeyRing,
+      { keyRing, outbound }: UpstreamDeps,
     ): Promise<Repository> => {
       const id = newId()
+      await requireUsableProxy({ outbound }, upstream)
       const sealed = sealUpstream(keyRing, { workspaceId, repositoryId: id }, noUpstream, upstream)
       try {
         return await db.transaction(async (trx) => {
@@ -251,20 +266,21 @@ export const createRepositories = (db: Database) => {
      * @param check throws if the change is not allowed; the row is locked meanwhile
      * @throws `AppError` 404, or 422 if the upstream is invalid
      */
-    update: (
+    update: async (
       workspaceId: string,
       id: string,
       { upstream, ...change }: RepositoryChange,
       actor: AuditActor,
-      keyRing: KeyRing,
+      { keyRing, outbound }: UpstreamDeps,
       check?: (current: Repository) => void,
-    ): Promise<Repository> =>
-      db.transaction(async (trx) => {
+    ): Promise<Repository> => {
+      await requireUsableProxy({ outbound }, upstream)
+      return db.transaction(async (trx) => {
         const current = await lock(trx, workspaceId, id)
         check?.(current)
         const others = differences(current, change)
         const sealed = upstream === undefined ? current : sealUpstream(keyRing, { workspaceId, repositoryId: id }, current, upstream)
-        const ofUpstream = upstreamDifferences(current, sealed)
+        const ofUpstream = upstreamDifferences(keyRing, { workspaceId, id }, current, sealed)
         const changed = [...others.changed, ...ofUpstream.changed]
         if (changed.length === 0) return current
         await trx('repositories')
@@ -283,7 +299,8 @@ export const createRepositories = (db: Database) => {
           actor,
         })
         return select(trx, workspaceId, id)
-      }),
+      })
+    },
 
     /** Finds what a deletion would remove. @throws `AppError` 404 */
     findRemoval: async (workspaceId: string, id: string, keepConnections: boolean): Promise<Removal> =>

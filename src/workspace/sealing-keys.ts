@@ -8,7 +8,7 @@ import {
   rfcCredentialsOf,
   SealError,
   signingKey,
-  upstreamKeyOf,
+  upstreamSecretsOf,
   type KeyRing,
   type SealedFor,
 } from '../security/seal.ts'
@@ -89,7 +89,7 @@ const { find: findConnector } = createConnectors()
 const ownerOf = ({ kind, id, workspaceId, connectorType, config }: SealedCredentials): SealedFor => {
   if (kind === 'installation') return signingKey
   if (kind === 'rfc') return rfcCredentialsOf(workspaceId, rfcBoundValues(config ?? {}))
-  if (kind === 'repository') return upstreamKeyOf(workspaceId, id, config as StoredUpstream)
+  if (kind === 'repository') return upstreamSecretsOf(workspaceId, id, config as StoredUpstream)
   if (kind === 'enrichment') return enrichmentCredentialsOf(workspaceId, id, config)
   const connector = findConnector(connectorType ?? '')
   if (!connector) throw new SealError(`this version has no connector of type ${connectorType}`)
@@ -99,7 +99,7 @@ const ownerOf = ({ kind, id, workspaceId, connectorType, config }: SealedCredent
 const sealedColumns = {
   destination: ['destinations', 'credentials_sealed'],
   enrichment: ['enrichments', 'credentials_sealed'],
-  repository: ['repositories', 'upstream_key_sealed'],
+  repository: ['repositories', 'upstream_secrets_sealed'],
   rfc: ['workspaces', 'rfc_credentials_sealed'],
   installation: ['installation', 'signing_key_sealed'],
 } as const satisfies Record<SealedCredentials['kind'], readonly [table: string, column: string]>
@@ -115,7 +115,7 @@ export const createSealedCredentials = (db: Database) => ({
         union all
         select 'enrichment', id, workspace_id, null, http, credentials_sealed from enrichments
         union all
-        select 'repository', id, workspace_id, null, upstream, upstream_key_sealed from repositories
+        select 'repository', id, workspace_id, null, upstream, upstream_secrets_sealed from repositories
         union all
         select 'rfc', id, id, null, settings, rfc_credentials_sealed from workspaces
         union all

@@ -10,18 +10,18 @@ export const createTestUpstream =
   /** @throws AppError 409 if the repository has no upstream */
   async (
     workspaceId: string,
-    { id, upstream: settings, upstreamKeySealed }: SealedUpstream & { id: string },
+    { id, upstream: settings, upstreamSecretsSealed }: SealedUpstream & { id: string },
     signal: AbortSignal,
   ): Promise<{ status: 'success' | 'failed'; message: string }> => {
     const upstream = storedUpstream(settings)
     if (!upstream) throw new AppError('conflict', 'The repository has no upstream.')
     try {
-      const { client, describe } = await upstreams.of({ id, workspace: { id: workspaceId }, upstream, upstreamKeySealed })
+      const { client, describe } = await upstreams.of({ id, workspace: { id: workspaceId }, upstream, upstreamSecretsSealed })
       // Its 404 is believed only if the content server serves the repository.
       await describe(`TEST-${newId()}`, signal)
       const outcome = await client.serverInfo({ signal })
       const version = outcome.ok ? (outcome.value.server?.['serverVendorId'] ?? '') : ''
-      const how = upstreamKeySealed === null ? 'unsigned' : 'signed'
+      const how = upstream.certificate === null ? 'unsigned' : 'signed'
       return {
         status: 'success',
         message: `The content server${version && ` (${version})`} serves the repository ${upstream.cont_rep} and answers ${how} requests.`,

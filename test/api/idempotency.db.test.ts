@@ -214,9 +214,11 @@ test('an execution whose key was taken over changes nothing any more', async () 
     acceptsMcreate: true,
     upstream: null,
   } as const
-  await expect(
-    createRepositories(database.db).insert(acme.id, repository, actor, createKeyRing([`test:${Buffer.alloc(32).toString('base64')}`])),
-  ).rejects.toMatchObject({ code: 'conflict' })
+  const keyRing = createKeyRing([`test:${Buffer.alloc(32).toString('base64')}`])
+  const outbound = { refusalOfProxy: async () => undefined }
+  await expect(createRepositories(database.db).insert(acme.id, repository, actor, { keyRing, outbound })).rejects.toMatchObject({
+    code: 'conflict',
+  })
   expect(await database.db('repositories').where({ repo_id: 'SLOW' })).toEqual([])
 })
 

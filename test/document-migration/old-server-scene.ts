@@ -60,7 +60,8 @@ export const startOldServerScene = async ({
     const workspace = await scene.workspace()
     const { workspaceId, repositoryId } = workspace
     const setUpstream = (contRep: string) => {
-      const upstream = { url: server.url, cont_rep: contRep, auth_id: null, certificate: null, ca_certificate: null, delivers: false }
+      const unused = { auth_id: null, certificate: null, ca_certificate: null, proxy_url: null, allowed_cidrs: null }
+      const upstream = { url: server.url, cont_rep: contRep, ...unused, delivers: false }
       return db('repositories')
         .where({ id: repositoryId })
         .update({ upstream: JSON.stringify(upstream) })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { upstreamKeyOf } from '../../src/security/seal.ts'
+import { upstreamSecretsOf } from '../../src/security/seal.ts'
 import { createThrowAwayKey } from '../../src/security/throw-away-key.ts'
 import { startOldContentServer } from '../support/old-content-server.ts'
 import { startScene } from '../support/scene.ts'
@@ -32,14 +32,17 @@ export const startMigration = async () => {
         auth_id: key ? authId : null,
         certificate: key?.certificate ?? null,
         ca_certificate: null,
+        proxy_url: null,
+        allowed_cidrs: null,
         delivers,
         ...change,
       }
-      const sealed = key && upstream ? scene.api.keyRing.seal(key.privateKey, upstreamKeyOf(workspaceId, repositoryId, upstream)) : null
+      const secrets = key && { private_key: key.privateKey }
+      const sealed = secrets && upstream ? scene.api.keyRing.seal(secrets, upstreamSecretsOf(workspaceId, repositoryId, upstream)) : null
       await scene
         .db('repositories')
         .where({ id: repositoryId })
-        .update({ upstream: upstream && JSON.stringify(upstream), upstream_key_sealed: sealed })
+        .update({ upstream: upstream && JSON.stringify(upstream), upstream_secrets_sealed: sealed })
     }
     await set({ url: old.url, cont_rep: 'Z1' })
     const documents = async () => (await ask('GET', '/documents')).json.data.map(({ attributes }: { attributes: object }) => attributes)

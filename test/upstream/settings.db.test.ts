@@ -26,7 +26,7 @@ old.put('D1', { data: 'hello' })
 
 const unsigned = { url: old.url, cont_rep: 'Z1' }
 const signed = { ...unsigned, auth_id: authId, certificate: key.certificate }
-const defaults = { auth_id: null, certificate: null, ca_certificate: null, delivers: false }
+const defaults = { auth_id: null, certificate: null, ca_certificate: null, proxy_url: null, allowed_cidrs: null, delivers: false }
 
 const open = async () => {
   const workspace = await scene.workspace()
@@ -59,8 +59,8 @@ describe('the upstream of a repository', () => {
     expect(String((await source.get('D1')).body)).toBe('hello')
     expect((await set(null)).json.data.attributes.upstream).toBeNull()
     expect((await source.get('D2')).status).toBe(404)
-    const [row] = await scene.db('repositories').where({ id: repositoryId }).select('upstream', 'upstream_key_sealed')
-    expect(row).toEqual({ upstream: null, upstream_key_sealed: null })
+    const [row] = await scene.db('repositories').where({ id: repositoryId }).select('upstream', 'upstream_secrets_sealed')
+    expect(row).toEqual({ upstream: null, upstream_secrets_sealed: null })
   })
 
   test('keeps its key as long as it signs for the same address with the same certificate', async () => {
@@ -74,11 +74,13 @@ describe('the upstream of a repository', () => {
       { url: 'https://other.example/archive' },
       { certificate: otherKey.certificate },
       { ca_certificate: key.certificate },
+      // It would see the signed addresses of requests without TLS.
+      { proxy_url: 'http://127.0.0.1:3128' },
     ]) {
       const { status, json } = await set({ ...signed, ...change })
       expect([status, json.error.details]).toEqual([
         422,
-        [{ path: 'upstream.private_key', message: 'required with a new certificate, url or ca_certificate' }],
+        [{ path: 'upstream.private_key', message: 'required with a new certificate, url, ca_certificate or proxy_url' }],
       ])
     }
   })
@@ -93,6 +95,12 @@ describe('the upstream of a repository', () => {
     ['an address with a query', { ...unsigned, url: `${old.url}?get` }, 422, 'upstream.url'],
     ['an address with a password', { ...unsigned, url: 'https://user:secret@archive.example/' }, 422, 'upstream.url'],
     ['an address of another kind', { ...unsigned, url: 'ftp://archive.example/' }, 422, 'upstream.url'],
+    ['a proxy of another kind', { ...unsigned, proxy_url: 'socks5://127.0.0.1:1080' }, 422, 'upstream.proxy_url'],
+    ['a proxy with a path', { ...unsigned, proxy_url: 'http://127.0.0.1:3128/pac' }, 422, 'upstream.proxy_url'],
+    ['a password that cannot be decoded', { ...unsigned, proxy_url: 'http://relay:100%@127.0.0.1:3128' }, 422, 'upstream.proxy_url'],
+    ['a stored password that is not there', { ...unsigned, proxy_url: 'http://***@127.0.0.1:3128' }, 422, 'upstream.proxy_url'],
+    ['a range that is none', { ...unsigned, allowed_cidrs: ['10.0.0.0/8', '10.0.0.0/33'] }, 422, 'upstream.allowed_cidrs.1'],
+    ['no range', { ...unsigned, allowed_cidrs: [] }, 422, 'upstream.allowed_cidrs'],
   ])('is refused with %s', async (_, upstream, status, path) => {
     const { set } = await open()
     const answer = await set(upstream)
@@ -124,8 +132,8 @@ test('the key of an upstream is sealed again when the keys are rotated', async (
 test('a file describes the upstream, and an export brings it back', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'relay-upstream-'))
   const config = testConfig({ RELAY_SECRET_KEYS: sealingKey })
-  const variables = { UPSTREAM_KEY: key.privateKey }
-  const apply = (upstream: object | null) =>
+  const variables = { UPSTREAM_KEY: key.privateKey, UPSTREAM_PROXY: 'http://relay:canary@127.0.0.1:3128' }
+  const apply = async (upstream: object | null) =>
     withApplyDeps(config, variables, async (deps) => {
       const file = join(folder, 'workspaces.json')
       const repositories = [{ repo_id: 'Z1', name: 'Invoices', upstream }]
@@ -145,6 +153,21 @@ test('a file describes the upstream, and an export brings it back', async () => 
       private_key: { env: 'RELAY_CREDENTIAL_MIGRATION_FILE_Z1_UPSTREAM_PRIVATE_KEY' },
     })
     expect(await apply(null)).toEqual([['update', ['upstream']]])
+    const proxied = { ...unsigned, proxy_url: { env: 'UPSTREAM_PROXY' } }
+    expect(await apply(proxied)).toEqual([['update', ['upstream', 'upstream.proxy_url']]])
+    expect(await apply(proxied)).toEqual([['unchanged', undefined]])
+    variables.UPSTREAM_PROXY = 'http://relay:other-canary@127.0.0.1:3128'
+    expect(await apply(proxied)).toEqual([['update', ['upstream.proxy_url']]])
+    const exported = await withApplyDeps(config, variables, (deps) => exportWorkspaces(scene.db, 'migration/file', deps))
+    expect(parse(exported.text).workspaces[0].repositories[0].upstream.proxy_url).toEqual({
+      env: 'RELAY_CREDENTIAL_MIGRATION_FILE_Z1_UPSTREAM_PROXY_URL',
+    })
+    expect(await apply({ ...unsigned, proxy_url: 'http://127.0.0.1:3128/' })).toEqual([['update', ['upstream']]])
+    await expect(apply({ ...unsigned, proxy_url: 'http://relay:canary@127.0.0.1:3128' })).rejects.toThrow(
+      'without user and password, or { env',
+    )
+    variables.UPSTREAM_PROXY = 'http://relay:100%@127.0.0.1:3128'
+    await expect(apply(proxied)).rejects.toThrow(/^(?!.*100%@).*proxy_url: must be an http or https address/s)
   } finally {
     await rm(folder, { recursive: true })
   }

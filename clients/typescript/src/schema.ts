@@ -5235,7 +5235,7 @@ export interface components {
             status: components["schemas"]["ActivityStatus"];
             /** Format: date-time */
             updated_at: string;
-            /** @description The content server that the source system used before. Null if there is none. The private key is never returned. */
+            /** @description The content server that the source system used before. Null if there is none. The private key is never returned, nor user and password of the proxy. */
             upstream: components["schemas"]["Upstream"] | null;
             /** @description Conditions that an operator should know. Empty for an inactive repository. */
             warnings: components["schemas"]["RepositoryWarning"][];
@@ -5775,7 +5775,7 @@ export interface components {
             status: components["schemas"]["ActivityStatus"];
             /** Format: date-time */
             updated_at: string;
-            /** @description The content server that the source system used before. Null if there is none. The private key is never returned. */
+            /** @description The content server that the source system used before. Null if there is none. The private key is never returned, nor user and password of the proxy. */
             upstream: components["schemas"]["Upstream"] | null;
             /** @description Conditions that an operator should know. Empty for an inactive repository. */
             warnings: components["schemas"]["RepositoryWarning"][];
@@ -5972,6 +5972,8 @@ export interface components {
             data: components["schemas"]["UpdatedMetadata"];
         };
         Upstream: {
+            /** @description Address ranges of which one must contain the address of the content server. What the operator forbids stays forbidden. Null restricts nothing more. */
+            allowed_cidrs: (string)[] | null;
             /** @description The `authId` under which the content server knows the certificate. Null if requests are not signed. */
             auth_id: string | null;
             /** @description The authority that is trusted for the TLS connection, in PEM, in place of the public ones. */
@@ -5986,12 +5988,22 @@ export interface components {
             /** @description Whether documents that are fetched are delivered to the destinations of the repository, as if they had arrived now. */
             delivers: boolean;
             /**
+             * @description The HTTP proxy through which the content server is asked, such as `http://user:password@outgoing.example:3128`. User and password are returned as `***`; sent back like that, the stored ones are kept. Null if there is none: the settings of the installation apply.
+             * @example http://***@outgoing.example:3128
+             */
+            proxy_url: string | null;
+            /**
              * @description The address of the content server without the query, such as `https://archive.example/archive`.
              * @example https://archive.example/archive
              */
             url: string;
         };
         UpstreamInput: {
+            /**
+             * @description Address ranges of which one must contain the address of the content server. What the operator forbids stays forbidden. Null restricts nothing more.
+             * @default null
+             */
+            allowed_cidrs?: (string)[] | null;
             /**
              * @description The `authId` under which the content server knows the certificate. Null if requests are not signed.
              * @default null
@@ -6017,8 +6029,14 @@ export interface components {
              * @default false
              */
             delivers?: boolean;
-            /** @description The private key of the certificate, in PEM without a passphrase. Never returned. If omitted, the stored one is kept; it is required if `url`, `certificate` or `ca_certificate` changes. */
+            /** @description The private key of the certificate, in PEM without a passphrase. Never returned. If omitted, the stored one is kept; it is required if `url`, `certificate`, `ca_certificate` or the address in `proxy_url` changes. */
             private_key?: string;
+            /**
+             * @description The HTTP proxy through which the content server is asked, such as `http://user:password@outgoing.example:3128`. User and password are returned as `***`; sent back like that, the stored ones are kept. Null if there is none: the settings of the installation apply.
+             * @default null
+             * @example http://***@outgoing.example:3128
+             */
+            proxy_url?: string | null;
             /**
              * @description The address of the content server without the query, such as `https://archive.example/archive`.
              * @example https://archive.example/archive
@@ -12104,6 +12122,10 @@ export interface operations {
                      *               "auth_id": "CN=SAP,O=ACME,C=DE",
                      *               "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                      *               "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *               "proxy_url": "http://***@outgoing.example:3128",
+                     *               "allowed_cidrs": [
+                     *                 "no example for allowed_cidr"
+                     *               ],
                      *               "delivers": true
                      *             },
                      *             "document_count": 1,
@@ -12184,6 +12206,10 @@ export interface operations {
                      *             "auth_id": "CN=SAP,O=ACME,C=DE",
                      *             "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                      *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "proxy_url": "http://***@outgoing.example:3128",
+                     *             "allowed_cidrs": [
+                     *               "no example for allowed_cidr"
+                     *             ],
                      *             "delivers": true
                      *           },
                      *           "document_count": 1,
@@ -12255,6 +12281,10 @@ export interface operations {
                      *             "auth_id": "CN=SAP,O=ACME,C=DE",
                      *             "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                      *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "proxy_url": "http://***@outgoing.example:3128",
+                     *             "allowed_cidrs": [
+                     *               "no example for allowed_cidr"
+                     *             ],
                      *             "delivers": true
                      *           },
                      *           "document_count": 1,
@@ -12438,6 +12468,10 @@ export interface operations {
                      *             "auth_id": "CN=SAP,O=ACME,C=DE",
                      *             "certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                      *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
+                     *             "proxy_url": "http://***@outgoing.example:3128",
+                     *             "allowed_cidrs": [
+                     *               "no example for allowed_cidr"
+                     *             ],
                      *             "delivers": true
                      *           },
                      *           "document_count": 1,

@@ -5,7 +5,7 @@ import { systemActor } from '../../db/audit.ts'
 import { deliveriesPerBatch } from '../../delivery/release.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
-import { upstreamFields, type StoredUpstream } from '../../domain/upstream.ts'
+import { loginOf, proxyAddressOf, upstreamFields, type StoredUpstream } from '../../domain/upstream.ts'
 import { createEnrichments } from '../../enrichment/enrichments.ts'
 import { createEvents } from '../../observe/events.ts'
 import { addApiKey, createApiKey, createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
@@ -135,21 +135,29 @@ export const repositoryKind = ({ trx, workspaceId, wanted, state, run }: Target)
     nameInFile: ({ repo_id }) => repo_id,
     nameOf: ({ repoId }) => repoId,
     create: async (item) => {
-      const { id } = await repositories.insert(workspaceId, valuesOf(item), systemActor, run.keyRing)
+      const { id } = await repositories.insert(workspaceId, valuesOf(item), systemActor, run)
       // A new repository is active.
-      return made(repositories.update(workspaceId, id, { status: item.status }, systemActor, run.keyRing))
+      return made(repositories.update(workspaceId, id, { status: item.status }, systemActor, run))
     },
     compare: (current, { upstream: given, ...item }) => {
       const { private_key: privateKey, ...upstream } = given ?? {}
-      return listDifferences(
-        { ...repositoryInFile(current), private_key: current.privateKey },
-        { ...item, upstream: given && upstream, ...(privateKey !== undefined && { private_key: privateKey }) },
-      ).map((change) => (change.name === 'private_key' ? { name: 'upstream.private_key' } : change))
+      const url = given?.proxy_url ?? null
+      const wantedSecrets = {
+        ...(privateKey !== undefined && { private_key: privateKey }),
+        ...(url !== null && loginOf(url) === 'given' && { proxy_url: new URL(url).href }),
+      }
+      return [
+        ...listDifferences(repositoryInFile(current), {
+          ...item,
+          upstream: given && { ...upstream, proxy_url: url === null ? null : proxyAddressOf(url) },
+        }),
+        ...listDifferences({ ...current.secrets }, wantedSecrets).map(({ name }) => ({ name: `upstream.${name}` })),
+      ]
     },
     update: ({ id }, item, fields) => {
       const { upstream, ...values } = valuesOf(item)
       const hasUpstream = fields.some((field) => field.startsWith('upstream'))
-      return repositories.update(workspaceId, id, { ...values, ...(hasUpstream && { upstream }) }, systemActor, run.keyRing)
+      return repositories.update(workspaceId, id, { ...values, ...(hasUpstream && { upstream }) }, systemActor, run)
     },
     delete: ({ id }) => repositories.delete(workspaceId, id, systemActor, deletion),
   }

@@ -84,9 +84,9 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
         repositories: state.repositories.map((each) => {
           const { upstream, ...inFile } = repositoryInFile(each)
           if (upstream === null) return inFile
-          const isSigned = each.upstreamKeySealed !== null
-          const key = isSigned && referencesTo(`${each.repoId} upstream`, each.privateKey === undefined ? undefined : { private_key: '' })
-          return { ...inFile, upstream: { ...upstream, ...key } }
+          const hasSecrets = each.upstreamSecretsSealed !== null
+          const opened = Object.keys(each.secrets).length > 0 ? each.secrets : undefined
+          return { ...inFile, upstream: { ...upstream, ...(hasSecrets && referencesTo(`${each.repoId} upstream`, opened)) } }
         }),
         destinations: state.destinations.map(({ name, connectorType, config, credentials }) => ({
           name,

@@ -5,15 +5,16 @@ import { z } from 'zod'
 import { AppError, messageOf, UserError, type ErrorDetail } from '../../base/errors.ts'
 import { plainMessages } from '../../base/issue-messages.ts'
 import { detailsOf } from '../../base/refusals.ts'
-import { readReference, reference } from '../../config/references.ts'
+import { readReference, reference, type Reference } from '../../config/references.ts'
 import type { Connector } from '../../connectors/connector.ts'
 import type { FindConnector } from '../../connectors/connector.ts'
 import { rfcCredentials, rfcFields } from '../../domain/rfc-settings.ts'
+import { upstreamFields, type UpstreamSecrets } from '../../domain/upstream.ts'
 import { enrichmentCredentials } from '../../enrichment/settings.ts'
 import { isStorable } from '../../http/input.ts'
 import { readGivenKey, type KeyDigest } from '../../security/api-keys.ts'
 import { checkTarget, connectorOf, requireEncryptedBridge, requireEncryption, type ProbeDeps } from '../../workspace/targets.ts'
-import { destinationInFile, references, workspacesFile, type WantedWorkspace } from './workspaces-file.ts'
+import { destinationInFile, references, workspacesFile, type WantedRepository, type WantedWorkspace } from './workspaces-file.ts'
 
 export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   findConnector: FindConnector
@@ -125,8 +126,7 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
     }
     for (const [position, item] of listOf(each, 'repositories').entries()) {
       const path = `${at}.repositories.${position}.upstream`
-      const given = upstreamKey.safeParse(fieldOf(item, 'upstream'))
-      if (given.success) credentials.set(path, (await values(given.data, path, z.object({ private_key: z.string() }))) ?? {})
+      credentials.set(path, await readUpstreamSecrets(fieldOf(item, 'upstream'), path, { values, issues }))
     }
     for (const [position, item] of listOf(each, 'enrichments').entries()) {
       const path = `${at}.enrichments.${position}`
@@ -169,10 +169,13 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
       })),
       repositories: rest.repositories.map((each, position) => ({
         ...each,
-        upstream: each.upstream && {
-          ...each.upstream,
-          private_key: credentials.get(`${at}.repositories.${position}.upstream`)?.['private_key'] as string | undefined,
-        },
+        upstream:
+          each.upstream &&
+          ({
+            ...each.upstream,
+            private_key: undefined,
+            ...(credentials.get(`${at}.repositories.${position}.upstream`) as UpstreamSecrets),
+          } as WantedRepository['upstream']),
       })),
       enrichments: rest.enrichments.map((each, position) => ({
         ...each,
@@ -182,8 +185,6 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
   })
   return { workspaces: wanted, refuse }
 }
-
-const upstreamKey = z.object({ private_key: reference })
 
 interface ReadText {
   file: string
@@ -347,4 +348,21 @@ const readTarget = async (
     issues.push(...issuesOf(thrown, at))
     return {}
   }
+}
+
+/** Reads the values of an upstream that are references, and adds every issue. */
+const readUpstreamSecrets = async (
+  item: unknown,
+  at: string,
+  { values, issues }: { values: ReadReferences; issues: ErrorDetail[] },
+): Promise<Record<string, unknown>> => {
+  const from: Record<string, Reference> = {}
+  for (const key of ['private_key', 'proxy_url']) {
+    const given = reference.safeParse(fieldOf(item, key))
+    if (given.success) from[key] = given.data
+  }
+  const read = (await values(from, at, z.object({}))) ?? {}
+  const checked = upstreamFields.shape.proxy_url.safeParse(read['proxy_url'], plainMessages)
+  if (!checked.success) issues.push(...detailsOf(checked.error.issues, [`${at}.proxy_url`]))
+  return read
 }

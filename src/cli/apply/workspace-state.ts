@@ -1,6 +1,7 @@
 import type { FindConnector } from '../../connectors/connector.ts'
 import type { Transaction } from '../../db/database.ts'
 import { rfcBoundValues } from '../../domain/settings.ts'
+import type { UpstreamSecrets } from '../../domain/upstream.ts'
 import { createEnrichments, openEnrichmentCredentials, type Enrichment, type SealedEnrichment } from '../../enrichment/enrichments.ts'
 import { storedHttp } from '../../enrichment/settings.ts'
 import { rfcCredentialsOf, type KeyRing } from '../../security/seal.ts'
@@ -11,7 +12,7 @@ import { createEventSubscriptions, type EventSubscription } from '../../workspac
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
 import { createRepositories, type SealedRepository } from '../../workspace/repositories.ts'
-import { openUpstreamKey, storedUpstream } from '../../workspace/repository-upstream.ts'
+import { openUpstreamSecrets, storedUpstream } from '../../workspace/repository-upstream.ts'
 import { openOrUndefined, openStored } from '../../workspace/stored-credentials.ts'
 import { createWorkspaces } from '../../workspace/workspaces.ts'
 
@@ -23,8 +24,8 @@ export interface StateDeps {
 /** A destination with its credentials, which are undefined if no key opens them. */
 export type OpenedDestination = SealedDestination & { credentials: unknown }
 
-/** A repository with the private key of its upstream, which is undefined if there is none, or no key opens it. */
-export type OpenedRepository = SealedRepository & { privateKey: string | undefined }
+/** A repository with the secrets of its upstream, which are missing if there are none, or no key opens them. */
+export type OpenedRepository = SealedRepository & { secrets: UpstreamSecrets }
 
 /** An enrichment with its credentials, which are undefined if no key opens them. */
 export type OpenedEnrichment = SealedEnrichment & { credentials: unknown }
@@ -53,7 +54,7 @@ export const readState = async (trx: Transaction, workspaceId: string, { keyRing
     apiKeys: keys.filter(({ revokedAt, expiresAt }) => !revokedAt && !(expiresAt && expiresAt.getTime() <= Date.now())),
     repositories: (await createRepositories(trx).list(workspaceId, everything)).items.map((each): OpenedRepository => ({
       ...each,
-      privateKey: openUpstreamKey(keyRing, workspaceId, each),
+      secrets: openUpstreamSecrets(keyRing, workspaceId, each),
     })),
     destinations: found,
     connections: (await createConnections(trx).list(workspaceId, null, undefined)).items,

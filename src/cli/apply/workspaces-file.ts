@@ -4,7 +4,7 @@ import { tiers } from '../../domain/bounds.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { rfcPatchFields } from '../../domain/rfc-settings.ts'
 import { settingsPatchFields } from '../../domain/settings.ts'
-import { upstreamFields, type StoredUpstream } from '../../domain/upstream.ts'
+import { loginOf, upstreamFields, type StoredUpstream } from '../../domain/upstream.ts'
 import { newEnrichment } from '../../enrichment/settings.ts'
 import type { KeyDigest } from '../../security/api-keys.ts'
 import { workspaceNamePattern } from '../../workspace/administration.ts'
@@ -32,10 +32,21 @@ const apiKey = newKeyFields.extend({
   member: email.optional().describe('The e-mail address of the member to whom the key belongs. Audit log entries name this member.'),
   value: reference.optional().describe('The key, if it was generated outside of the relay. If omitted, the relay generates it.'),
 })
+const proxyUrl = upstreamFields.shape.proxy_url
+const noProxyUrl = 'must be an http or https address of a proxy without user and password, or { env: NAME } or { file: PATH }'
+const withoutLogin = z.string().refine((text) => proxyUrl.safeParse(text).success && loginOf(text) === 'none', noProxyUrl)
 export const repository = newRepository.extend({
   status: repositoryStatus.default('active'),
   upstream: upstreamFields
     .extend({
+      proxy_url: z
+        .union([withoutLogin, reference], { error: noProxyUrl })
+        .nullable()
+        .default(null)
+        .describe(
+          'The HTTP proxy through which the content server is asked, such as `http://outgoing.example:3128`, or a reference to its address ' +
+            'with user and password. Null if there is none: the settings of the installation apply.',
+        ),
       private_key: reference.optional().describe('A reference to the private key of the certificate, in PEM without a passphrase.'),
     })
     .nullable()

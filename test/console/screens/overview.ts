@@ -99,7 +99,8 @@ test(
       await page.getByRole('heading', { name: 'Needs attention' }).waitFor()
 
       const { repositoryId } = scene.routes
-      const upstream = { url: 'https://archive.example/archive', cont_rep: 'Z1', auth_id: null, certificate: null, ca_certificate: null }
+      const unused = { auth_id: null, certificate: null, ca_certificate: null, proxy_url: null, allowed_cidrs: null }
+      const upstream = { url: 'https://archive.example/archive', cont_rep: 'Z1', ...unused }
       await relay
         .db('repositories')
         .where({ id: repositoryId })

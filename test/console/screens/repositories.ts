@@ -119,12 +119,20 @@ test(
       await page.getByLabel('Fetch documents from an earlier content server').check()
       await page.getByLabel('Address of the earlier content server').fill(oldServer.url)
       await page.getByLabel('Repository there').fill('Z1')
+      await page.getByLabel('Allowed addresses of that server').fill('10.1.0.0/16\n127.0.0.0/8')
       await page.getByRole('button', { name: 'Save' }).click()
       await page.getByRole('link', { name: 'Edit' }).waitFor()
       expect((await call('GET', `/repositories/${id}`)).json.data.attributes).toMatchObject({
         signature_verification: true,
         accepts_mcreate: false,
-        upstream: { url: oldServer.url, cont_rep: 'Z1', auth_id: null, certificate: null, ca_certificate: null, delivers: false },
+        upstream: {
+          url: oldServer.url,
+          cont_rep: 'Z1',
+          auth_id: null,
+          proxy_url: null,
+          allowed_cidrs: ['10.1.0.0/16', '127.0.0.0/8'],
+          delivers: false,
+        },
         warnings: [{ code: 'not_connected' }],
       })
 
