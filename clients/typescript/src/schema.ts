@@ -12124,7 +12124,7 @@ export interface operations {
                      *               "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                      *               "proxy_url": "http://***@outgoing.example:3128",
                      *               "allowed_cidrs": [
-                     *                 "no example for allowed_cidr"
+                     *                 "192.0.2.0/24"
                      *               ],
                      *               "delivers": true
                      *             },
@@ -12208,7 +12208,7 @@ export interface operations {
                      *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                      *             "proxy_url": "http://***@outgoing.example:3128",
                      *             "allowed_cidrs": [
-                     *               "no example for allowed_cidr"
+                     *               "192.0.2.0/24"
                      *             ],
                      *             "delivers": true
                      *           },
@@ -12283,7 +12283,7 @@ export interface operations {
                      *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                      *             "proxy_url": "http://***@outgoing.example:3128",
                      *             "allowed_cidrs": [
-                     *               "no example for allowed_cidr"
+                     *               "192.0.2.0/24"
                      *             ],
                      *             "delivers": true
                      *           },
@@ -12470,7 +12470,7 @@ export interface operations {
                      *             "ca_certificate": "-----BEGIN CERTIFICATE-----\nMIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC\nREUxDTALBgNVBAoMBEFDTUUxDDAKBgNVBAMMA1NBUDAeFw0yNjExMjYyMDU1MDRa\nFw0zNjExMjMyMDU1MDRaMCoxCzAJBgNVBAYTAkRFMQ0wCwYDVQQKDARBQ01FMQww\nCgYDVQQDDANTQVAwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATZIgc4Lgx6oTmo\nKCXKKvL5pB+n+S3Xba/W+sr/GenHaVVbsZxlYXhTvC/mkMySJZrlfPUVgNqfedfC\njHzbaOOao1MwUTAdBgNVHQ4EFgQUv3pgVnqGePxMb/QihjBRE+w88G8wHwYDVR0j\nBBgwFoAUv3pgVnqGePxMb/QihjBRE+w88G8wDwYDVR0TAQH/BAUwAwEB/zAKBggq\nhkjOPQQDAgNGADBDAiBS1ehpZLl2FvrlDd5t3N7c7EsZA/m/q3SRU5Va/ed6BAIf\nR+RYoJltUZn3gg5WIxk21F1+NhfJplyLRQysExNmOg==\n-----END CERTIFICATE-----\n",
                      *             "proxy_url": "http://***@outgoing.example:3128",
                      *             "allowed_cidrs": [
-                     *               "no example for allowed_cidr"
+                     *               "192.0.2.0/24"
                      *             ],
                      *             "delivers": true
                      *           },

@@ -76,6 +76,7 @@ export const exampleValues: Record<string, unknown> = {
   quiet_seconds: 900,
   reason: 'filter',
   changed: 'fields',
+  allowed_cidrs: ['192.0.2.0/24'],
   receiver_allowed_cidrs: ['192.0.2.0/24'],
   silence_hours: 72,
   replay_of: exampleIds.captured_request,
