@@ -36,11 +36,19 @@ export interface ContentStore {
   write(workspaceId: string, source: AsyncIterable<Uint8Array>, bufferMaxBytes?: number): Promise<UnownedContent>
   /** Streams the bytes from `start` to `end`, both inclusive; by default all. Destroying the stream frees its resources. */
   read(content: Content, range?: { start?: number; end?: number }): Readable
+  /**
+   * Reads at most `shortBytes` at once, which costs less than a stream. Set if the store holds as much in memory to stream them. A content
+   * with appends is streamed.
+   */
+  readShort?: (content: Content, range: { start: number; end: number }) => Promise<Buffer>
   /** Measures what is stored, without reading it. @returns bytes by id. A content without stored bytes is missing or has 0 */
   sizesOf(contentIds: string[]): Promise<Map<string, number>>
   /** Removes bytes. Unknown ids are ignored. */
   remove(contentIds: string[]): Promise<void>
 }
+
+/** The longest range that `readShort` reads. */
+export const shortBytes = 256 * 1024
 
 /** The stores that a process can reach. */
 export type Stores = { [Kind in ContentStoreKind]?: ContentStore | undefined }

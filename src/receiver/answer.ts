@@ -14,7 +14,7 @@ export interface Answer {
   body: string | Buffer | Readable
   /** Set if the request is refused. */
   refusal?: Refusal
-  /** The contents that the body is read from, if it is a stream of them. The capture refers to them. */
+  /** The contents that the body is read from, if it consists of them. The capture refers to them. */
   pieces?: Piece[]
   /** The contents that the body is kept as. They are known after the answer has been sent, and undefined if it is not kept. */
   keptAs?: Promise<Piece[] | undefined>

@@ -102,8 +102,9 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     response?.body.release()
     const body = captures.streamingBody(request.sourceIp)
     response = { answer, body, isCommitted: false, isReferenced: false }
-    if (answer.body instanceof Readable) return response
-    if (request.method !== 'HEAD') body.add(Buffer.from(answer.body))
+    // The headers and the first bytes of what is read from contents decide if it is recorded.
+    if (answer.body instanceof Readable || answer.pieces) return response
+    if (request.method !== 'HEAD') body.add(bytesOf(answer.body))
     body.end()
     return response
   }
@@ -146,14 +147,18 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     respond: (answer) => {
       judgeBody(answer)
       const started = response?.answer === answer ? response : startResponse(answer)
-      if (!(answer.body instanceof Readable)) return answer
+      if (typeof answer.body === 'string' || !(answer.body instanceof Readable || answer.pieces)) return answer
       if (!(Number(answer.headers['Content-Length']) <= captures.bodyMaxBytes)) {
         started.body.discard('too_large')
         return answer
       }
       // A body that may have to be redacted is recorded.
       started.isReferenced = answer.pieces !== undefined && isOpaque(headOf(answer.body, answer.pieces), contentTypeOf(answer))
-      return started.isReferenced ? answer : { ...answer, body: recordWhileSending(answer.body, started.body) }
+      if (started.isReferenced) return answer
+      if (answer.body instanceof Readable) return { ...answer, body: recordWhileSending(answer.body, started.body) }
+      started.body.add(answer.body)
+      started.body.end()
+      return answer
     },
 
     needsBody: () => isRefusedBodyKept,
@@ -205,8 +210,11 @@ const requestFactsOf = (request: ReceiverRequest, address: Address): RequestFact
 
 const contentTypeOf = ({ headers }: Answer): string => String(headers['Content-Type'] ?? '')
 
+const bytesOf = (body: string | Buffer): Buffer => (typeof body === 'string' ? Buffer.from(body) : body)
+
 /** Returns the first bytes of an answer, which stay in its stream. A stream that has none ready has them in its first piece. */
-const headOf = (body: Readable, [first]: Piece[]): Buffer => {
+const headOf = (body: Readable | Buffer, [first]: Piece[]): Buffer => {
+  if (Buffer.isBuffer(body)) return body
   if (first && 'data' in first) return Buffer.from(first.data, 'base64')
   const head: unknown = body.read()
   if (!Buffer.isBuffer(head)) return Buffer.alloc(0)

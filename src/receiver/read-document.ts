@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { ArchiveComponent, ArchiveDocument } from '../archive/documents.ts'
 import { componentNamed } from '../content-server/component-name.ts'
-import type { ByteRange, ContentStore } from '../content/store.ts'
+import { shortBytes, type ContentStore } from '../content/store.ts'
 import type { CommandContext, CommandDeps, ContentStores } from './command-context.ts'
 import { Refusal } from './refusal.ts'
 import { documentNotFound, fetchWhole, withFirstBytes } from './upstream.ts'
@@ -48,6 +48,8 @@ export const findContent = (component: ArchiveComponent, { stores }: ContentStor
   return { content, store }
 }
 
-/** Opens a content and waits for its first bytes. */
-export const openContent = ({ content, store }: StoredContent, range?: ByteRange): Promise<Readable> =>
-  withFirstBytes(store.read(content, range))
+/** Reads a short range of a content, or opens a longer one and waits for its first bytes. */
+export const openContent = ({ content, store }: StoredContent, range: { start: number; end: number }): Promise<Readable | Buffer> =>
+  store.readShort && !content.appends && range.end - range.start < shortBytes
+    ? store.readShort(content, range)
+    : withFirstBytes(store.read(content, range))

@@ -80,6 +80,8 @@ describe('the files content store', () => {
     const content = await openStore().write(workspaceId, chunks(2_000))
     const error = await buffer(openStore(join(own, 'not-mounted')).read(content)).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'unavailable', cause: { code: 'ENOENT' } })
+    const short = openStore(join(own, 'not-mounted')).readShort!(content, { start: 0, end: 9 })
+    await expect(short).rejects.toMatchObject({ code: 'unavailable', cause: { code: 'ENOENT' } })
   })
 
   test.each([
@@ -89,7 +91,9 @@ describe('the files content store', () => {
     const content = await openStore().write(workspaceId, chunks(2_000))
     await truncate(join(own, content.id.slice(-2), content.id), 1_000)
     const error = await buffer(openStore().read(content, range)).catch((thrown: unknown) => thrown)
-    expect(error).toMatchObject({ code: 'unavailable', cause: { message: 'the file is shorter than its content' } })
+    const short = { code: 'unavailable', cause: { message: 'the file is shorter than its content' } }
+    expect(error).toMatchObject(short)
+    await expect(openStore().readShort!(content, { start: 0, end: 1_999, ...range })).rejects.toMatchObject(short)
   })
 
   test('writes again after the directories have come back', async () => {
