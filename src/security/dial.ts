@@ -94,7 +94,8 @@ export const createDial = ({ lookup, proxy, byAddress, judge, judgeProxy }: Dial
     if (route.proxyUrl !== undefined) return followRoute(route.proxyUrl, host, accepted, port, limit)
     const direct = proxy ? proxy.directAddresses(host, accepted) : accepted
     if (!proxy || direct.length > 0) return openChecked(host, port, direct, limit, judgeTarget)
-    const target = byAddress || route.allowedCidrs ? accepted[0]! : host
+    // The name, for the rules and the log of the proxy: ranges that a member has set must not hide it.
+    const target = byAddress ? accepted[0]! : host
     return throughProxy(proxy, () => openSocket(proxy.host, proxy.port, undefined, limit), target, port, limit)
   }
 }

@@ -82,10 +82,14 @@ test.each<[string[], string | undefined]>([
   expect(await strict.refusalOfProxy(proxyUrl, connectTimeoutMs)).toEqual(refusal && expect.stringContaining(refusal))
 })
 
-test('the proxy of the operator is asked for an address, if the addresses are restricted', async () => {
+test('the proxy of the operator is asked for the name, also if the addresses are restricted, which is checked before', async () => {
   const strict = guard({ proxyUrl, noProxy: ['none.invalid'] })
   expect((await ask('old.example', {}, strict)).asked).toEqual(['old.example:8080'])
-  expect((await ask('old.example', { allowedCidrs: ['8.8.8.0/24'] }, strict)).asked).toEqual(['8.8.8.8:8080'])
+  expect((await ask('old.example', { allowedCidrs: ['8.8.8.0/24'] }, strict)).asked).toEqual(['old.example:8080'])
+  expect(await ask('old.example', { allowedCidrs: ['10.0.0.0/8'] }, strict)).toEqual({
+    failure: expect.stringContaining('outside of allowed_cidrs'),
+    asked: [],
+  })
 })
 
 test('a name that cannot be resolved now is no reason to refuse a proxy', async () => {
