@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import net, { type LookupFunction, type Socket } from 'node:net'
 import { isInAnyRange, isLoopback } from './address-filter.ts'
-import { createRouteProxy, ForwardProxyError, proxyTimeout, proxyUnusable, type ForwardProxy } from './forward-proxy.ts'
+import { createRouteProxy, ForwardProxyError, proxyTimeout, proxyUnusable, targetNotDirect, type ForwardProxy } from './forward-proxy.ts'
 import { closedWhileOpening, openSocket, overTls } from './sockets.ts'
 
 const forbidden =
@@ -37,7 +37,7 @@ export const addressesOf = (found: string | LookupAddress[]) => (Array.isArray(f
 
 /** How one target is reached, within what the operator allows. */
 export interface Route {
-  /** The proxy through which the target is reached, in place of that of the operator. */
+  /** The proxy through which the target is reached. Not in place of that of the operator: the target must be one that would not pass that one. */
   proxyUrl?: string | undefined
   /** The address of the target must be in one of these ranges, too. */
   allowedCidrs?: readonly string[] | undefined
@@ -91,13 +91,25 @@ export const createDial = ({ lookup, proxy, byAddress, judge, judgeProxy }: Dial
     limit.throwIfAborted()
     const judgeTarget = (addresses: string[]) => within(route.allowedCidrs, host, judge(host, addresses))
     const accepted = judgeTarget(await addressesFor(host, limit))
-    if (route.proxyUrl !== undefined) return followRoute(route.proxyUrl, host, accepted, port, limit)
+    if (route.proxyUrl !== undefined) {
+      return followRoute(route.proxyUrl, host, proxy ? requireDirect(proxy, host, accepted) : accepted, port, limit)
+    }
     const direct = proxy ? proxy.directAddresses(host, accepted) : accepted
     if (!proxy || direct.length > 0) return openChecked(host, port, direct, limit, judgeTarget)
     // The name, for the rules and the log of the proxy: ranges that a member has set must not hide it.
     const target = byAddress ? accepted[0]! : host
     return throughProxy(proxy, () => openSocket(proxy.host, proxy.port, undefined, limit), target, port, limit)
   }
+}
+
+/**
+ * Returns the addresses of a target that the relay would reach without the proxy of the operator. A route to any other would get around
+ * the rules and the log of that proxy. @throws `ForwardProxyError` if there are none
+ */
+export const requireDirect = (proxy: ForwardProxy, host: string, addresses: string[]): string[] => {
+  const direct = proxy.directAddresses(host, addresses)
+  if (direct.length === 0) throw targetNotDirect(host)
+  return direct
 }
 
 /** Returns the addresses that the ranges contain, if there are any ranges. @throws `BlockedAddressError` if they contain none */

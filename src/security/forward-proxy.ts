@@ -60,12 +60,20 @@ export const proxyUnusable = (thrown: unknown, { proxy }: ProxyWords): ForwardPr
 export const proxyTimeout = (reason: Error, { proxy }: ProxyWords): ForwardProxyError =>
   new ForwardProxyError('timeout', `${reason.message} through ${proxy}`, { cause: reason })
 
+const routeFailure = (problem: string) => new ForwardProxyError('proxy_failed', `${routeWords.proxy} ${problem}`)
+
 /** Returns the error for a proxy of a route that the relay could reach through the proxy of the operator only. */
 export const proxyNotDirect = (): ForwardProxyError =>
-  new ForwardProxyError(
-    'proxy_failed',
-    `${routeWords.proxy} must be one that the relay reaches directly, because ${operatorWords.proxy} must not be passed by. To allow it, the ` +
-      'operator of this relay adds its name to RELAY_OUTBOUND_NO_PROXY',
+  routeFailure(
+    `must be one that the relay reaches directly, because ${operatorWords.proxy} must not be bypassed. To allow it, the operator of this relay ` +
+      'adds its name to RELAY_OUTBOUND_NO_PROXY',
+  )
+
+/** Returns the error for a target that the relay reaches through the proxy of the operator. */
+export const targetNotDirect = (host: string): ForwardProxyError =>
+  routeFailure(
+    `is only for targets that the relay would reach directly without it, because ${operatorWords.proxy} must not be bypassed. To allow it, the ` +
+      `operator of this relay adds ${host} to RELAY_OUTBOUND_NO_PROXY`,
   )
 
 /**

@@ -6,7 +6,16 @@ import { Agent, type Dispatcher } from 'undici'
 import { messageOf } from '../base/errors.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { createAddressFilter } from './address-filter.ts'
-import { addressesOf, BlockedAddressError, createDial, throughProxy, UnencryptedError, type Dial, type Route } from './dial.ts'
+import {
+  addressesOf,
+  BlockedAddressError,
+  createDial,
+  requireDirect,
+  throughProxy,
+  UnencryptedError,
+  type Dial,
+  type Route,
+} from './dial.ts'
 import { createForwardProxy, createRouteProxy, ForwardProxyError, proxyNotDirect, type ForwardProxy } from './forward-proxy.ts'
 import { openSocket, overTls, timeLimit, type Trust } from './sockets.ts'
 
@@ -43,9 +52,10 @@ export interface OutboundGuard extends Outbound {
   isAllowedPrivate(host: string, timeoutMs: number): Promise<boolean>
   /**
    * Says why the relay would not use the proxy of a route.
-   * @returns undefined if it would, or if the name of the proxy cannot be resolved within the timeout
+   * @param target the name or the address of the host that would be reached through it
+   * @returns undefined if it would, as far as names can be resolved within the timeout
    */
-  refusalOfProxy(url: string, timeoutMs: number): Promise<string | undefined>
+  refusalOfProxy(url: string, target: string, timeoutMs: number): Promise<string | undefined>
   /** Closes all connections after the running requests have ended. */
   close(): Promise<void>
 }
@@ -104,15 +114,14 @@ export const createOutboundGuard = ({
   return {
     ...anywhere.outbound,
     unencryptedPrivate: unencryptedPrivate.outbound,
-    isAllowedPrivate: async (host, timeoutMs) => {
-      const addresses = net.isIP(host) ? [host] : await resolveHost(lookup, host, timeoutMs)
-      return addresses.some(isAllowedPrivate)
-    },
-    refusalOfProxy: async (url, timeoutMs) => {
+    isAllowedPrivate: async (host, timeoutMs) => (await resolveHost(lookup, host, timeoutMs)).some(isAllowedPrivate),
+    refusalOfProxy: async (url, target, timeoutMs) => {
       const asked = createRouteProxy(url)
-      const addresses = net.isIP(asked.host) ? [asked.host] : await resolveHost(lookup, asked.host, timeoutMs)
+      const [ofProxy, ofTarget] = await Promise.all([asked.host, target].map((host) => resolveHost(lookup, host, timeoutMs)))
+      const accepted = ofTarget!.filter(isAllowed)
       try {
-        if (addresses.length > 0) judgeProxy(asked, addresses)
+        if (ofProxy!.length > 0) judgeProxy(asked, ofProxy!)
+        if (proxy && accepted.length > 0) requireDirect(proxy, target, accepted)
         return undefined
       } catch (thrown) {
         return messageOf(thrown)
@@ -124,8 +133,11 @@ export const createOutboundGuard = ({
   }
 }
 
-/** Returns the addresses of a host name, none if it cannot be resolved in time. */
-const resolveHost = (lookup: LookupFunction, host: string, timeoutMs: number) =>
+/** Returns the addresses of a host, none if its name cannot be resolved in time. */
+const resolveHost = async (lookup: LookupFunction, host: string, timeoutMs: number): Promise<string[]> =>
+  net.isIP(host) ? [host] : resolveName(lookup, host, timeoutMs)
+
+const resolveName = (lookup: LookupFunction, host: string, timeoutMs: number) =>
   new Promise<string[]>((resolve) => {
     const timer = setTimeout(() => resolve([]), timeoutMs)
     lookup(host, { all: true }, (error, found) => {

@@ -45,7 +45,8 @@ export const requireUsableProxy = async (
   upstream: UpstreamInput | null | undefined,
 ): Promise<void> => {
   if (!upstream?.proxyUrl) return
-  const refusal = await outbound.refusalOfProxy(upstream.proxyUrl, upstreamLimits.connectTimeoutMs)
+  const target = new URL(upstream.url).hostname.replace(/^\[|\]$/g, '')
+  const refusal = await outbound.refusalOfProxy(upstream.proxyUrl, target, upstreamLimits.connectTimeoutMs)
   if (refusal !== undefined) throw refuse('proxy_url', refusal)
 }
 

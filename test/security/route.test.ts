@@ -71,16 +71,24 @@ test.each<[string, string, Route]>([
   expect(await ask(host, route)).toEqual({ failure: expect.stringContaining(failure), asked: [] })
 })
 
-test.each<[string[], string | undefined]>([
-  [['127.0.0.0/8'], undefined],
-  [['none.invalid'], 'RELAY_OUTBOUND_NO_PROXY'],
-])('beside the proxy of the operator, only one that %j names is used', async (noProxy, refusal) => {
-  const strict = guard({ proxyUrl: 'http://127.0.0.1:9', noProxy })
-  const { failure, asked: targets } = await ask('old.example', { proxyUrl }, strict)
-  expect(targets).toEqual(refusal === undefined ? ['8.8.8.8:8080'] : [])
-  expect(failure).toContain(refusal ?? 'does not allow connections')
-  expect(await strict.refusalOfProxy(proxyUrl, connectTimeoutMs)).toEqual(refusal && expect.stringContaining(refusal))
-})
+test.each<[host: string, noProxy: string[], outcome: string[] | string]>([
+  ['here.example', ['127.0.0.0/8'], ['127.0.0.1:8080']],
+  ['mixed.example', ['127.0.0.0/8', 'mixed.example'], ['8.8.8.8:8080']],
+  ['old.example', ['127.0.0.0/8', '2001:4860::/32'], ['[2001:4860:4860::8888]:8080']],
+  ['old.example', ['127.0.0.0/8'], 'adds old.example to RELAY_OUTBOUND_NO_PROXY'],
+  ['8.8.8.8', ['127.0.0.0/8'], 'adds 8.8.8.8 to RELAY_OUTBOUND_NO_PROXY'],
+  ['old.example', ['old.example'], 'adds its name to RELAY_OUTBOUND_NO_PROXY'],
+])(
+  'beside the proxy of the operator, the proxy of a route is asked for %s, where %j are reached directly: %j',
+  async (host, noProxy, outcome) => {
+    const strict = guard({ proxyUrl: 'http://127.0.0.1:9', noProxy })
+    const { failure, asked: targets } = await ask(host, { proxyUrl }, strict)
+    const isRefused = typeof outcome === 'string'
+    expect(targets).toEqual(isRefused ? [] : outcome)
+    expect(failure).toContain(isRefused ? outcome : 'does not allow connections')
+    expect(await strict.refusalOfProxy(proxyUrl, host, connectTimeoutMs)).toEqual(isRefused ? expect.stringContaining(outcome) : undefined)
+  },
+)
 
 test('the proxy of the operator is asked for the name, also if the addresses are restricted, which is checked before', async () => {
   const strict = guard({ proxyUrl, noProxy: ['none.invalid'] })
@@ -92,6 +100,8 @@ test('the proxy of the operator is asked for the name, also if the addresses are
   })
 })
 
-test('a name that cannot be resolved now is no reason to refuse a proxy', async () => {
-  expect(await outbound.refusalOfProxy('http://unknown.example:3128', connectTimeoutMs)).toBeUndefined()
+test('names that cannot be resolved now are no reason to refuse a proxy', async () => {
+  expect(await outbound.refusalOfProxy('http://unknown.example:3128', 'old.example', connectTimeoutMs)).toBeUndefined()
+  const strict = guard({ proxyUrl: 'http://127.0.0.1:9', noProxy: ['127.0.0.0/8'] })
+  expect(await strict.refusalOfProxy(proxyUrl, 'unknown.example', connectTimeoutMs)).toBeUndefined()
 })

@@ -63,7 +63,23 @@ describe('with RELAY_OUTBOUND_PROXY, an upstream is reached', () => {
     expect([operators.connections(), proxy.targets.length > passed]).toEqual([before, true])
   })
 
-  test('not through any other proxy', async () => {
+  test('through no proxy of its own on the internet', async () => {
+    await using strict = await startScene({ variables: { RELAY_OUTBOUND_PROXY: operators.urlWithLogin } })
+    const { set, test: check, alter } = await open(strict)
+    const internet = { url: 'http://8.8.8.8/archive' }
+    const { status, json } = await set({ ...internet, proxy_url: proxy.urlWithLogin })
+    expect([status, json.error.details]).toEqual([
+      422,
+      [{ path: 'upstream.proxy_url', message: expect.stringContaining('adds 8.8.8.8 to RELAY_OUTBOUND_NO_PROXY') }],
+    ])
+    await set(internet)
+    await alter({ proxy_url: proxy.url })
+    const before = proxy.connections()
+    expect(await check()).toContain('adds 8.8.8.8 to RELAY_OUTBOUND_NO_PROXY')
+    expect(proxy.connections()).toBe(before)
+  })
+
+  test('not through any proxy of its own, where the installation has no such exception', async () => {
     await using strict = await startScene({
       variables: { RELAY_OUTBOUND_PROXY: operators.urlWithLogin, RELAY_OUTBOUND_NO_PROXY: 'none.invalid' },
     })
@@ -76,7 +92,7 @@ describe('with RELAY_OUTBOUND_PROXY, an upstream is reached', () => {
     ])
     await set({})
     await alter({ proxy_url: proxy.url })
-    expect(await read()).toMatch(/^upstream_failed: .*the proxy of proxy_url must be one that the relay reaches directly/)
+    expect(await read()).toMatch(/^upstream_failed: .*the proxy of proxy_url is only for targets that the relay would reach directly/)
     expect([proxy.connections(), operators.connections()]).toEqual(before)
   })
 })
