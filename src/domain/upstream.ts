@@ -35,7 +35,8 @@ export const loginOf = (proxyUrl: string): 'none' | 'stored' | 'given' | undefin
   if (username + password === '') return 'none'
   if (username === storedLogin && password === '') return 'stored'
   try {
-    decodeURIComponent(username + password)
+    // One by one, as they are sent: a character must not begin in the user and end in the password.
+    for (const text of [username, password]) decodeURIComponent(text)
     return 'given'
   } catch {
     return undefined

@@ -109,7 +109,7 @@ export const createRouteProxy = (url: string): ForwardProxy => ({ ...createProxy
 const createProxy = (url: string, words: ProxyWords): Omit<ForwardProxy, 'directAddresses'> => {
   const { protocol, hostname, port } = new URL(url)
   const isTls = protocol === 'https:'
-  const login = loginOf(url)
+  const login = decodedLogin(url)
   return {
     words,
     host: hostname.replace(/^\[|\]$/g, ''),
@@ -129,7 +129,7 @@ const createProxy = (url: string, words: ProxyWords): Omit<ForwardProxy, 'direct
 const namePattern = /^(\*?\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?$/i
 
 /** Returns user and password, as they are sent. */
-const loginOf = (url: string): string | undefined => {
+const decodedLogin = (url: string): string | undefined => {
   const { username, password } = new URL(url)
   if (username === '' && password === '') return undefined
   try {

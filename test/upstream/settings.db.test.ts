@@ -98,6 +98,12 @@ describe('the upstream of a repository', () => {
     ['a proxy of another kind', { ...unsigned, proxy_url: 'socks5://127.0.0.1:1080' }, 422, 'upstream.proxy_url'],
     ['a proxy with a path', { ...unsigned, proxy_url: 'http://127.0.0.1:3128/pac' }, 422, 'upstream.proxy_url'],
     ['a password that cannot be decoded', { ...unsigned, proxy_url: 'http://relay:100%@127.0.0.1:3128' }, 422, 'upstream.proxy_url'],
+    [
+      'a user and a password that can be decoded together only',
+      { ...unsigned, proxy_url: 'http://%C3:%A9@127.0.0.1:1' },
+      422,
+      'upstream.proxy_url',
+    ],
     ['a stored password that is not there', { ...unsigned, proxy_url: 'http://***@127.0.0.1:3128' }, 422, 'upstream.proxy_url'],
     ['a range that is none', { ...unsigned, allowed_cidrs: ['10.0.0.0/8', '10.0.0.0/33'] }, 422, 'upstream.allowed_cidrs.1'],
     ['no range', { ...unsigned, allowed_cidrs: [] }, 422, 'upstream.allowed_cidrs'],
