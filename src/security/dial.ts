@@ -9,7 +9,7 @@ const forbidden =
   'RELAY_ALLOWED_PRIVATE_CIDRS'
 
 const outside = 'resolves to an address outside of allowed_cidrs'
-const elsewhere = 'resolves to this machine, and the proxy of proxy_url would look for that on its own machine'
+const elsewhere = 'resolves to this machine; for the proxy of proxy_url, that address is another machine'
 
 /** Connection refused because its address is not allowed. */
 export class BlockedAddressError extends Error {
@@ -53,7 +53,7 @@ interface DialOptions {
   byAddress?: boolean
   /** Returns the accepted ones of the addresses of a host. Throws if there are none. */
   judge: (host: string, addresses: string[]) => string[]
-  /** Returns those of the addresses of the proxy of a route to which the relay connects. Throws if there are none. */
+  /** Returns those of the addresses of the proxy of a route to which the relay connects. Throws `ForwardProxyError` if there are none. */
   judgeProxy: (proxy: ForwardProxy, addresses: string[]) => string[]
 }
 
@@ -159,6 +159,5 @@ export const throughProxy = async (
 
 const proxyFailure = (thrown: unknown, { words }: ForwardProxy, limit: AbortSignal): unknown => {
   if (limit.aborted) return (thrown as { code?: unknown }).code === 'ETIMEDOUT' ? proxyTimeout(thrown as Error, words) : thrown
-  const isExplained = [ForwardProxyError, BlockedAddressError, UnencryptedError].some((type) => thrown instanceof type)
-  return isExplained ? thrown : proxyUnusable(thrown, words)
+  return thrown instanceof ForwardProxyError ? thrown : proxyUnusable(thrown, words)
 }

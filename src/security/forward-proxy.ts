@@ -62,6 +62,20 @@ export const proxyTimeout = (reason: Error, { proxy }: ProxyWords): ForwardProxy
 
 const routeFailure = (problem: string) => new ForwardProxyError('proxy_failed', `${routeWords.proxy} ${problem}`)
 
+/** Returns the error for a proxy of a route whose addresses are not allowed. */
+export const proxyBlocked = (): ForwardProxyError =>
+  routeFailure(
+    'is at an address that targets must not have. To allow a private address, the operator of this relay adds its range to ' +
+      'RELAY_ALLOWED_PRIVATE_CIDRS',
+  )
+
+/** Returns the error for a proxy of a route that would get its user and password unencrypted. */
+export const proxyUnencrypted = (): ForwardProxyError =>
+  routeFailure(
+    'would get its user and password without TLS: use https://. With http://, they are sent to loopback and private addresses of ' +
+      'RELAY_ALLOWED_PRIVATE_CIDRS only',
+  )
+
 /** Returns the error for a proxy of a route that the relay could reach through the proxy of the operator only. */
 export const proxyNotDirect = (): ForwardProxyError =>
   routeFailure(

@@ -16,7 +16,15 @@ import {
   type Dial,
   type Route,
 } from './dial.ts'
-import { createForwardProxy, createRouteProxy, ForwardProxyError, proxyNotDirect, type ForwardProxy } from './forward-proxy.ts'
+import {
+  createForwardProxy,
+  createRouteProxy,
+  ForwardProxyError,
+  proxyBlocked,
+  proxyNotDirect,
+  proxyUnencrypted,
+  type ForwardProxy,
+} from './forward-proxy.ts'
 import { openSocket, overTls, timeLimit, type Trust } from './sockets.ts'
 
 /** Opens outgoing connections to destinations, and blocks those to addresses that are not allowed. */
@@ -101,8 +109,11 @@ export const createOutboundGuard = ({
     return isPrivate
   }
   const judgeProxy = ({ host, isTls, hasLogin }: ForwardProxy, addresses: string[]) => {
-    const allowed = (hasLogin && !isTls ? allowPrivate : allow)(host, addresses)
-    const direct = proxy ? proxy.directAddresses(host, allowed) : allowed
+    const allowed = addresses.filter(isAllowed)
+    if (allowed.length === 0) throw proxyBlocked()
+    const safe = hasLogin && !isTls ? allowed.filter(isAllowedPrivate) : allowed
+    if (safe.length === 0) throw proxyUnencrypted()
+    const direct = proxy ? proxy.directAddresses(host, safe) : safe
     if (direct.length === 0) throw proxyNotDirect()
     return direct
   }

@@ -62,10 +62,14 @@ test.each<[string, string, Route]>([
   ['10.0.0.1', 'RELAY_ALLOWED_PRIVATE_CIDRS', { proxyUrl }],
   ['unknown.example', 'ENOTFOUND', { proxyUrl }],
   ['old.example', 'outside of allowed_cidrs', { proxyUrl, allowedCidrs: ['127.0.0.0/8', '2001:db8::/32'] }],
-  ['here.example', 'would look for that on its own machine', { proxyUrl: 'http://outgoing.example:3128' }],
-  ['old.example', '10.0.0.1 resolves to an address that destinations must not reach', { proxyUrl: 'http://10.0.0.1:3128' }],
-  ['old.example', '169.254.169.254 resolves to an address that destinations must not reach', { proxyUrl: 'http://169.254.169.254' }],
-  ['old.example', 'no credentials to public.example without TLS', { proxyUrl: 'http://relay:canary@public.example:3128' }],
+  ['here.example', 'that address is another machine', { proxyUrl: 'http://outgoing.example:3128' }],
+  ['old.example', 'the proxy of proxy_url is at an address that targets must not have', { proxyUrl: 'http://10.0.0.1:3128' }],
+  ['old.example', 'the proxy of proxy_url is at an address that targets must not have', { proxyUrl: 'http://169.254.169.254' }],
+  [
+    'old.example',
+    'the proxy of proxy_url would get its user and password without TLS',
+    { proxyUrl: 'http://relay:canary@public.example:3128' },
+  ],
   ['old.example', 'the proxy of proxy_url cannot be reached (ENOTFOUND)', { proxyUrl: 'http://unknown.example:3128' }],
 ])('no proxy is asked for %s if it fails with: %s', async (host, failure, route) => {
   expect(await ask(host, route)).toEqual({ failure: expect.stringContaining(failure), asked: [] })
