@@ -141,7 +141,6 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
     connection: {
       connectionString: config.DATABASE_URL,
       application_name: `relay ${name}`,
-      // A pooler either refuses settings of a session, or ignores them.
       ...(!config.DATABASE_TRANSACTION_POOLING && { statement_timeout: config.DATABASE_STATEMENT_TIMEOUT_MS }),
       connectionTimeoutMillis: config.acquireTimeoutMs ?? acquireTimeoutMs,
       keepAlive: true,
@@ -154,7 +153,10 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
       afterCreate: (connection: Client, done: (error: Error | undefined, connection: Client) => void) => {
         if (config.DATABASE_TRANSACTION_POOLING) runUnprepared(connection)
         watch(connection)
-        done(undefined, connection)
+        // A pooler either refuses settings of a session, or ignores them.
+        if (config.DATABASE_TRANSACTION_POOLING) return done(undefined, connection)
+        // Statements read few rows of large tables. Where PostgreSQL expects more, it compiles them, which takes longer than they do.
+        connection.query('set jit = off', (error: Error | undefined) => done(error, connection))
       },
     },
     acquireConnectionTimeout: config.acquireTimeoutMs ?? acquireTimeoutMs,
