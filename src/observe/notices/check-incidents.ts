@@ -159,7 +159,10 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
     closed_at as "closedAt", notifications.id as "notificationId", user_slug || '/' || workspace_slug as workspace
   `
 
-  /** Finds the open incidents that are not announced, unless the notification waits for longer silence, or is to be quiet about them. */
+  /**
+   * Finds the open incidents that are not announced, unless the notification waits for longer silence, or is to be quiet about them. Both
+   * look-ups are made for each incident (`offset 0`): joined with all notices of a notification, four thousand incidents took 7 seconds.
+   */
   const findUnannounced = async (trx: Transaction, now: Date): Promise<Due[]> => {
     const { rows } = await trx.raw<{ rows: Due[] }>(
       `
@@ -177,6 +180,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
           from notices
           where incident_id = incidents.id
             and notification_id = notifications.id
+          offset 0
         )
         and not exists (
           select
@@ -187,6 +191,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
             and earlier.subject = incidents.subject
             and notification_id = notifications.id
             and notices.created_at > :now::timestamptz - quiet_seconds * interval '1 second'
+          offset 0
         )
       order by incidents.id
       limit :limit

@@ -101,3 +101,36 @@ test('a check reads no large table as a whole', async () => {
     await db.client.releaseConnection(connection)
   }
 })
+
+test('open incidents are looked up one by one, whatever number of them the planner expects', async () => {
+  for (const table of ['incidents', 'notices']) {
+    await db.raw('alter table ?? set (autovacuum_enabled = false)', [table])
+    await db.raw('vacuum analyze ??', [table])
+  }
+  const incidents = 1_000
+  await db.raw(
+    `with added as (
+      insert into incidents (id, workspace_id, event, subject, count, details, opened_at, last_seen_at)
+      select 'I' || n, 'W001', 'delivery.failed', 'S' || n, 1, '{}', now(), now() from generate_series(1, :incidents) as n
+      returning id
+    )
+    insert into notices (id, workspace_id, notification_id, incident_id, transition, data, created_at)
+    select id, 'W001', 'rule', id, 'opened', '{}', now() from added`,
+    { incidents },
+  )
+  const statements: { sql: string; bindings: readonly unknown[] }[] = []
+  const record = (statement: { sql: string; bindings: readonly unknown[] }) => statements.push(statement)
+  db.on('query', record)
+  await createCheckIncidents(db, testConfig())(new Date())
+  db.removeListener('query', record)
+  const unannounced = statements.find(({ sql }) => sql.includes('as earlier'))!
+  // The check has closed them, because none has a cause.
+  await db('incidents').update({ closed_at: null })
+  const connection = await db.client.acquireConnection()
+  try {
+    const { rows } = await connection.query(`explain (analyze, buffers, format json) ${unannounced.sql}`, unannounced.bindings)
+    expect(rows[0]['QUERY PLAN'][0].Plan['Shared Hit Blocks']).toBeLessThan(incidents * 20)
+  } finally {
+    await db.client.releaseConnection(connection)
+  }
+})
