@@ -1060,7 +1060,7 @@ comment on index counter_deltas_of_workspace is
 
 create table counters (
   workspace_id text collate "C" not null,
-  kind text collate "C" not null check (kind in ('documents', 'deliveries', 'attempts', 'failures', 'enrichments')),
+  kind text collate "C" not null check (kind in ('documents', 'deliveries', 'all_deliveries', 'attempts', 'all_attempts', 'failures', 'enrichments')),
   period text collate "C" not null check (period in ('hour', 'day', 'all')),
   since timestamptz not null,
   repo_id text collate "C" not null,
@@ -1074,6 +1074,9 @@ comment on table counters is
   'The number of documents, deliveries and attempts by hour, by day and altogether: a total adds up few rows. Failures are the '
   'deliveries that are retried or need attention, once more by error code; enrichments are the documents that have one. Without foreign '
   'keys, because only triggers and the job fold-counters write it; the deletion of a workspace removes its counters.';
+comment on column counters.kind is
+  'all_deliveries and all_attempts are the sums over all destinations: statistics of a workspace with thousands of destinations read '
+  'them instead of the numbers of each.';
 comment on column counters.period is
   'Attempts are counted by hour and by day only: retention removes them.';
 comment on column counters.since is
@@ -1082,7 +1085,7 @@ comment on column counters.since is
 comment on column counters.repo_id is
   'The repository of the document. Empty for an attempt whose document was deleted, for failures and for enrichments.';
 comment on column counters.destination_id is
-  'Empty for documents and enrichments.';
+  'Empty for documents, enrichments, and the sums over all destinations.';
 comment on column counters.status is
   'The status of a document, delivery or enrichment, or the outcome of an attempt.';
 comment on column counters.detail is

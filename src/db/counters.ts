@@ -4,6 +4,10 @@ import type { Database } from './database.ts'
 /** Kinds of rows that counters count: attempts by hour and day only; failures are deliveries that need attention or are retried. */
 type CounterKind = 'documents' | 'deliveries' | 'attempts' | 'failures' | 'enrichments'
 
+/** Kinds that are also counted for all destinations together, so that the numbers of a workspace are read without those of each. */
+type DestinationKind = 'deliveries' | 'attempts'
+type SumKind = `all_${DestinationKind}`
+
 /** Conditions on the columns of a counter. */
 export interface CounterFilter {
   repo_id?: string
@@ -82,14 +86,18 @@ const partsOf = (
   return [...folded, within(counted('counter_deltas'), 'hour', hours).select('change as count')]
 }
 
+/** The kind of the changes that a kind of counters adds up. */
+const changedKind = (kind: CounterKind | SumKind) => kind.replace('all_', '')
+
 /**
  * SQL of the counters of one kind in a range, folded or not, as kind, destination_id, start, status, detail and count. Its parameters are
  * `:workspaceId`, `:interval` (hour or day), `:since` and `:before`: a range of whole intervals.
+ * @param kind the sums of a kind have its name here, too, and no destination_id
  * @param conditions SQL that further conditions are added with, from `and` on
  */
 // A statement reads each kind by itself, because the index has the kind before the time.
-export const countsOfRange = (kind: CounterKind, conditions: string) => `
-  select '${kind}' as kind, destination_id, since as start, status, detail, count
+export const countsOfRange = (kind: CounterKind | SumKind, conditions: string) => `
+  select '${changedKind(kind)}' as kind, destination_id, since as start, status, detail, count
   from counters
   where workspace_id = :workspaceId
     and kind = '${kind}'
@@ -98,10 +106,10 @@ export const countsOfRange = (kind: CounterKind, conditions: string) => `
     and since < :before::timestamptz
     ${conditions}
   union all
-  select '${kind}', destination_id, date_trunc(:interval, hour, 'UTC'), status, detail, change
+  select '${changedKind(kind)}', destination_id, date_trunc(:interval, hour, 'UTC'), status, detail, change
   from counter_deltas
   where workspace_id = :workspaceId
-    and kind = '${kind}'
+    and kind = '${changedKind(kind)}'
     and hour >= :since::timestamptz
     and hour < :before::timestamptz
     ${conditions}
@@ -110,10 +118,11 @@ export const countsOfRange = (kind: CounterKind, conditions: string) => `
 /**
  * SQL of the counters of one kind over all time, folded or not, as kind, repo_id, destination_id, status, detail and count. Its parameter is
  * `:workspaceId`, unless another expression names the workspace.
+ * @param kind the sums of deliveries have the name of deliveries here, too, and no destination_id
  * @param conditions SQL that further conditions are added with, from `and` on
  */
-export const presentCounts = (kind: CounterKind, conditions: string, workspaceId = ':workspaceId') => `
-  select '${kind}' as kind, repo_id, destination_id, status, detail, count
+export const presentCounts = (kind: CounterKind | 'all_deliveries', conditions: string, workspaceId = ':workspaceId') => `
+  select '${changedKind(kind)}' as kind, repo_id, destination_id, status, detail, count
   from counters
   where workspace_id = ${workspaceId}
     and kind = '${kind}'
@@ -122,10 +131,10 @@ export const presentCounts = (kind: CounterKind, conditions: string, workspaceId
     and since = '-infinity'
     ${conditions}
   union all
-  select '${kind}', repo_id, destination_id, status, detail, change
+  select '${changedKind(kind)}', repo_id, destination_id, status, detail, change
   from counter_deltas
   where workspace_id = ${workspaceId}
-    and kind = '${kind}'
+    and kind = '${changedKind(kind)}'
     ${conditions}
 `
 
@@ -206,14 +215,22 @@ const foldStatement = `
     from moved
     group by workspace_id, kind, hour, repo_id, destination_id, status, detail
     having sum(change) <> 0
+  ), counted as (
+    select * from changed
+    union all
+    select workspace_id, 'all_' || kind, hour, repo_id, '', status, detail, sum(change)
+    from changed
+    where kind in ('deliveries', 'attempts')
+    group by workspace_id, kind, hour, repo_id, status, detail
+    having sum(change) <> 0
   ), folded as (
     insert into counters (workspace_id, kind, period, since, repo_id, destination_id, status, detail, count)
     select workspace_id, kind, period.name, period.since, repo_id, destination_id, status, detail, sum(change)
-    from changed
+    from counted
     cross join lateral (
       values ('hour', hour), ('day', date_trunc('day', hour, 'UTC')), ('all', '-infinity')
     ) as period (name, since)
-    where kind <> 'attempts' or period.name <> 'all'
+    where kind not in ('attempts', 'all_attempts') or period.name <> 'all'
     group by workspace_id, kind, period.name, period.since, repo_id, destination_id, status, detail
     on conflict (workspace_id, kind, period, since, repo_id, destination_id, status, detail) do update
     set count = counters.count + excluded.count

@@ -254,7 +254,7 @@ const removeAttemptCounters = `
     select ctid
     from counters
     where workspace_id = :workspaceId
-      and kind = 'attempts'
+      and kind in ('attempts', 'all_attempts')
       and period in ('hour', 'day')
       and since < date_trunc(period, :before::timestamptz, 'UTC')
     limit :limit

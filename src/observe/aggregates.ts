@@ -48,7 +48,7 @@ export const aggregates: readonly Aggregate[] = [
           select status, count
           from counters
           where workspace_id = workspaces.id
-            and kind = 'deliveries'
+            and kind = 'all_deliveries'
             and period = 'all'
             and since = '-infinity'
           union all

@@ -91,15 +91,16 @@ const ofDeliveries = `${ofRepository}
     )
 `
 
-const statement = `
+/** @param all a prefix of the kinds, if the filter leads to all destinations */
+const statementOf = (all: 'all_' | '') => `
   with part as materialized (
     select kind, start, status, detail, sum(count) as count
     from (
       ${countsOfRange('documents', `${ofRepository} and :countsDocuments`)}
       union all
-      ${countsOfRange('deliveries', ofDeliveries)}
+      ${countsOfRange(`${all}deliveries`, all ? ofRepository : ofDeliveries)}
       union all
-      ${countsOfRange('attempts', ofDeliveries)}
+      ${countsOfRange(`${all}attempts`, all ? ofRepository : ofDeliveries)}
     ) as counted
     group by kind, start, status, detail
     having sum(count) <> 0
@@ -134,7 +135,7 @@ const statement = `
     (select jsonb_agg(jsonb_build_object('code', code, 'attempts', attempts) order by attempts desc, code) from error) as errors
 `
 
-const presentStatement = `
+const presentStatementOf = (all: 'all_' | '') => `
   select
     coalesce(sum(count) filter (where kind = 'documents' and status = 'failed'), 0)::bigint as "unacknowledgedFailures",
     coalesce(sum(count) filter (where kind = 'documents' and status = 'discarded'), 0)::bigint as "unacknowledgedDiscards",
@@ -144,7 +145,7 @@ const presentStatement = `
   from (
     ${presentCounts('documents', `${ofRepository} and :countsDocuments and (status = 'failed' and detail = '' or status = 'discarded' and detail = 'unconnected')`)}
     union all
-    ${presentCounts('deliveries', ofDeliveries)}
+    ${presentCounts(`${all}deliveries`, all ? ofRepository : ofDeliveries)}
   ) as counted
 `
 
@@ -195,6 +196,7 @@ export const createStatistics = (db: Database) => ({
     const interval = filter.before.getTime() - filter.since.getTime() <= hourlyMaxMs ? 'hour' : 'day'
     const { lengthMs, ...range } = wholePeriods(interval, filter)
     const countsDocuments = destinationId === undefined && connectorType === undefined
+    const all = countsDocuments ? 'all_' : ''
     const bindings = {
       workspaceId,
       ...range,
@@ -205,8 +207,8 @@ export const createStatistics = (db: Database) => ({
       connectorType: connectorType ?? null,
     }
     const [{ rows }, present, oldest] = await Promise.all([
-      db.raw<{ rows: Row[] }>(statement, bindings),
-      db.raw<{ rows: Present[] }>(presentStatement, bindings),
+      db.raw<{ rows: Row[] }>(statementOf(all), bindings),
+      db.raw<{ rows: Present[] }>(presentStatementOf(all), bindings),
       repoId === undefined ? db.raw<{ rows: OldestDelivery[] }>(oldestStatement, bindings) : undefined,
     ])
     const { documents, deliveries, attempts, series, errors } = rows[0]!

@@ -1,3 +1,4 @@
+import { createReadVersions } from '../../src/api/console/changes.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { createAuditLogs } from '../../src/db/audit-logs.ts'
@@ -352,6 +353,22 @@ test.each([{ repoId: 'R3' }, { destinationId: 'D1' }, { connectorType: 'sftp', r
     }
   },
 )
+
+test('statistics and the look for changes do not read the numbers of each destination', async () => {
+  const { db } = database
+  await db.raw(
+    `insert into counters (workspace_id, kind, period, since, repo_id, destination_id, status, detail, count)
+    select 'MANY', kind, 'hour', hour, 'R', case when kind like 'all%' then '' else 'D' || n end, 'delivered', '', 1
+    from (values ('deliveries', 300), ('attempts', 300), ('all_deliveries', 1), ('all_attempts', 1)) as counted (kind, destinations)
+    cross join generate_series(1, destinations) as n
+    cross join generate_series(date_trunc('hour', now()) - interval '23 hours', now(), interval '1 hour') as hour`,
+  )
+  await db.raw('vacuum analyze counters')
+  const before = new Date()
+  const range = { since: new Date(before.getTime() - dayMs), before }
+  expect(await pagesReadBy(() => createStatistics(db).read('MANY', range))).toBeLessThan(100)
+  expect(await pagesReadBy(() => createReadVersions(db)(['MANY']))).toBeLessThan(100)
+})
 
 test.each([{}, { destinationId: 'D1' }])('statistics of each destination with %j are read through indexes', async (filter) => {
   for (const hours of [24, 60 * 24]) {

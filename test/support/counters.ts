@@ -7,7 +7,7 @@ const neverAborted = new AbortController().signal
 export const foldAll = (db: Database, batchSize?: number) => foldCounters(db, neverAborted, batchSize)
 
 // How long a delivered attempt took is left out: an append to its document would change the answer. test/api/stats.db.test.ts checks it.
-const comparedDetail = `case when kind = 'attempts' and status = 'delivered' then '' else detail end`
+const comparedDetail = `case when kind in ('attempts', 'all_attempts') and status = 'delivered' then '' else detail end`
 
 /**
  * Compares the counters, together with the changes that are not folded yet, with the rows themselves, in one statement.
@@ -43,19 +43,29 @@ export const findWrongCounters = async (db: Database, attemptsSince = new Date(0
       where started_at >= :attemptsSince
       group by 1, 2, 3, 4, 5, 6, 7
     ), totals as (
-      select counted.*, period.name as period, period.since
-      from counted
+      select summed.*, period.name as period, period.since
+      from (
+        select * from counted
+        union all
+        select workspace_id, 'all_' || kind, hour, repo_id, '', status, detail, rows from counted where kind in ('deliveries', 'attempts')
+      ) as summed
       cross join lateral (
         values ('hour', hour), ('day', date_trunc('day', hour, 'UTC')), ('all', '-infinity'::timestamptz)
       ) as period (name, since)
-      where kind <> 'attempts' or period.name = 'hour'
+      where kind not in ('attempts', 'all_attempts') or period.name = 'hour'
     ), changes as (
-      select counter_deltas.*, period.name as period, period.since
-      from counter_deltas
+      select changed.*, period.name as period, period.since
+      from (
+        select * from counter_deltas
+        union all
+        select workspace_id, 'all_' || kind, hour, repo_id, '', status, detail, change
+        from counter_deltas
+        where kind in ('deliveries', 'attempts')
+      ) as changed
       cross join lateral (
         values ('hour', hour), ('day', date_trunc('day', hour, 'UTC')), ('all', '-infinity'::timestamptz)
       ) as period (name, since)
-      where kind <> 'attempts' or period.name = 'hour'
+      where kind not in ('attempts', 'all_attempts') or period.name = 'hour'
     )
     select workspace_id, kind, period, since, repo_id, destination_id, status, detail, sum(expected) as expected, sum(found) as found
     from (
@@ -64,7 +74,7 @@ export const findWrongCounters = async (db: Database, attemptsSince = new Date(0
       select workspace_id, kind, period, since, repo_id, destination_id, status, ${comparedDetail}, 0, change from changes
       union all
       select workspace_id, kind, period, since, repo_id, destination_id, status, ${comparedDetail}, 0, count from counters
-      where kind <> 'attempts' or (period = 'hour' and since >= :attemptsSince)
+      where kind not in ('attempts', 'all_attempts') or (period = 'hour' and since >= :attemptsSince)
     ) as compared
     group by workspace_id, kind, period, since, repo_id, destination_id, status, detail
     having sum(expected) <> sum(found)

@@ -16,17 +16,17 @@ const statement = `
       from (
         select kind, status, detail, sum(count) as total
         from (
-          select kind, status, detail, count
+          select replace(kind, 'all_', '') as kind, status, detail, count
           from counters
           where workspace_id = listened.id
-            and kind in ('documents', 'deliveries', 'enrichments')
+            and kind in ('documents', 'all_deliveries', 'enrichments')
             and period = 'all'
             and since = '-infinity'
           union all
-          select kind, status, detail, count
+          select 'attempts', status, detail, count
           from counters
           where workspace_id = listened.id
-            and kind = 'attempts'
+            and kind = 'all_attempts'
             and period = 'hour'
             and since >= date_trunc('hour', now(), 'UTC') - interval '1 hour'
           union all
