@@ -146,9 +146,10 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
         if (upstream === 'has it') await recordDeletion(trx, repositoryId, docId)
         return 'no document'
       }
-      if (isWhole) await (upstream === 'none' ? recordDeletionOfFetched : recordDeletion)(trx, repositoryId, docId)
       const superseded = await supersedeDocuments(trx, id, 'document.deleted', isWhole ? {} : { compIds: [compId], replacedBy: [] })
       if (!isWhole && superseded === 0) return 'no component'
+      // After the documents are locked, as by an erasure: see test/db/lock-order.db.test.ts.
+      if (isWhole) await (upstream === 'none' ? recordDeletionOfFetched : recordDeletion)(trx, repositoryId, docId)
       await trx('archive_documents')
         .where({ id })
         .update(isWhole ? { deleted_at: trx.fn.now() } : { modified_at: trx.raw('greatest(modified_at, now())') })

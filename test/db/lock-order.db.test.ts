@@ -1,8 +1,10 @@
+import { createArchiveDocuments } from '../../src/archive/documents.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { AppError } from '../../src/base/errors.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
+import { createErase } from '../../src/delivery/erase.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
@@ -124,5 +126,28 @@ test('saving or testing a destination does not deadlock with attempts that end w
       delivers!.deliver(),
     ])
     await expect(done).resolves.toHaveLength(started.length + 2)
+  }
+})
+
+test('erasing a document does not deadlock with its deletion by the source system, also if an upstream may have it', async () => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'a' }])
+  const { repositoryId, workspaceId } = routes
+  await db('repositories')
+    .where({ id: repositoryId })
+    .update({ upstream: JSON.stringify({ url: 'http://archive.example/' }) })
+  const [archive, erase] = [createArchiveDocuments(db), createErase(db)]
+  for (let round = 0; round < rounds; round += 1) {
+    const received = []
+    for (let index = 0; index < documents; index += 1) {
+      const docId = newId()
+      const { messages } = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }, docId))
+      received.push({ docId, id: messages[0]!.input.documentId })
+    }
+    const done = received.flatMap(({ docId, id }) => [
+      archive.delete(repositoryId, docId, undefined, 'may have it'),
+      erase(workspaceId, id, actor),
+    ])
+    await expect(Promise.all(done)).resolves.toHaveLength(2 * documents)
   }
 })
