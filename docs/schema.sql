@@ -398,12 +398,15 @@ create table archive_documents (
   created_at timestamptz not null default now(),
   modified_at timestamptz not null default now(),
   deleted_at timestamptz,
-  deleted_components text[] not null default '{}'::text[]
+  deleted_components text[] not null default '{}'::text[],
+  erased_components text[] not null default '{}'::text[]
 );
 comment on table archive_documents is
   'What the source system identifies by a docId: a set of components, possibly empty.';
 comment on column archive_documents.deleted_components is
   'Components that the source system has deleted, or left out of an update of the whole document, and has not sent again.';
+comment on column archive_documents.erased_components is
+  'Components that an operator has erased. Retention may remove their documents: the source system has not deleted them.';
 
 create unique index archive_documents_by_doc_id on archive_documents (repository_id, doc_id)
 where deleted_at is null;
@@ -1301,7 +1304,7 @@ comment on table upstream_deletions is
   'A docId that was deleted or erased here and may still exist upstream: it is never fetched again. Not subject to retention.';
 comment on column upstream_deletions.by_source is
   'True if the source system has deleted the document: it must be deleted upstream as well before the source system is switched back. '
-  'False if it was erased here only, or if a later document of the docId was erased or was removed by retention.';
+  'False if it was erased here only, or if a later document of the docId was removed by retention.';
 comment on index upstream_deletions_pkey is
   'Serves reads of documents that the relay does not have.';
 

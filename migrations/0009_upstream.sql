@@ -15,6 +15,10 @@ alter table documents add column origin text not null default 'source' check (or
 comment on column documents.origin is
   'source if the source system has sent the document to the relay, upstream if it was fetched from the upstream of its repository.';
 
+alter table archive_documents add column erased_components text[] not null default '{}';
+comment on column archive_documents.erased_components is
+  'Components that an operator has erased. Retention may remove their documents: the source system has not deleted them.';
+
 create table upstream_deletions (
   repository_id text collate "C" not null references repositories (id) on delete cascade,
   doc_id text not null,
@@ -26,7 +30,7 @@ comment on table upstream_deletions is
   'A docId that was deleted or erased here and may still exist upstream: it is never fetched again. Not subject to retention.';
 comment on column upstream_deletions.by_source is
   'True if the source system has deleted the document: it must be deleted upstream as well before the source system is switched back. False if it '
-  'was erased here only, or if a later document of the docId was erased or was removed by retention.';
+  'was erased here only, or if a later document of the docId was removed by retention.';
 comment on index upstream_deletions_pkey is
   'Serves reads of documents that the relay does not have.';
 

@@ -32,6 +32,7 @@ export const createErase =
    */
   (workspaceId: string, id: string, actor: AuditActor): Promise<Erased> =>
     db.transaction(async (trx) => {
+      await noteErased(trx, workspaceId, id)
       const found = await lockDocument(trx, workspaceId, id)
       if (!found) throw notFound()
       const { contentId, sizeBytes, ...document } = found
@@ -86,10 +87,23 @@ export const createErase =
 
 export type Erase = ReturnType<typeof createErase>
 
-/**
- * Prevents an upstream of the repository from bringing the document back, also one that is removed for now and set again. What the source
- * system has deleted stays so; a later document of the docId, which was erased only, must not be deleted upstream.
- */
+/** Notes the component in its archive document. First, because every change of an archive document locks that before its documents. */
+const noteErased = async (trx: Transaction, workspaceId: string, id: string): Promise<void> => {
+  await trx.raw(
+    `
+    update archive_documents
+    set erased_components = array_append(erased_components, comp_id)
+    from documents
+    where documents.workspace_id = :workspaceId
+      and documents.id = :id
+      and archive_documents.id = archive_document_id
+      and comp_id <> all(erased_components)
+    `,
+    { workspaceId, id },
+  )
+}
+
+/** Prevents an upstream of the repository from bringing the document back, also one that is removed for now and set again. */
 const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
   await trx.raw(
     `
@@ -97,7 +111,7 @@ const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
     select repository_id, doc_id, false
     from documents
     join repositories on repositories.id = repository_id
-    where documents.id = :id
+    where documents.id = ?
       and (
         upstream is not null
         or exists (
@@ -109,11 +123,9 @@ const rememberErased = async (trx: Transaction, id: string): Promise<void> => {
             and origin = 'upstream'
         )
       )
-    on conflict (repository_id, doc_id) do update
-    set by_source = false
-    where (select superseded_at is null from documents where id = :id)
+    on conflict do nothing
     `,
-    { id },
+    [id],
   )
 }
 

@@ -44,8 +44,8 @@ export const listDeletions = async (db: Database, repositoryId: string): Promise
     where repository_id = :repositoryId
       and deleted_at is null
     union all
-    -- Of an earlier document of the docId. One that was changed since its creation, or in which something was erased, may have had the
-    -- component: retention removes versions, and what was erased.
+    -- Of an earlier document of the docId. One that was changed since its creation may have had the component: retention removes versions. It
+    -- also removes what was erased.
     select replaced.doc_id, replaced.comp_id, max(replaced.superseded_at)
     from documents as replaced
     join archive_documents as live on live.repository_id = replaced.repository_id and live.doc_id = replaced.doc_id and live.deleted_at is null
@@ -54,13 +54,7 @@ export const listDeletions = async (db: Database, repositoryId: string): Promise
       and replaced.superseded_at is not null
       and replaced.archive_document_id <> live.id
       and live.modified_at = live.created_at
-      and not exists (
-        select
-        from upstream_deletions as erased
-        where erased.repository_id = live.repository_id
-          and erased.doc_id = live.doc_id
-          and not by_source
-      )
+      and replaced.comp_id <> all(live.erased_components)
       and not exists (
         select
         from documents as sent

@@ -119,6 +119,24 @@ describe('what the source system has deleted here', () => {
     expect(await listed()).toEqual([['D1', null]])
   })
 
+  test('contains a component of an earlier document of a docId, also if another component of the later one was erased here', async () => {
+    await using old = await open()
+    const listed = async () =>
+      (await showDeletions(db, config, { workspace: old.name, repoId: 'Z1', isRepeated: false })).map(({ docId, compId }) => [
+        docId,
+        compId,
+      ])
+    expect((await old.source.createParts('D1', [part('data', 'x'), part('note', 'n')])).status).toBe(201)
+    expect((await old.source.delete('D1')).status).toBe(200)
+    expect((await old.source.create('D1', 'again')).status).toBe(201)
+    const live = () => db('documents').where({ workspace_id: old.workspaceId, doc_id: 'D1', comp_id: 'data' }).whereNull('superseded_at')
+    const [{ id }] = await live()
+    for (let times = 0; times < 2; times += 1) await createErase(db)(old.workspaceId, id, systemActor)
+    expect(await listed()).toEqual([['D1', 'note']])
+    await live().delete()
+    expect(await listed()).toEqual([['D1', 'note']])
+  })
+
   test('contains a document that was erased after the source system had deleted it, also after retention has removed it', async () => {
     await using old = await open()
     const documents = () => db('documents').where({ workspace_id: old.workspaceId })
