@@ -95,7 +95,7 @@ test(
       },
     })
     await call('PATCH', `/destinations/${destinationId}`, { config: { url: 'https://ops.example/other' }, credentials: {} })
-    const problems = await createCheck(browser)(consoleUrl, keys.admin, [
+    const problems = await createCheck(browser, { includesSignIn: true })(consoleUrl, keys.admin, [
       ['audit', '/audit', '.changes'],
       ['audit-none', '/audit?event_prefix=cert.', '.empty'],
       ['keys', '/keys', 'td button'],
