@@ -87,7 +87,7 @@ const ofDeliveries = `${ofRepository}
     and (:destinationId::text is null or destination_id = :destinationId)
     and (
       :connectorType::text is null
-      or (select connector_type from destinations where destinations.id = destination_id) = :connectorType
+      or destination_id in (select id from destinations where workspace_id = :workspaceId and connector_type = :connectorType)
     )
 `
 
