@@ -1,7 +1,16 @@
 import type { LookupAddress } from 'node:dns'
 import net, { type LookupFunction, type Socket } from 'node:net'
 import { isInAnyRange, isLoopback } from './address-filter.ts'
-import { createRouteProxy, ForwardProxyError, proxyTimeout, proxyUnusable, targetNotDirect, type ForwardProxy } from './forward-proxy.ts'
+import {
+  createRouteProxy,
+  ForwardProxyError,
+  proxyTimeout,
+  proxyUnusable,
+  targetNotDirect,
+  type ForwardProxy,
+  type TunnelProxy,
+  type TunnelTarget,
+} from './forward-proxy.ts'
 import { closedWhileOpening, openSocket, overTls } from './sockets.ts'
 
 const forbidden =
@@ -37,70 +46,88 @@ export const addressesOf = (found: string | LookupAddress[]) => (Array.isArray(f
 
 /** How one target is reached, within what the operator allows. */
 export interface Route {
-  /** The proxy through which the target is reached. Not in place of that of the operator: the target must be one that would not pass that one. */
+  /** The proxy through which the target is reached. With one of the operator, only targets that would not pass that. */
   proxyUrl?: string | undefined
   /** The address of the target must be in one of these ranges, too. */
   allowedCidrs?: readonly string[] | undefined
 }
 
 /** Opens a TCP connection to an address that was checked, or through a proxy. */
-export type Dial = (host: string, port: number, limit: AbortSignal, route?: Route) => Promise<Socket>
+export type Dial = (host: string, port: number, limit: AbortSignal) => Promise<Socket>
+
+/** Does so by a route, if there is one. */
+export type RouteDial = (...target: [...Parameters<Dial>, route?: Route]) => Promise<Socket>
 
 interface DialOptions {
   lookup: LookupFunction
+  /** Of the operator. */
   proxy: ForwardProxy | undefined
-  /** Ask the proxy for the address that was checked instead of the name, which could lead elsewhere where the proxy resolves it. */
-  byAddress?: boolean
   /** Returns the accepted ones of the addresses of a host. Throws if there are none. */
   judge: (host: string, addresses: string[]) => string[]
-  /** Returns those of the addresses of the proxy of a route to which the relay connects. Throws `ForwardProxyError` if there are none. */
-  judgeProxy: (proxy: ForwardProxy, addresses: string[]) => string[]
 }
 
-/** Returns a function that opens a TCP connection to an address that a judge accepts. */
-export const createDial = ({ lookup, proxy, byAddress, judge, judgeProxy }: DialOptions): Dial => {
-  const resolve = (host: string, limit: AbortSignal) =>
-    new Promise<string[]>((done, fail) => {
-      const stop = () => fail(limit.reason as Error)
-      limit.addEventListener('abort', stop, { once: true })
-      lookup(host, { all: true }, (error, found) => {
-        limit.removeEventListener('abort', stop)
-        if (error) fail(error)
-        else done(addressesOf(found))
-      })
-    })
+/**
+ * Returns a function that opens a TCP connection to an address that a judge accepts.
+ * @param byAddress asks the proxy for the address that was checked instead of the name, which could lead elsewhere where the proxy resolves it
+ */
+export const createDial =
+  ({ lookup, proxy, judge, byAddress = false }: DialOptions & { byAddress?: boolean }): Dial =>
+  async (host, port, limit) => {
+    limit.throwIfAborted()
+    const accepted = judge(host, await addressesFor(lookup, host, limit))
+    const direct = proxy ? proxy.directAddresses(host, accepted) : accepted
+    if (!proxy || direct.length > 0) return openChecked(host, port, direct, limit, (connected) => judge(host, connected))
+    // Else the name, for the rules and the log of the proxy: ranges that a member has set must not hide it.
+    const target = { name: host, address: byAddress ? accepted[0] : undefined, port }
+    return throughProxy(proxy, () => openSocket(proxy.host, proxy.port, undefined, limit), target, limit)
+  }
 
-  const addressesFor = async (host: string, limit: AbortSignal) => (net.isIP(host) ? [host] : resolve(host, limit))
-
-  /** Asks the proxy of a route for an address that was checked. It could resolve the name to one that the operator forbids. */
-  const followRoute = async (url: string, host: string, accepted: string[], port: number, limit: AbortSignal): Promise<Socket> => {
-    const own = createRouteProxy(url)
-    const found = await addressesFor(own.host, limit).catch((thrown: unknown) => {
+/**
+ * Returns a function that does so by a route.
+ * @param judgeProxy returns those of the addresses of the proxy of a route to which the relay connects. Throws `ForwardProxyError` if there are none
+ */
+export const createRouteDial = ({
+  lookup,
+  proxy,
+  judge,
+  judgeProxy,
+}: DialOptions & { judgeProxy: (proxy: TunnelProxy, addresses: string[]) => string[] }): RouteDial => {
+  /** Asks the proxy for an address that was checked. It could resolve the name to one that the operator forbids. */
+  const throughOwn = async (own: TunnelProxy, host: string, accepted: string[], port: number, limit: AbortSignal): Promise<Socket> => {
+    const found = await addressesFor(lookup, own.host, limit).catch((thrown: unknown) => {
       throw proxyFailure(thrown, own, limit)
     })
     const addresses = judgeProxy(own, found)
     const reachable = addresses.every(isLoopback) ? accepted : accepted.filter((address) => !isLoopback(address))
     // Not every proxy has IPv6.
-    const target = reachable.find(net.isIPv4) ?? reachable[0]
-    if (target === undefined) throw new BlockedAddressError(host, elsewhere)
+    const address = reachable.find(net.isIPv4) ?? reachable[0]
+    if (address === undefined) throw new BlockedAddressError(host, elsewhere)
     const open = () => openChecked(own.host, own.port, addresses, limit, (connected) => judgeProxy(own, connected))
-    return throughProxy(own, open, target, port, limit)
+    return throughProxy(own, open, { name: host, address, port }, limit)
   }
 
-  return async (host, port, limit, route = {}) => {
+  return async (host, port, limit, { proxyUrl, allowedCidrs } = {}) => {
+    const judgeTarget: typeof judge = (name, addresses) => within(allowedCidrs, name, judge(name, addresses))
+    if (proxyUrl === undefined) return createDial({ lookup, proxy, judge: judgeTarget })(host, port, limit)
     limit.throwIfAborted()
-    const judgeTarget = (addresses: string[]) => within(route.allowedCidrs, host, judge(host, addresses))
-    const accepted = judgeTarget(await addressesFor(host, limit))
-    if (route.proxyUrl !== undefined) {
-      return followRoute(route.proxyUrl, host, proxy ? requireDirect(proxy, host, accepted) : accepted, port, limit)
-    }
-    const direct = proxy ? proxy.directAddresses(host, accepted) : accepted
-    if (!proxy || direct.length > 0) return openChecked(host, port, direct, limit, judgeTarget)
-    // The name, for the rules and the log of the proxy: ranges that a member has set must not hide it.
-    const target = byAddress ? accepted[0]! : host
-    return throughProxy(proxy, () => openSocket(proxy.host, proxy.port, undefined, limit), target, port, limit)
+    const accepted = judgeTarget(host, await addressesFor(lookup, host, limit))
+    return throughOwn(createRouteProxy(proxyUrl), host, proxy ? requireDirect(proxy, host, accepted) : accepted, port, limit)
   }
 }
+
+/** Returns the addresses of a host. @throws the reason of the limit, or the error of the lookup */
+const addressesFor = async (lookup: LookupFunction, host: string, limit: AbortSignal): Promise<string[]> =>
+  net.isIP(host)
+    ? [host]
+    : new Promise<string[]>((done, fail) => {
+        const stop = () => fail(limit.reason as Error)
+        limit.addEventListener('abort', stop, { once: true })
+        lookup(host, { all: true }, (error, found) => {
+          limit.removeEventListener('abort', stop)
+          if (error) fail(error)
+          else done(addressesOf(found))
+        })
+      })
 
 /**
  * Returns the addresses of a target that the relay would reach without the proxy of the operator. A route to any other would get around
@@ -114,7 +141,8 @@ export const requireDirect = (proxy: ForwardProxy, host: string, addresses: stri
 
 /** Returns the addresses that the ranges contain, if there are any ranges. @throws `BlockedAddressError` if they contain none */
 const within = (cidrs: readonly string[] | undefined, host: string, addresses: string[]): string[] => {
-  const found = cidrs ? addresses.filter((address) => isInAnyRange(cidrs, address)) : addresses
+  if (!cidrs) return addresses
+  const found = addresses.filter((address) => isInAnyRange(cidrs, address))
   if (found.length === 0) throw new BlockedAddressError(host, outside)
   return found
 }
@@ -141,23 +169,22 @@ const openChecked = async (
 
 /** Connects to a target through a proxy. @param open opens the TCP connection to the proxy */
 export const throughProxy = async (
-  proxy: ForwardProxy,
+  proxy: TunnelProxy,
   open: () => Promise<Socket>,
-  host: string,
-  port: number,
+  target: TunnelTarget,
   limit: AbortSignal,
 ): Promise<Socket> => {
   try {
     const opened = await open()
     const connection = proxy.isTls ? await overTls(opened, { host: proxy.host }, limit) : opened
-    await proxy.tunnel(connection, host, port, limit)
+    await proxy.tunnel(connection, target, limit)
     return connection
   } catch (thrown) {
     throw proxyFailure(thrown, proxy, limit)
   }
 }
 
-const proxyFailure = (thrown: unknown, { words }: ForwardProxy, limit: AbortSignal): unknown => {
+const proxyFailure = (thrown: unknown, { words }: TunnelProxy, limit: AbortSignal): unknown => {
   if (limit.aborted) return (thrown as { code?: unknown }).code === 'ETIMEDOUT' ? proxyTimeout(thrown as Error, words) : thrown
   return thrown instanceof ForwardProxyError ? thrown : proxyUnusable(thrown, words)
 }

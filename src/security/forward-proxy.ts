@@ -9,7 +9,17 @@ interface ProxyWords {
   value: string
 }
 
-export interface ForwardProxy {
+/** What a proxy is asked to connect to. */
+export interface TunnelTarget {
+  /** As messages call it: they do not tell to what address the name leads. */
+  name: string
+  /** The proxy is asked for this in place of the name. */
+  address?: string | undefined
+  port: number
+}
+
+/** A proxy that is asked to connect to targets. */
+export interface TunnelProxy {
   words: ProxyWords
   host: string
   port: number
@@ -17,13 +27,17 @@ export interface ForwardProxy {
   isTls: boolean
   /** `true` if its address contains a user and a password. */
   hasLogin: boolean
-  /** Returns the addresses of a host to which the relay connects itself. If there are none, the proxy connects. */
-  directAddresses(host: string, addresses: string[]): string[]
   /**
    * Asks the proxy, over a new connection to it, to connect to a target. The connection then leads to the target.
    * @throws `ForwardProxyError`, or the reason of the limit
    */
-  tunnel(connection: Socket, host: string, port: number, limit: AbortSignal): Promise<void>
+  tunnel(connection: Socket, target: TunnelTarget, limit: AbortSignal): Promise<void>
+}
+
+/** The proxy of an installation. */
+export interface ForwardProxy extends TunnelProxy {
+  /** Returns the addresses of a host to which the relay connects itself. If there are none, the proxy connects. */
+  directAddresses(host: string, addresses: string[]): string[]
 }
 
 /** Connection that a proxy did not make. Its message contains neither the address of the proxy nor its password. */
@@ -117,10 +131,10 @@ export const createForwardProxy = (url: string, noProxy: string[]): ForwardProxy
   }
 }
 
-/** Creates the proxy of a route, through which everything goes. @param url like that of an installation */
-export const createRouteProxy = (url: string): ForwardProxy => ({ ...createProxy(url, routeWords), directAddresses: () => [] })
+/** Creates the proxy of a route. @param url like that of an installation */
+export const createRouteProxy = (url: string): TunnelProxy => createProxy(url, routeWords)
 
-const createProxy = (url: string, words: ProxyWords): Omit<ForwardProxy, 'directAddresses'> => {
+const createProxy = (url: string, words: ProxyWords): TunnelProxy => {
   const { protocol, hostname, port } = new URL(url)
   const isTls = protocol === 'https:'
   const login = decodedLogin(url)
@@ -130,15 +144,16 @@ const createProxy = (url: string, words: ProxyWords): Omit<ForwardProxy, 'direct
     port: Number(port || (isTls ? 443 : 80)),
     isTls,
     hasLogin: login !== undefined,
-    tunnel: async (connection, host, targetPort, limit) => {
-      const authority = `${host.includes(':') ? `[${host}]` : host}:${targetPort}`
-      const response = await requestTunnel(connection, authority, { login, words }, limit)
+    tunnel: async (connection, { name, address = name, port: targetPort }, limit) => {
+      const response = await requestTunnel(connection, authorityOf(address, targetPort), { login, words }, limit)
       if (response.statusCode! < 300) return
       connection.destroy()
-      throw tunnelRefused(response, authority, { login, words })
+      throw tunnelRefused(response, authorityOf(name, targetPort), { login, words })
     },
   }
 }
+
+const authorityOf = (host: string, port: number) => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
 const namePattern = /^(\*?\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?$/i
 

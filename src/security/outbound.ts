@@ -10,11 +10,12 @@ import {
   addressesOf,
   BlockedAddressError,
   createDial,
+  createRouteDial,
   requireDirect,
   throughProxy,
   UnencryptedError,
-  type Dial,
   type Route,
+  type RouteDial,
 } from './dial.ts'
 import {
   createForwardProxy,
@@ -23,9 +24,16 @@ import {
   proxyBlocked,
   proxyNotDirect,
   proxyUnencrypted,
-  type ForwardProxy,
+  type TunnelProxy,
 } from './forward-proxy.ts'
 import { openSocket, overTls, timeLimit, type Trust } from './sockets.ts'
+
+interface ConnectRequest {
+  host: string
+  port: number
+  timeoutMs: number
+  signal?: AbortSignal
+}
 
 /** Opens outgoing connections to destinations, and blocks those to addresses that are not allowed. */
 export interface Outbound {
@@ -33,7 +41,7 @@ export interface Outbound {
    * Opens a TCP connection.
    * @throws `BlockedAddressError`, or a system error (ECONNREFUSED, ENOTFOUND, ETIMEDOUT, ...)
    */
-  connect(options: { host: string; port: number; timeoutMs: number; signal?: AbortSignal }): Promise<Socket>
+  connect(request: ConnectRequest): Promise<Socket>
   /**
    * Starts TLS on a socket from `connect`, for protocols with STARTTLS. Closing the TLS socket closes the TCP socket.
    */
@@ -51,6 +59,7 @@ export interface Outbound {
 }
 
 export interface OutboundGuard extends Outbound {
+  dispatcher(options: RoutedOptions): Dispatcher
   /**
    * For attempts that would send credentials without encryption: connections without TLS are opened to loopback and private addresses of
    * RELAY_ALLOWED_PRIVATE_CIDRS only.
@@ -69,10 +78,13 @@ export interface OutboundGuard extends Outbound {
 }
 
 interface ConnectionOptions extends Trust {
-  /** How the target is reached, if the settings of the installation are not enough. */
-  route?: Route | undefined
   /** Covers name resolution, TCP and TLS. */
   connectTimeoutMs: number
+}
+
+interface RoutedOptions extends ConnectionOptions {
+  /** How the target is reached, if the settings of the installation are not enough. */
+  route?: Route | undefined
 }
 
 // Destinations with different CA certificates cannot share connections. The least recently used pool is closed to make room.
@@ -80,8 +92,9 @@ const maxPools = 64
 
 /**
  * Creates an outbound guard. The guard checks every address after name resolution and connects to exactly that address.
- * A name that resolves to another address a moment later (DNS rebinding) is therefore not a way around the check. Through a proxy, the
- * address is checked before the proxy is asked for the name: it then resolves the name itself, and has to refuse private addresses, too.
+ * A name that resolves to another address a moment later (DNS rebinding) is therefore not a way around the check. The proxy of a route is
+ * asked for exactly that address, too. The proxy of the operator is asked for the name after the address was checked: it then resolves the
+ * name itself, and has to refuse private addresses, too.
  * @param proxyUrl the proxy through which targets are reached, unless `noProxy` names them
  * @param lookup resolver, replaced only by tests
  */
@@ -108,7 +121,7 @@ export const createOutboundGuard = ({
     if (isPrivate.length === 0) throw new UnencryptedError(host)
     return isPrivate
   }
-  const judgeProxy = ({ host, isTls, hasLogin }: ForwardProxy, addresses: string[]) => {
+  const judgeProxy = ({ host, isTls, hasLogin }: TunnelProxy, addresses: string[]) => {
     const allowed = addresses.filter(isAllowed)
     if (allowed.length === 0) throw proxyBlocked()
     const safe = hasLogin && !isTls ? allowed.filter(isAllowedPrivate) : allowed
@@ -117,8 +130,8 @@ export const createOutboundGuard = ({
     if (direct.length === 0) throw proxyNotDirect()
     return direct
   }
-  const dialAllowed = createDial({ lookup, proxy, judge: allow, judgeProxy })
-  const dialPrivate = createDial({ lookup, proxy, byAddress: true, judge: allowPrivate, judgeProxy })
+  const dialAllowed = createRouteDial({ lookup, proxy, judge: allow, judgeProxy })
+  const dialPrivate = createDial({ lookup, proxy, judge: allowPrivate, byAddress: true })
   const anywhere = createOutbound(dialAllowed, dialAllowed)
   const unencryptedPrivate = createOutbound(dialPrivate, dialAllowed)
 
@@ -165,7 +178,7 @@ export const checkForwardProxy = async (proxyUrl: string, timeoutMs: number): Pr
   const limit = timeLimit(`could not connect to ${nobody}:443`, timeoutMs)
   try {
     const proxy = createForwardProxy(proxyUrl, [])
-    const socket = await throughProxy(proxy, () => openSocket(proxy.host, proxy.port, undefined, limit), nobody, 443, limit)
+    const socket = await throughProxy(proxy, () => openSocket(proxy.host, proxy.port, undefined, limit), { name: nobody, port: 443 }, limit)
     socket.on('error', () => {}).destroy()
   } catch (thrown) {
     if (!(thrown instanceof ForwardProxyError && thrown.isAnswer)) throw thrown
@@ -175,14 +188,11 @@ export const checkForwardProxy = async (proxyUrl: string, timeoutMs: number): Pr
 }
 
 /** Creates the ways to connect, with pools of their own. @param dialTls opens the TCP connections that TLS starts on at once */
-const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; close(): Promise<void> } => {
-  const connect = async ({
-    host,
-    port,
-    timeoutMs,
-    signal,
-    route,
-  }: Parameters<Outbound['connect']>[0] & Pick<ConnectionOptions, 'route'>) => {
+const createOutbound = (
+  dialPlain: RouteDial,
+  dialTls: RouteDial,
+): { outbound: Outbound & Pick<OutboundGuard, 'dispatcher'>; close(): Promise<void> } => {
+  const connect = async ({ host, port, timeoutMs, signal }: ConnectRequest, route?: Route) => {
     const limit = timeLimit(`could not connect to ${host}:${port}`, timeoutMs, signal)
     return dialPlain(host, port, limit, route).finally(() => limit.stop())
   }
@@ -196,7 +206,7 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
     host: string,
     port: number,
     servername: string | undefined,
-    { connectTimeoutMs, route, ...trust }: ConnectionOptions,
+    { connectTimeoutMs, route, ...trust }: RoutedOptions,
   ): Promise<Socket> => {
     const limit = timeLimit(`could not connect to ${host}:${port}`, connectTimeoutMs)
     try {
@@ -215,7 +225,7 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
         const connecting =
           protocol === 'https:'
             ? connectSecurely(host, Number(port || 443), servername, options)
-            : connect({ host, port: Number(port || 80), timeoutMs: options.connectTimeoutMs, route: options.route })
+            : connect({ host, port: Number(port || 80), timeoutMs: options.connectTimeoutMs }, options.route)
         connecting.then(
           (socket) => done(null, socket),
           (error: Error) => done(error, null),
@@ -227,8 +237,8 @@ const createOutbound = (dialPlain: Dial, dialTls: Dial): { outbound: Outbound; c
   const agents = createPools((options) => {
     const pair = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) }
     pair.http.createConnection = ({ host, port }, done) => {
-      const { connectTimeoutMs: timeoutMs, route } = options
-      invokeCallback(connect({ host: withoutBrackets(host ?? ''), port: Number(port ?? 80), timeoutMs, route }), done)
+      const { connectTimeoutMs: timeoutMs } = options
+      invokeCallback(connect({ host: withoutBrackets(host ?? ''), port: Number(port ?? 80), timeoutMs }), done)
       return undefined
     }
     pair.https.createConnection = ({ host, port, servername }: https.RequestOptions, done) => {
@@ -265,10 +275,10 @@ const invokeCallback = (connecting: Promise<Socket>, done: ((error: Error | null
   )
 }
 
-const createPools = <Pool extends { close(): Promise<void> }>(create: (options: ConnectionOptions) => Pool) => {
+const createPools = <Pool extends { close(): Promise<void> }>(create: (options: RoutedOptions) => Pool) => {
   const pools = createTtlCache<Pool>({ maxEntries: maxPools, onEvict: (pool) => void pool.close() })
   return {
-    take: (options: ConnectionOptions): Pool => {
+    take: (options: RoutedOptions): Pool => {
       const { connectTimeoutMs, caCertificate, clientCertificate, route } = options
       // A connection with a client certificate is that client: nobody else may use it. One through a proxy was let through by that.
       const key = JSON.stringify([connectTimeoutMs, caCertificate, clientCertificate, route])

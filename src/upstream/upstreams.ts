@@ -8,7 +8,7 @@ import type { Installation } from '../db/installation.ts'
 import { hopsHeader } from '../domain/headers.ts'
 import { loginOf, type StoredUpstream, type UpstreamSecrets } from '../domain/upstream.ts'
 import type { Route } from '../security/dial.ts'
-import type { Outbound } from '../security/outbound.ts'
+import type { OutboundGuard } from '../security/outbound.ts'
 import { SealError, upstreamSecretsOf, type KeyRing } from '../security/seal.ts'
 import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
 
@@ -19,7 +19,7 @@ export type UpstreamRepository = Pick<ReceivingRepository, 'id' | 'upstreamSecre
 }
 
 export interface UpstreamsDeps {
-  outbound: Pick<Outbound, 'dispatcher'>
+  outbound: Pick<OutboundGuard, 'dispatcher'>
   keyRing: Pick<KeyRing, 'open'>
   installation: Installation
   limits?: Partial<typeof upstreamLimits>
