@@ -263,7 +263,7 @@ export const createRepositories = (db: Database) => {
 
     /**
      * Writes and records the values that differ, if any.
-     * @param check throws if the change is not allowed; the row is locked meanwhile
+     * @param check throws if the change is not allowed. It is called once more while the row is locked, if a proxy is checked in between
      * @throws `AppError` 404, or 422 if the upstream is invalid
      */
     update: async (
@@ -274,7 +274,11 @@ export const createRepositories = (db: Database) => {
       { keyRing, outbound }: UpstreamDeps,
       check?: (current: Repository) => void,
     ): Promise<Repository> => {
-      await requireUsableProxy({ outbound }, upstream)
+      if (upstream?.proxyUrl) {
+        // Names are resolved before the transaction, and only for a change that could be made.
+        check?.(await find(workspaceId, id))
+        await requireUsableProxy({ outbound }, upstream)
+      }
       return db.transaction(async (trx) => {
         const current = await lock(trx, workspaceId, id)
         check?.(current)

@@ -151,6 +151,15 @@ describe('the proxy of an upstream', () => {
     expect(failure).not.toContain('10.1.2.3')
   })
 
+  test('is refused after a repository that does not exist, or has changed since', async () => {
+    const { call, repositoryId } = await scene.workspace()
+    const body = { upstream: { ...oldServer, proxy_url: 'http://10.1.2.3:3128' } }
+    const stale = { headers: { 'if-match': '"stale"' } }
+    expect((await call('PATCH', '/repositories/unknown', body)).status).toBe(404)
+    expect((await call('PATCH', `/repositories/${repositoryId}`, body, stale)).status).toBe(412)
+    expect((await call('PATCH', `/repositories/${repositoryId}`, body)).status).toBe(422)
+  })
+
   test('gets its password over TLS, or in a private network that the operator allows', async () => {
     const { set } = await open()
     expect((await set({ proxy_url: 'http://relay:canary@8.8.8.8:3128' })).json.error.details[0].message).toMatch(/without TLS/)
