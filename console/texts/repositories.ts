@@ -84,7 +84,7 @@ export const en = {
   upstreamAuthorityHint: 'Only if the TLS certificate of that server is not from a public authority',
   upstreamProxy: 'Proxy',
   upstreamProxyHint:
-    'Only if that server is reached through a proxy of its own: http://user:password@host:port. User and password are stored and shown as ***',
+    'Only if that server is reached through a proxy of its own: http://user:password@host:port. User and password are stored sealed, and shown as ***',
   upstreamRanges: 'Allowed addresses of that server',
   upstreamRangesHint: 'Address ranges, such as 10.1.2.0/24, in addition to what the operator allows. Empty: no further restriction',
   upstreamDelivers: 'Deliver fetched documents',
@@ -237,7 +237,7 @@ export const de: typeof en = {
   upstreamAuthorityHint: 'Nur, wenn das TLS-Zertifikat des Servers nicht von einer öffentlichen Stelle ist',
   upstreamProxy: 'Proxy',
   upstreamProxyHint:
-    'Nur, wenn der Server über einen eigenen Proxy erreicht wird: http://benutzer:passwort@host:port. Benutzer und Passwort werden gespeichert und als *** gezeigt',
+    'Nur, wenn der Server über einen eigenen Proxy erreicht wird: http://benutzer:passwort@host:port. Benutzer und Passwort werden verschlüsselt gespeichert und als *** angezeigt',
   upstreamRanges: 'Erlaubte Adressen des Servers',
   upstreamRangesHint: 'Adressbereiche, etwa 10.1.2.0/24, zusätzlich zu dem, was der Betreiber erlaubt. Leer: keine weitere Einschränkung',
   upstreamDelivers: 'Geholte Dokumente ausliefern',

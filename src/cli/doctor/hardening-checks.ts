@@ -137,7 +137,8 @@ export const hardeningChecks: readonly HardeningCheck[] = [
   {
     name: 'private addresses',
     requirement: '`RELAY_ALLOWED_PRIVATE_CIDRS` names single hosts or small networks, and not this machine',
-    remedy: 'List only the addresses of your targets: members choose where destinations connect to.',
+    remedy:
+      'List only the addresses of your targets, and of proxies that have rules of their own: members choose where destinations connect to, and through which proxy an upstream is asked.',
     find: ({ config }) =>
       config.RELAY_ALLOWED_PRIVATE_CIDRS.flatMap((text) => {
         const [address, bits] = ipaddr.parseCIDR(text)
