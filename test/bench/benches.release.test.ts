@@ -84,6 +84,7 @@ test(
 const slow = [
   { name: 'lists', rows: 50, contains: '/documents status=failed' },
   { name: 'breadth', rows: 20, contains: 'job compute-metrics' },
+  { name: 'engine', rows: 6, contains: 'search attributes' },
   { name: 'latency', rows: 3, contains: 'p50' },
   { name: 'isolation', rows: 4, contains: 'beside a workspace that floods' },
   { name: 'backlog', rows: 1, contains: '20 deliveries behind a dead target' },
