@@ -22,6 +22,7 @@ const signedParameterOrder = fieldAt('signed_parameter_order', 'choice')
 const acceptsMcreate = fieldAt('accepts_mcreate', 'switch')
 
 const hasUpstream = (texts: Texts) => texts['upstream'] === 'true'
+const hasProxy = (texts: Texts) => hasUpstream(texts) && texts['upstream.proxy_url'] !== ''
 const upstreamFields = [
   fieldAt('upstream', 'object'),
   fieldAt('upstream.url', 'text', { isRequired: true, when: hasUpstream }),
@@ -31,13 +32,29 @@ const upstreamFields = [
   fieldAt('upstream.private_key', 'lines', { isSecret: true, when: hasUpstream }),
   fieldAt('upstream.ca_certificate', 'lines', { when: hasUpstream }),
   fieldAt('upstream.proxy_url', 'text', { when: hasUpstream }),
+  // A part of proxy_url in the API. Apart here, so that the address can be read and the password cannot.
+  fieldAt('upstream.proxy_login', 'text', { isSecret: true, when: hasProxy }),
   fieldAt('upstream.allowed_cidrs', 'list', { when: hasUpstream }),
   fieldAt('upstream.delivers', 'switch', { when: hasUpstream }),
 ]
 
+/** Returns the address of a proxy with user and password. Without new ones, it is the address that was entered: its `***` stands for those that are stored. */
+const proxyUrlOf = (address: string, login: string): string => {
+  if (login === '' || !URL.canParse(address)) return address
+  const url = new URL(address)
+  const [user = '', ...password] = login.split(':')
+  url.username = encodeURIComponent(user)
+  url.password = encodeURIComponent(password.join(':'))
+  return url.href
+}
+
 /** Makes the body of a change: the API replaces the upstream as a whole. */
-const toBody = (values: Values, texts: Texts): Values =>
-  values['upstream'] ? { ...values, upstream: newValues(upstreamFields, texts).values['upstream'] } : values
+const toBody = (values: Values, texts: Texts): Values => {
+  if (!values['upstream']) return values
+  const { proxy_login: login, ...upstream } = newValues(upstreamFields, texts).values['upstream'] as Record<string, string>
+  const { proxy_url: address } = upstream
+  return { ...values, upstream: address && login ? { ...upstream, proxy_url: proxyUrlOf(address, login) } : upstream }
+}
 
 /** Creates or changes a repository. @param stored the repository to change, with the ETag of what is shown */
 export const RepositoryForm = ({
@@ -130,6 +147,15 @@ export const RepositoryForm = ({
           rows=${4}
         />
         <${FormField} form=${form} path="upstream.proxy_url" label=${words.upstreamProxy} hint=${words.upstreamProxyHint} isMono />
+        ${
+          hasProxy(form.texts) &&
+          html`<${FormField}
+            form=${form}
+            path="upstream.proxy_login"
+            label=${words.upstreamProxyLogin}
+            hint=${words.upstreamProxyLoginHint}
+          />`
+        }
         <${FormField} form=${form} path="upstream.allowed_cidrs" label=${words.upstreamRanges} hint=${words.upstreamRangesHint} rows=${2} />
         <${FormField} form=${form} path="upstream.delivers" label=${words.upstreamDelivers} hint=${words.upstreamDeliversHint} />`
     }

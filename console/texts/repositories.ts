@@ -83,8 +83,10 @@ export const en = {
   upstreamAuthority: 'Trusted authority (PEM)',
   upstreamAuthorityHint: 'Only if the TLS certificate of that server is not from a public authority',
   upstreamProxy: 'Proxy',
-  upstreamProxyHint:
-    'Only if that server is reached through a proxy of its own: http://user:password@host:port. User and password are stored sealed, and shown as ***',
+  upstreamProxyHint: 'Only if that server is reached through a proxy of its own, such as http://outgoing.example:3128',
+  upstreamProxyLogin: 'User and password of the proxy',
+  upstreamProxyLoginHint:
+    'As user:password, if the proxy demands them. User and password are stored sealed, and shown as ***. Empty: those of *** are kept',
   upstreamRanges: 'Allowed addresses of that server',
   upstreamRangesHint: 'Address ranges, such as 10.1.2.0/24, in addition to what the operator allows. Empty: no further restriction',
   upstreamDelivers: 'Deliver fetched documents',
@@ -236,8 +238,10 @@ export const de: typeof en = {
   upstreamAuthority: 'Vertraute Zertifizierungsstelle (PEM)',
   upstreamAuthorityHint: 'Nur, wenn das TLS-Zertifikat des Servers nicht von einer öffentlichen Stelle ist',
   upstreamProxy: 'Proxy',
-  upstreamProxyHint:
-    'Nur, wenn der Server über einen eigenen Proxy erreicht wird: http://benutzer:passwort@host:port. Benutzer und Passwort werden verschlüsselt gespeichert und als *** angezeigt',
+  upstreamProxyHint: 'Nur, wenn der Server über einen eigenen Proxy erreicht wird, etwa http://outgoing.example:3128',
+  upstreamProxyLogin: 'Benutzer und Passwort des Proxys',
+  upstreamProxyLoginHint:
+    'Als benutzer:passwort, wenn der Proxy sie verlangt. Benutzer und Passwort werden verschlüsselt gespeichert und als *** angezeigt. Leer: die von *** bleiben',
   upstreamRanges: 'Erlaubte Adressen des Servers',
   upstreamRangesHint: 'Adressbereiche, etwa 10.1.2.0/24, zusätzlich zu dem, was der Betreiber erlaubt. Leer: keine weitere Einschränkung',
   upstreamDelivers: 'Geholte Dokumente ausliefern',

@@ -1,13 +1,15 @@
 import { insertDocumentMigration } from '../../api/insert-document-migration.ts'
 import { captureAt } from '../../support/factories.ts'
+import { startForwardProxy } from '../../support/forward-proxy.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 import { createSigner } from '../../support/signer.ts'
 import { takeScreenshot } from '../browser.ts'
 import { startConsole, testMs } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
-const [signer, renewed, oldServer] = [await createSigner('RSA 2048'), await createSigner('DSA 1024'), await startOldContentServer()]
-afterAll(() => Promise.all([signer.remove(), renewed.remove(), oldServer.stop()]))
+const [signer, renewed] = [await createSigner('RSA 2048'), await createSigner('DSA 1024')]
+const [oldServer, proxy] = [await startOldContentServer(), await startForwardProxy()]
+afterAll(() => Promise.all([signer.remove(), renewed.remove(), oldServer.stop(), proxy.stop()]))
 
 const daysFromNow = (days: number) => new Date(Date.now() + days * 86_400_000)
 
@@ -119,6 +121,8 @@ test(
       await page.getByLabel('Fetch documents from an earlier content server').check()
       await page.getByLabel('Address of the earlier content server').fill(oldServer.url)
       await page.getByLabel('Repository there').fill('Z1')
+      await page.getByLabel('Proxy', { exact: true }).fill(proxy.url)
+      await page.getByLabel('User and password of the proxy').fill(`relay:${proxy.password}`)
       await page.getByLabel('Allowed addresses of that server').fill('10.1.0.0/16\n127.0.0.0/8')
       await page.getByRole('button', { name: 'Save' }).click()
       await page.getByRole('link', { name: 'Edit' }).waitFor()
@@ -129,13 +133,22 @@ test(
           url: oldServer.url,
           cont_rep: 'Z1',
           auth_id: null,
-          proxy_url: null,
+          proxy_url: proxy.url.replace('//', '//***@'),
           allowed_cidrs: ['10.1.0.0/16', '127.0.0.0/8'],
           delivers: false,
         },
         warnings: [{ code: 'not_connected' }],
       })
 
+      await page.getByRole('button', { name: 'Test it' }).click()
+      await page.getByText('serves the repository Z1 and answers unsigned requests').waitFor()
+      expect(new Set(proxy.targets)).toEqual(new Set([new URL(oldServer.url).host]))
+
+      // The stored user and password are kept.
+      await page.getByRole('link', { name: 'Edit' }).click()
+      expect(await page.getByLabel('User and password of the proxy').getAttribute('type')).toBe('password')
+      await page.getByLabel('Allowed addresses of that server').fill('127.0.0.0/8')
+      await page.getByRole('button', { name: 'Save' }).click()
       await page.getByRole('button', { name: 'Test it' }).click()
       await page.getByText('serves the repository Z1 and answers unsigned requests').waitFor()
 
