@@ -194,6 +194,10 @@ comment on column destinations.sign_in is
 comment on column destinations.download_links_version is
   'Signed into each download link that the destination sends. Raising it revokes the links of the previous versions.';
 
+create index destinations_by_connector_type on destinations (workspace_id, connector_type, id);
+comment on index destinations_by_connector_type is
+  'Serves statistics by kind of connector, which count deleted destinations, too.';
+
 create index destinations_of_workspace on destinations (workspace_id, id)
 where deleted_at is null;
 comment on index destinations_of_workspace is

@@ -70,6 +70,10 @@ where deleted_at is null;
 comment on index destinations_of_workspace is
   'Serves the list of destinations.';
 
+create index destinations_by_connector_type on destinations (workspace_id, connector_type, id);
+comment on index destinations_by_connector_type is
+  'Serves statistics by kind of connector, which count deleted destinations, too.';
+
 create table connections (
   id text collate "C" primary key,
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,
