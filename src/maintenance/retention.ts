@@ -192,10 +192,16 @@ const removeDocuments = `
     where id in (select archive_document_id from expired)
       and modified_at < :before
       and not exists (
+        -- By repository and docId, which have an index for superseded documents, too. With offset 0,
+        -- each is looked up. Joined, all documents were read for each.
         select
         from documents
-        where archive_document_id = archive_documents.id
+        where workspace_id = :workspaceId
+          and repo_id = (select repo_id from repositories where repositories.id = archive_documents.repository_id)
+          and doc_id = archive_documents.doc_id
+          and archive_document_id = archive_documents.id
           and id not in (select id from expired)
+        offset 0
       )
     for update skip locked
   ), removed as (
