@@ -8,6 +8,8 @@ const runTimeoutMs = 80_000
 export async function eventSubscription(input: EventSubscriptionInput): Promise<string> {
   const { sendEvents } = proxyActivities<EventSubscriptionActivities>({
     startToCloseTimeout: runTimeoutMs,
+    // The events of a worker that is lost go on after this time.
+    heartbeatTimeout: '30s',
     summary: input.name,
     // For failures of the relay itself. An attempt that fails says when the next one is due.
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
