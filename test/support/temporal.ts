@@ -60,8 +60,6 @@ export const withWorker = async <T>(
   const worker = await Worker.create({
     ...common,
     workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! },
-    // Workflows run in this thread: a thread of their own takes a second of processor time to start, for each of some hundred workers.
-    debugMode: true,
     ...options,
     taskQueue,
   })
