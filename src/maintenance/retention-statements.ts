@@ -1,0 +1,250 @@
+// Statements that change up to `:limit` rows of a workspace that are from before `:before`.
+
+export const removeRows = `
+  delete from :table:
+  where :id: in (
+    select :id:
+    from :table:
+    where workspace_id = :workspaceId
+      and :id: < :before
+    order by :id:
+    limit :limit
+  )
+    and :id: < :before
+`
+
+/**
+ * SQL: nothing is left to be done with a document. It is delivered, goes nowhere, is acknowledged, or all its deliveries are cancelled. An
+ * operator could retry the last two, for as long as their content is kept.
+ */
+const isSettled = (document: string) => `(
+      ${document}.status in ('delivered', 'discarded')
+      or (${document}.status = 'failed' and (
+        ${document}.acknowledged_at is not null
+        or not exists (
+          select
+          from deliveries
+          where document_id = ${document}.id
+            and status <> 'cancelled'
+        )
+      ))
+    )`
+
+/**
+ * Removes events up to the first one that is kept, and notes how far: a reader that has not come so far is told.
+ */
+export const removeEvents = `
+  with oldest as (
+    select epoch, transaction, number, bool_and(created_at < :before) over (order by epoch, transaction, number) as is_old
+    from (
+      select epoch, transaction, number, created_at
+      from events
+      where workspace_id = :workspaceId
+      order by epoch, transaction, number
+      limit :limit
+    ) as first_events
+  ), noted as (
+    update workspaces
+    set events_removed_to = last.id
+    from (
+      select lpad(to_hex(epoch), 4, '0') || lpad(to_hex(transaction), 12, '0') || lpad(to_hex(number), 12, '0') as id
+      from oldest
+      where is_old
+      order by epoch desc, transaction desc, number desc
+      limit 1
+    ) as last
+    where workspaces.id = :workspaceId
+      and last.id > events_removed_to
+  )
+  delete from events
+  using oldest
+  where is_old
+    and events.workspace_id = :workspaceId
+    and events.epoch = oldest.epoch
+    and events.transaction = oldest.transaction
+    and events.number = oldest.number
+`
+
+/** Disowns the content of settled documents. The job remove-orphans removes the bytes later, so that readers may finish. */
+export const disownContents = `
+  with expired as (
+    select id, content_id
+    from documents
+    where workspace_id = :workspaceId
+      and status in ('delivered', 'discarded', 'failed')
+      and content_id is not null
+      and received_at < :before
+      and ${isSettled('documents')}
+      -- A document of the upstream that was delivered nowhere is kept here only.
+      and (origin = 'source' or exists (
+        select
+        from deliveries
+        where document_id = documents.id
+      ))
+    order by received_at
+    limit :limit
+    for no key update skip locked
+  ), disowned as (
+    update documents
+    set content_id = null
+    from expired
+    where documents.id = expired.id
+  ), content as (
+    -- Locked in the order of their ids, as by the captures that refer to them.
+    select contents.id
+    from contents
+    join expired on expired.content_id = contents.id
+    order by contents.id
+    for no key update of contents
+  )
+  update contents
+  set owned_at = null, created_at = now()
+  from content
+  where contents.id = content.id
+`
+
+/**
+ * Removes settled documents without content, with their deliveries, and the archive documents that have no document left. A document stays
+ * while another one of its docId is not settled: if that arrives late, it finds out here that a newer one lies at its path. Removing an
+ * archive document that an update has locked, or has just changed, is left out.
+ */
+export const removeDocuments = `
+  with expired as (
+    select id, archive_document_id, repository_id
+    from documents
+    where workspace_id = :workspaceId
+      and status in ('delivered', 'discarded', 'failed')
+      and content_id is null
+      and received_at < :before
+      and ${isSettled('documents')}
+      and not exists (
+        select
+        from documents as other
+        where other.workspace_id = documents.workspace_id
+          and other.repo_id = documents.repo_id
+          and other.doc_id = documents.doc_id
+          and not ${isSettled('other')}
+      )
+    order by received_at
+    limit :limit
+    for update skip locked
+  ), archive_document as (
+    select id
+    from archive_documents
+    where id in (select archive_document_id from expired)
+      and modified_at < :before
+      and not exists (
+        -- By repository and docId, which have an index for superseded documents, too. With offset 0,
+        -- each is looked up. Joined, all documents were read for each.
+        select
+        from documents
+        where workspace_id = :workspaceId
+          and repo_id = (select repo_id from repositories where repositories.id = archive_documents.repository_id)
+          and doc_id = archive_documents.doc_id
+          and archive_document_id = archive_documents.id
+          and id not in (select id from expired)
+        offset 0
+      )
+    for update skip locked
+  ), removed as (
+    delete from archive_documents
+    using archive_document
+    where archive_documents.id = archive_document.id
+    returning archive_documents.repository_id, doc_id, deleted_at
+  ), used_again as (
+    -- The source system had deleted an earlier document of the docId, and has this one.
+    update upstream_deletions
+    set by_source = false
+    from removed
+    where upstream_deletions.repository_id = removed.repository_id
+      and upstream_deletions.doc_id = removed.doc_id
+      and removed.deleted_at is null
+  ), counted as (
+    -- A document that was never kept has no archive document, and was not counted.
+    insert into repository_counts (repository_id, shard, documents)
+    select repository_id, 0, -count(*)
+    from expired
+    where archive_document_id is not null
+    group by repository_id
+    on conflict (repository_id, shard) do update
+    set documents = repository_counts.documents + excluded.documents
+  )
+  delete from documents
+  using expired
+  where documents.id = expired.id
+`
+
+/**
+ * Releases the contents without a document that captured bodies of a later day do not refer to. The job remove-orphans removes the bytes
+ * later, so that readers may finish.
+ */
+export const releaseCapturedContents = `
+  with content as (
+    select id
+    from contents
+    where workspace_id = :workspaceId
+      and owned_at is null
+      and captured_on < (:before::timestamptz at time zone 'UTC')::date
+    order by captured_on
+    limit :limit
+    for no key update skip locked
+  )
+  update contents
+  set captured_on = null, created_at = now()
+  from content
+  where contents.id = content.id
+`
+
+/** Removes the counters of attempts by whole hours, together with the attempts that they count. */
+export const removeAttemptCounters = `
+  delete from counters
+  where ctid = any (array(
+    select ctid
+    from counters
+    where workspace_id = :workspaceId
+      and kind in ('attempts', 'all_attempts')
+      and period in ('hour', 'day')
+      and since < date_trunc(period, :before::timestamptz, 'UTC')
+    limit :limit
+  ))
+`
+
+// Conditions, in SQL, under which a statement above may find something in a workspace `expiry` ("workspaceId", before). Most workspaces have
+// nothing to remove in most hours, and one statement for all of them takes much less time than one for each.
+
+const endedBefore = `
+  select
+  from documents
+  where workspace_id = expiry."workspaceId"
+    and status in ('delivered', 'discarded', 'failed')
+    and received_at < expiry.before::timestamptz`
+
+export const mayFind = {
+  // The latest time lets the planner leave the partitions of later times out.
+  rows: `exists (select from :table: where workspace_id = expiry."workspaceId" and :id: < expiry.before and :id: < :latest)`,
+  attemptCounters: `exists (
+    select
+    from counters
+    cross join lateral (select date_trunc(period, expiry.before::timestamptz, 'UTC') as start) as first_kept
+    where workspace_id = expiry."workspaceId"
+      and kind in ('attempts', 'all_attempts')
+      and period in ('hour', 'day')
+      and since < start
+  )`,
+  contents: `exists (${endedBefore} and content_id is not null)`,
+  documents: `exists (${endedBefore} and content_id is null)`,
+  events: `(
+    select created_at
+    from events
+    where workspace_id = expiry."workspaceId"
+    order by epoch, transaction, number
+    limit 1
+  ) < expiry.before::timestamptz`,
+  capturedContents: `exists (
+    select
+    from contents
+    where workspace_id = expiry."workspaceId"
+      and owned_at is null
+      and captured_on < (expiry.before::timestamptz at time zone 'UTC')::date
+  )`,
+}
