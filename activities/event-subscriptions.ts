@@ -1,14 +1,14 @@
-import { ApplicationFailure, cancellationSignal, heartbeat } from '@temporalio/activity'
+import { ApplicationFailure, cancellationSignal } from '@temporalio/activity'
 import type { SendEvents } from '../src/observe/send-events.ts'
 import type { EventSubscriptionActivities } from '../workflows/messages.ts'
+import { withHeartbeats } from './heartbeats.ts'
 
 // A sixth of the heartbeat timeout of the workflow.
 const heartbeatMs = 5_000
 
 export const createEventSubscriptionActivities = (sendEvents: SendEvents): EventSubscriptionActivities => ({
   sendEvents: async ({ subscriptionId }) => {
-    const beats = setInterval(() => heartbeat(), heartbeatMs)
-    const outcome = await sendEvents(subscriptionId, cancellationSignal()).finally(() => clearInterval(beats))
+    const outcome = await withHeartbeats(heartbeatMs, () => sendEvents(subscriptionId, cancellationSignal()))
     if (outcome.status !== 'retrying') return outcome.status
     // Temporal repeats the activity, and shows operators what is wrong.
     throw ApplicationFailure.create({

@@ -1,7 +1,8 @@
-import { cancellationSignal, heartbeat } from '@temporalio/activity'
+import { cancellationSignal } from '@temporalio/activity'
 import { ApplicationFailure } from '@temporalio/common'
 import { findJob, type MaintenanceDeps } from '../src/maintenance/jobs.ts'
 import type { MaintenanceActivities } from '../workflows/messages.ts'
+import { withHeartbeats } from './heartbeats.ts'
 
 // A third of the heartbeat timeout of the workflow.
 const heartbeatIntervalMs = 3_000
@@ -10,11 +11,6 @@ export const createMaintenanceActivities = (deps: MaintenanceDeps): MaintenanceA
   runMaintenance: async ({ job: name, atMs }) => {
     const job = findJob(name)
     if (!job) throw ApplicationFailure.nonRetryable(`this worker has no job ${name}: delete its schedule, or upgrade the worker`)
-    const heartbeats = setInterval(() => heartbeat(), heartbeatIntervalMs)
-    try {
-      return await job.run(deps, { now: new Date(atMs), signal: cancellationSignal() })
-    } finally {
-      clearInterval(heartbeats)
-    }
+    return withHeartbeats(heartbeatIntervalMs, () => job.run(deps, { now: new Date(atMs), signal: cancellationSignal() }))
   },
 })
