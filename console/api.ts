@@ -168,8 +168,13 @@ export const apiUrl = (path: string, query: Call['query'] = {}): URL => {
   return url
 }
 
+/** True while a deletion is under way. */
+export const isDeleting = signal(false)
+
 /** Calls the API. A session that has ended leads to the sign-in. @throws ApiError */
 export const callRaw = async (method: string, path: string, call: Call = {}): Promise<Response> => {
+  const isDeletion = method === 'DELETE' && call.changesNothing !== true
+  if (isDeletion) isDeleting.value = true
   try {
     return await send(method, apiUrl(path, call.query), call)
   } catch (thrown) {
@@ -178,6 +183,8 @@ export const callRaw = async (method: string, path: string, call: Call = {}): Pr
       session.value = null
     }
     throw thrown
+  } finally {
+    if (isDeletion) isDeleting.value = false
   }
 }
 

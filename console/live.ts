@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError, toApiError } from './api.ts'
+import { ApiError, isDeleting, toApiError } from './api.ts'
 import { isStreaming, onChange } from './events.ts'
 
 export interface Live<Data> {
@@ -36,7 +36,7 @@ const errorOf = (thrown: unknown, hasTimedOut: boolean): ApiError => {
 
 /**
  * Loads data and keeps them current: when the relay tells of a change and, for the case that it does not, by asking again. Neither happens
- * while the page is hidden.
+ * while the page is hidden or a deletion is under way: what is shown may vanish before the answer has come, which leads to another screen.
  * @param key identifies the data: another key loads them anew
  * @param intervalMs 0 loads them only once
  */
@@ -49,7 +49,8 @@ export const useLive = <Data>(key: string, load: (signal: AbortSignal) => Promis
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
     let controller = new AbortController()
-    let isLoading = false
+    // Under way, or due as soon as no deletion is.
+    let isLoading = true
     let hasChanged = false
     let pauseMs = pauseMinMs
     const runIn = (ms: number) => {
@@ -100,8 +101,18 @@ export const useLive = <Data>(key: string, load: (signal: AbortSignal) => Promis
     reloadRef.current = () => void run()
     document.addEventListener('visibilitychange', onVisibility)
     const unsubscribe = intervalMs > 0 ? onChange(onChanged) : undefined
-    void run()
+    const stopWaiting = isDeleting.subscribe((isUnderWay) => {
+      if (isUnderWay) {
+        clearTimeout(timer)
+        controller.abort()
+        isLoading ||= intervalMs > 0
+        return
+      }
+      // The first time, and after a deletion. Not at once: what called for the deletion shows another screen first.
+      if (isLoading) runIn(0)
+    })
     return () => {
+      stopWaiting()
       document.removeEventListener('visibilitychange', onVisibility)
       unsubscribe?.()
       clearTimeout(timer)
