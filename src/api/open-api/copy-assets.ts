@@ -10,3 +10,4 @@ for (const name of assetNames) {
   const to = fileURLToPath(new URL(name, directory))
   if (from !== to) await copyFile(from, to)
 }
+await copyFile('openapi.json', new URL('../../../openapi.json', import.meta.url))

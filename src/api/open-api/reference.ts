@@ -1,14 +1,17 @@
 import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import type { Context, Middleware } from 'koa'
 import { newId } from '../../base/ids.ts'
 import type { Config } from '../../config/config.ts'
 import { compressText } from '../../http/browsers.ts'
 import { relayUrlOf } from '../../http/input.ts'
 import { assetNames, assetPath } from './assets.ts'
-import { describeApi } from './document.ts'
+import type { describeApi } from './document.ts'
 import { errorPageHtml, errorPageStyle } from './error-page.ts'
 import { workspacePath } from './info.ts'
+
+// `relay openapi` has written it, and `npm run build` copies it: to describe the API anew takes 0.3 s, and memory, at each start.
+const documentFile = new URL('../../../openapi.json', import.meta.url)
 
 const assetMaxAgeSeconds = 86_400
 
@@ -42,12 +45,15 @@ const sendText = (context: Context, type: string, text: string) => {
 
 /** Serves `/openapi.json`, `/docs` and `/docs/errors` without authentication: none of them contains data of a workspace. */
 export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middleware => {
-  const document = describeApi()
   const policy = policyOf(config.RELAY_BASE_URL)
   const compress = compressText()
   const errorPage = errorPageHtml()
 
-  const describe = (context: Context) => {
+  let reading: Promise<ReturnType<typeof describeApi>> | undefined
+
+  const describe = async (context: Context) => {
+    reading ??= readFile(documentFile, 'utf8').then((text) => JSON.parse(text))
+    const document = await reading
     const base = relayUrlOf(context, config.RELAY_BASE_URL)
     context.set('cache-control', 'no-cache')
     context.body = { ...document, servers: document.servers.map((server) => ({ ...server, url: base + workspacePath })) }
@@ -60,7 +66,7 @@ export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middlew
 
     context.set('x-relay-request-id', newId())
     context.set({ 'content-security-policy': policy, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
-    if (context.path === '/openapi.json') return compress(context, async () => describe(context))
+    if (context.path === '/openapi.json') return compress(context, () => describe(context))
     const page = name === undefined ? pageHtml : name === 'errors' ? errorPage : undefined
     context.set('cache-control', page === undefined ? `public, max-age=${assetMaxAgeSeconds}` : 'no-cache')
     if (page !== undefined) return compress(context, async () => sendText(context, 'html', page))
