@@ -147,12 +147,12 @@ export const captureOf = async (request: RequestFacts, response: ResponseFacts):
 type Side = Pick<RequestFacts | ResponseFacts, 'headers' | 'body' | 'pieces'>
 
 const captureSide = async ({ headers: rawHeaders, body, pieces = [] }: Side, { isReplayed }: { isReplayed: boolean }) => {
-  const headers = flatten(rawHeaders)
+  const headers = redactHeaders(rawHeaders)
   const contentType = headers['content-type'] ?? null
   const captured = await captureBody(body, contentType, { pieces, isReplayed })
   const announced = Number(headers['content-length'])
   return {
-    headers: redactHeaders(headers),
+    headers,
     contentType,
     contentLength: Number.isSafeInteger(announced) && announced >= 0 ? announced : body.sizeBytes(),
     ...captured,
@@ -182,11 +182,6 @@ const captureBody = async (
   if (!redacted) return { truncation: 'not_json', body: shown(null) }
   if (redacted !== data) return { truncation: null, body: shown(redacted) }
   return isHeld ? byReference : { truncation: null, body: { data, redacted: false, pieces: null } }
-}
-
-const flatten = (headers: OutgoingHttpHeaders): Record<string, string> => {
-  const entries = Object.entries(headers).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), storable(String(value))]))
 }
 
 // Longer than any name that exists here, and short enough for an index.

@@ -1,4 +1,6 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { AppError } from '../base/errors.ts'
+import { storable } from '../db/database.ts'
 import { queryOf, SealError, type KeyRing } from '../security/seal.ts'
 
 // Captured data is redacted before it is stored (contract, section 8.3): here names, query strings and headers, in redact-body.ts bodies.
@@ -83,9 +85,18 @@ export const redactQuery = (query: string): string => runAtOnce(redactPairs(quer
 /** Redacts a query string, but keeps the secKey, which a replay needs. */
 export const redactQueryForReplay = (query: string): string => runAtOnce(redactPairs(query, (name) => isSensitive(name) && !isSecKey(name)))
 
-/** Redacts headers, and the query parameters of URLs in headers such as Referer. */
-export const redactHeaders = (headers: Record<string, string>): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isSensitive(name) ? redacted : redactUrl(value)]))
+/** Returns headers as they are stored: by their names in lower case, redacted, and with the query parameters of URLs such as Referer redacted. */
+export const redactHeaders = (headers: OutgoingHttpHeaders): Record<string, string> => {
+  // Without a prototype: a name may be any token. One loop, because every request has a dozen of them.
+  const stored: Record<string, string> = Object.create(null)
+  for (const name of Object.keys(headers)) {
+    const value = headers[name]
+    if (value === undefined) continue
+    const lowerCase = name.toLowerCase()
+    stored[lowerCase] = isSensitive(lowerCase) ? redacted : redactUrl(storable(String(value)))
+  }
+  return stored
+}
 
 const redactUrl = (value: string): string => {
   const query = value.indexOf('?') + 1

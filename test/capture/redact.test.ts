@@ -33,10 +33,18 @@ describe('a header', () => {
     ]
     const others = ['content-type', 'x-authorization-mode', 'cookies', 'x-forwarded-for', 'x-api-version', 'x-author', 'signature-input']
     const headers = Object.fromEntries([...secrets, ...others].map((name) => [name, 'canary']))
-    const safe = redactHeaders(headers)
-    expect(Object.keys(safe)).toEqual(Object.keys(headers))
-    for (const name of secrets) expect([name, safe[name]]).toEqual([name, '[REDACTED]'])
+    const safe = redactHeaders({ ...headers, 'x-unset': undefined })
+    expect(Object.keys(safe)).toEqual(Object.keys(headers).map((name) => name.toLowerCase()))
+    for (const name of secrets) expect([name, safe[name.toLowerCase()]]).toEqual([name, '[REDACTED]'])
     for (const name of others) expect([name, safe[name]]).toEqual([name, 'canary'])
+  })
+
+  test('is stored whatever its name and its value are', () => {
+    const headers = JSON.parse('{"__proto__": "a\\u0000b", "X-Many": ["one", "two"]}')
+    expect(Object.entries(redactHeaders(headers))).toEqual([
+      ['__proto__', 'a\uFFFDb'],
+      ['x-many', 'one,two'],
+    ])
   })
 
   test('has the query parameters of a URL redacted', () => {
