@@ -14,9 +14,8 @@ export interface Step {
 
 /** The pages whose commands a test runs, by the test. */
 export const walkedPages = {
-  'test/docs/api.system.test.ts': [
-    'README.md',
-    'docs/api.md',
+  'test/docs/api.system.test.ts': ['README.md', 'docs/api.md'],
+  'test/docs/pages.release.test.ts': [
     'docs/audit-log.md',
     'docs/bridge.md',
     'docs/configuration-as-code.md',
