@@ -1,12 +1,14 @@
 // Measures how far a destination and a workspace are affected by others: the time from the answer to a create until the document is at a
 // healthy target, while documents are sent to it at a constant rate; alone, beside two destinations of the same workspace that accept,
 // beside two that hang and fail, and beside another workspace that floods the relay, releases what a connection has held, or retries failed
-// documents in bulk. All cases take turns. The goal is that the 95th percentile is at most 1.5 times that alone, with no fewer documents
-// delivered per second.
+// documents in bulk. The floor is the time from the start of an equally shaped workflow until its activity has sent a request, alone and beside
+// the flood: with a task queue and a worker of its own, it waits for the processors and for the server of Temporal only. All cases take turns.
+// The goal is that the 95th percentile is at most 1.5 times that alone, with no fewer documents delivered per second.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { Client, Connection } from '@temporalio/client'
 import pLimit from 'p-limit'
 import { newId } from '../src/base/ids.ts'
 import { openDatabase } from '../src/db/database.ts'
@@ -63,6 +65,10 @@ await withInstallation(async (installation) => {
   const healthy = await startArrivals()
   const flooded = await startArrivals()
   const accepting = await startArrivals()
+  const bare = await startArrivals()
+  await installation.startModule('baseline worker', new URL('./baseline/worker.ts', import.meta.url), { ARRIVAL_URL: bare.url })
+  const temporal = await Connection.connect(installation.config.temporal.connectionOptions)
+  const client = new Client({ connection: temporal, namespace: installation.config.temporal.namespace ?? 'default' })
   const hanging = await startBadTarget('never')
   const failing = await startBadTarget(503)
   const otherTargets = { GOOD: [accepting.url], FINE: [accepting.url], HANG: [hanging.url], FAIL: [failing.url] }
@@ -96,6 +102,21 @@ await withInstallation(async (installation) => {
       const answeredAt = performance.now()
       timesMs.push((await arrival).atMs - answeredAt)
     })
+    return timesMs
+  }
+  /** Returns the times from the start of bare workflows to their requests. They take turns: their requests look the same. */
+  const probeFloor = async (): Promise<number[]> => {
+    const timesMs: number[] = []
+    const takeTurns = pLimit(1)
+    await sendAtRate(probesPerSecond, () =>
+      takeTurns(async () => {
+        const arrival = bare.arrival('baseline')
+        const handle = await client.workflow.start('bareDocument', { workflowId: `baseline/${newId()}`, taskQueue: 'baseline', args: [1] })
+        const startedAt = performance.now()
+        timesMs.push((await arrival).atMs - startedAt)
+        await handle.result()
+      }),
+    )
     return timesMs
   }
   /** Sends documents to each of these repositories: at a constant rate, each at a random moment of its interval. */
@@ -155,11 +176,14 @@ await withInstallation(async (installation) => {
     /** Takes no part in the measurement. */
     prepare?(): Promise<unknown>
     disturb?(receiverUrl: string): Promise<unknown>
+    isFloor?: true
   }
   const all: Case[] = [
     { name: 'alone' },
     { name: 'beside two destinations that accept', disturb: (receiverUrl) => sendTo(receiverUrl, ['GOOD', 'FINE']) },
     { name: 'beside a workspace that floods', disturb: flood },
+    { name: 'floor, alone', isFloor: true },
+    { name: 'floor, beside a workspace that floods', isFloor: true, disturb: flood },
     {
       name: `beside a release of ${released} documents`,
       prepare: () => hold(others.release, released),
@@ -185,12 +209,12 @@ await withInstallation(async (installation) => {
     // New bad destinations in each round: their circuits are closed at first.
     const workspace = `bench/healthy-${round}`
     const receiverUrl = await createHealthy(workspace)
-    for (const { name, prepare, disturb } of cases) {
+    for (const { name, prepare, disturb, isFloor } of cases) {
       if (prepare) await prepare()
       const disturbing = disturb?.(receiverUrl)
       if (disturbing) await delay(leadMs)
       const [before, startedAt] = [await countDelivered(), performance.now()]
-      const times = await probe(receiverUrl)
+      const times = isFloor ? await probeFloor() : await probe(receiverUrl)
       const perSecond = ((await countDelivered()) - before) / ((performance.now() - startedAt) / 1_000)
       await disturbing
       say(
@@ -231,5 +255,15 @@ await withInstallation(async (installation) => {
     temporal: installation.temporalName,
   }
   printResult(options.json, { name: 'isolation', settings, rows }, lines)
-  await Promise.all([requests.close(), healthy.stop(), flooded.stop(), hanging.stop(), failing.stop(), accepting.stop(), db.destroy()])
+  await Promise.all([
+    requests.close(),
+    healthy.stop(),
+    flooded.stop(),
+    hanging.stop(),
+    failing.stop(),
+    accepting.stop(),
+    bare.stop(),
+    temporal.close(),
+    db.destroy(),
+  ])
 }, options)
