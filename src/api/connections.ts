@@ -18,7 +18,7 @@ const connection = z
     repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() }).meta({ id: 'ConnectionRepository' })),
     destinations: z.array(z.object({ id: z.string(), type: connectorTypeName, name: z.string() }).meta({ id: 'ConnectionDestination' })),
     settings: openObject.meta(settingsNames),
-    held_deliveries: z.int().describe(`Deliveries that the connection holds, counted up to ${heldMaxCount.toLocaleString('en')}.`),
+    held_deliveries: z.int().describe(`Deliveries that the connection holds, counted up to ${heldMaxCount}.`),
     created_at: timestamp,
     updated_at: timestamp,
   })

@@ -2420,7 +2420,7 @@ export interface components {
             destinations: components["schemas"]["ConnectionDestination"][];
             /**
              * Format: int64
-             * @description Deliveries that the connection holds, counted up to 10,000.
+             * @description Deliveries that the connection holds, counted up to 10000.
              */
             held_deliveries: number;
             id: string;
