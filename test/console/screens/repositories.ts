@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { insertDocumentMigration } from '../../api/insert-document-migration.ts'
 import { captureAt } from '../../support/factories.ts'
 import { startForwardProxy } from '../../support/forward-proxy.ts'
@@ -10,6 +11,9 @@ const { relay, createScene, checkScreens } = await startConsole()
 const [signer, renewed] = [await createSigner('RSA 2048'), await createSigner('DSA 1024')]
 const [oldServer, proxy] = [await startOldContentServer(), await startForwardProxy()]
 afterAll(() => Promise.all([signer.remove(), renewed.remove(), oldServer.stop(), proxy.stop()]))
+
+// Longer than a page waits until it loads what the relay tells of.
+const answerDelayMs = 4_000
 
 const daysFromNow = (days: number) => new Date(Date.now() + days * 86_400_000)
 
@@ -157,6 +161,12 @@ test(
       await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
       await page.getByRole('button', { name: 'Delete', exact: true }).click()
       await page.getByRole('dialog').getByText('1 certificate is deleted').waitFor()
+      // The answer is late, and the relay tells of the change before it: a page that asked again would get 404.
+      await page.route(`**/repositories/${id}?keep_connections=*`, async (route) => {
+        const response = await route.fetch()
+        await delay(answerDelayMs)
+        await route.fulfill({ response })
+      })
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
       await page.getByRole('heading', { name: 'Repositories' }).waitFor()
       expect((await call('GET', `/repositories/${id}`)).status).toBe(404)
