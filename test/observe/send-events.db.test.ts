@@ -14,6 +14,7 @@ import { createRoutes, testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { saveTarget } from '../support/relay-process.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 import { createList } from './event-list.ts'
 
 const config = testConfig()
@@ -59,7 +60,14 @@ const subscribe = async (types: EventName[] = ['document.received'], workspaceSe
       await db.raw('select add_event(?, ?, ?)', [workspaceId, type, JSON.stringify({ name })])
       await list(workspaceId, { after: 'latest', limit: 1 })
     },
-    send: () => send(id, never),
+    /** Sends as the relay does: what was held back for a moment (event-list.ts) is found by the next look. */
+    send: async () => {
+      const sent = await send(id, never)
+      if (sent.status !== 'idle') return sent
+      const { cursor, events: types } = await subscriptions.find(workspaceId, id)
+      const { items } = await list(workspaceId, { after: cursor, types, limit: 1 })
+      return items.length > 0 ? send(id, never) : sent
+    },
     find: () => subscriptions.find(workspaceId, id),
     isDue: async () => (await findDue()).some(({ subscriptionId }) => subscriptionId === id),
   }
@@ -128,7 +136,7 @@ test('events of other types are passed over, without a workflow', async () => {
   expect(after.waitingSince).toBeNull()
   await scene.add('other')
   await scene.add('own', 'document.failed')
-  expect(await scene.isDue()).toBe(true)
+  await until('it is due', scene.isDue)
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['own'])
 })
@@ -146,7 +154,7 @@ test('a replay sends events again with the same ids, also while an attempt waits
   expect(await scene.send()).toMatchObject({ status: 'retrying' })
   target.answerWith((_, response) => void response.end())
   expect(await subscriptions.replay(scene.workspaceId, scene.id, items[0]!.id, actor)).toMatchObject({ attempts: 0, cursor: items[0]!.id })
-  expect(await scene.isDue()).toBe(true)
+  await until('it is due', scene.isDue)
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['one', 'two', 'three', 'two', 'three'])
   expect(target.arrivals[3]!.headers['webhook-id']).toBe(items[1]!.id)
@@ -178,7 +186,7 @@ test('an inactive subscription sends nothing, and goes on where it was', async (
   expect(await scene.isDue()).toBe(false)
   expect(await scene.send()).toEqual({ status: 'gone' })
   await subscriptions.update(scene.workspaceId, scene.id, { isActive: true }, actor)
-  expect(await scene.isDue()).toBe(true)
+  await until('it is due', scene.isDue)
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['one'])
 })
