@@ -32,7 +32,9 @@ describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the step
   test('has the compiled relay with everything that it reads, and nothing else', async () => {
     expect((await readdir(app)).toSorted()).toEqual(['LICENSE', 'bin', 'dist', 'node_modules', 'package.json', 'sbom.cdx.json'])
     const folders = ['activities', 'clients', 'console', 'migrations', 'src', 'swagger-ui', 'workflows']
-    expect((await readdir(join(app, 'dist'))).toSorted()).toEqual([...folders, 'knexfile.js', 'workflow-bundle.js'].toSorted())
+    expect((await readdir(join(app, 'dist'))).toSorted()).toEqual(
+      [...folders, 'knexfile.js', 'openapi.json', 'workflow-bundle.js'].toSorted(),
+    )
     const migrations = (await readdir(join(context, 'migrations'))).filter((name) => name.endsWith('.sql'))
     expect((await readdir(join(app, 'dist/migrations'))).toSorted()).toEqual(migrations.toSorted())
     expect(files.filter(({ path }) => /\.(map|d\.[cm]?ts)$|^dist\/.*(\.ts$|\.test\.)/.test(path))).toEqual([])

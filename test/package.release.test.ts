@@ -33,6 +33,7 @@ test('the packed relay, without its optional packages, has what it needs and not
     expect.arrayContaining([
       'dist/src/main.js',
       'dist/workflow-bundle.js',
+      'dist/openapi.json',
       'docs/relay.schema.json',
       'LICENSE',
       'README.md',
@@ -42,7 +43,7 @@ test('the packed relay, without its optional packages, has what it needs and not
   expect(
     paths.filter(
       (path) =>
-        !/^(dist\/(src|workflows|activities|migrations|clients|console|swagger-ui)\/|dist\/[\w-]+\.js$|docs\/relay\.schema\.json$|[\w.]+$)/.test(
+        !/^(dist\/(src|workflows|activities|migrations|clients|console|swagger-ui)\/|dist\/[\w-]+\.js$|dist\/openapi\.json$|docs\/relay\.schema\.json$|[\w.]+$)/.test(
           path,
         ),
     ),
