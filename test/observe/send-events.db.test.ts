@@ -64,7 +64,7 @@ const subscribe = async (types: EventName[] = ['document.received'], workspaceSe
     send: async () => {
       const sent = await send(id, never)
       if (sent.status !== 'idle') return sent
-      const { cursor, events: types } = await subscriptions.find(workspaceId, id)
+      const { cursor } = await subscriptions.find(workspaceId, id)
       const { items } = await list(workspaceId, { after: cursor, types, limit: 1 })
       return items.length > 0 ? send(id, never) : sent
     },
