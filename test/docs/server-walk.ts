@@ -16,7 +16,7 @@ const startTimeoutMs = 200_000
 
 export const textOf = (page: string) => readFile(join(root, page), 'utf8')
 
-export interface Preparation {
+interface Preparation {
   /** Commands that run before those of the page, in the same shell. */
   before?: string
   /** Files of the folder in which the commands run. */
