@@ -80,7 +80,8 @@ test('events are sent in their order, each as a signed message of the Standard W
   const scene = await subscribe()
   expect(await scene.isDue()).toBe(false)
   for (const name of ['one', 'two', 'three']) await scene.add(name)
-  expect(await findDue()).toEqual([{ subscriptionId: scene.id, workspace: `acme/${scene.workspaceSlug}`, name: 'Data' }])
+  const due = await until('it is due', findDue, ({ length }) => length > 0)
+  expect(due).toEqual([{ subscriptionId: scene.id, workspace: `acme/${scene.workspaceSlug}`, name: 'Data' }])
   // It is being started.
   expect(await scene.isDue()).toBe(false)
   expect(await scene.send()).toEqual({ status: 'idle' })
