@@ -86,7 +86,7 @@ test('events are sent in their order, each as a signed message of the Standard W
   expect(await scene.isDue()).toBe(false)
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['one', 'two', 'three'])
-  const { items } = await events.list(scene.workspaceId, { limit: 10 })
+  const { items } = await list(scene.workspaceId, { limit: 10 })
   for (const [index, arrival] of target.arrivals.entries()) {
     const message = new Webhook(secret).verify(arrival.body.toString(), arrival.headers as Record<string, string>)
     const { id, event, createdAt, data } = items[index]!
@@ -146,7 +146,7 @@ test('a replay sends events again with the same ids, also while an attempt waits
   const scene = await subscribe()
   for (const name of ['one', 'two']) await scene.add(name)
   await scene.send()
-  const { items } = await events.list(scene.workspaceId, { limit: 10 })
+  const { items } = await list(scene.workspaceId, { limit: 10 })
   target.answerWith((_, response) => {
     response.statusCode = 500
     response.end()
@@ -164,7 +164,7 @@ test('a replay sends events again with the same ids, also while an attempt waits
 test('a replay while events are being sent is not overwritten by how far that came', async () => {
   const scene = await subscribe()
   for (const name of ['one', 'two']) await scene.add(name)
-  const { items } = await events.list(scene.workspaceId, { limit: 10 })
+  const { items } = await list(scene.workspaceId, { limit: 10 })
   const begin = await scene.find()
   let isFirst = true
   target.answerWith((_, response) => {
@@ -215,7 +215,7 @@ test('while the circuit of the destination is open, nothing is sent', async () =
 test('of events that were removed before they could be sent, the rest is sent', async () => {
   const scene = await subscribe()
   for (const name of ['one', 'two']) await scene.add(name)
-  const { items } = await events.list(scene.workspaceId, { limit: 1 })
+  const { items } = await list(scene.workspaceId, { limit: 1 })
   await db('events').where({ workspace_id: scene.workspaceId }).orderBy('number').limit(1)
   await db.raw(`delete from events where workspace_id = ? and data ->> 'name' = 'one'`, [scene.workspaceId])
   await db('workspaces').where({ id: scene.workspaceId }).update({ events_removed_to: items[0]!.id })

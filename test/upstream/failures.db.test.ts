@@ -119,7 +119,7 @@ test('a document that the upstream does not have is no failure', async () => {
 
 test.each([
   ['no document', 1, () => true],
-  ['one document', 0, (url: string) => url.includes('D2')],
+  ['one document', 0, (url: string) => url.includes('docId=D2')],
 ])('an upstream that describes documents and delivers %s has %i failures after a check', async (_, count, breaks) => {
   const { old, source, kept, repositoryId } = await migration.open()
   for (const docId of ['D1', 'D2']) old.put(docId, { data: 'hello' })
@@ -143,7 +143,7 @@ test('an upstream that answers wrongly about the document that was fetched last 
   old.faults.add('unknown_is_200')
   expect(await check()).toEqual({ asked: 1, answering: 0 })
   old.timing.beforeAnswer = async (url) =>
-    void (url.includes('D1') ? old.faults.add('unknown_is_200') : old.faults.delete('unknown_is_200'))
+    void (url.includes('docId=D1') ? old.faults.add('unknown_is_200') : old.faults.delete('unknown_is_200'))
   expect(await check()).toEqual({ asked: 1, answering: 1 })
   expect(await failures()).toEqual([])
 })

@@ -1,6 +1,7 @@
 import { createEvents } from '../../src/observe/events.ts'
 import { createEventSubscriptions } from '../../src/workspace/event-subscriptions.ts'
 import { eventSubscriptionWorkflowId } from '../../workflows/ids.ts'
+import { createList } from '../observe/event-list.ts'
 import { startHttpTarget, type Arrival } from '../support/http-target.ts'
 import { createInstallation } from '../support/installation.ts'
 import { routeTo } from '../support/relay-process.ts'
@@ -66,7 +67,7 @@ test('events are sent in order, by a workflow that a dispatcher starts, through 
   const arrived = arrivedEvents()
   const ids = [...new Set(arrived.map((event) => event.id))]
   expect(ids).toEqual(ids.toSorted())
-  const { items } = await createEvents(db).list(workspaceId, {
+  const { items } = await createList(db, createEvents(db))(workspaceId, {
     after: nextCursor,
     types: ['document.received', 'document.delivered'],
     limit: 100,

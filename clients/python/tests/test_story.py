@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -110,11 +111,9 @@ def test_story(relay: Relay, target: Target) -> None:
         assert connection.id in [item.id for page in pages(list_connections.sync, client=client) for item in page.data]
 
         assert follow(client, begun, ids) == ids
-        received = [
-            event.attributes.data["document_id"]
-            for page in pages(list_events.sync, client=client, after=begun, types="document.received", limit=2)
-            for event in page.data
-        ]
+        wanted = {"after": begun, "types": "document.received", "limit": 2, "wait_seconds": 30}
+        events = (event for page in pages(list_events.sync, client=client, **wanted) for event in page.data)
+        received = [event.attributes.data["document_id"] for event in islice(events, len(ids))]
         assert received == ids[::-1]
 
         delete_connection.sync(connection.id, client=client)

@@ -66,6 +66,9 @@ await db('notifications').insert({
 for (const table of [...large, 'workspaces', 'repositories', 'destinations', 'destination_gates', 'notifications'])
   await db.raw('vacuum analyze ??', [table])
 
+// A check opens incidents.
+beforeEach(() => db('incidents').delete())
+
 interface Plan {
   'Node Type': string
   'Relation Name'?: string
