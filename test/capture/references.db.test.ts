@@ -14,7 +14,7 @@ import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import { startApi } from '../support/api.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
-import { multipartBody, part, type SourceAnswer } from '../support/source-system.ts'
+import { multipartBody, opaqueBytes, part, type SourceAnswer } from '../support/source-system.ts'
 import { describeReferences } from './references.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'contents-'))
@@ -118,7 +118,7 @@ describe('a captured body', () => {
 
   test('that is one document needs no memory of the process', async () => {
     const workspace = await scene.workspace()
-    const data = randomBytes(600_000)
+    const data = opaqueBytes(600_000)
     const create = await workspace.captureOf(await workspace.source.create('D1', data))
     expect(create.request_body_truncation_reason).toBeNull()
     expect((await workspace.bodyOf(create.id, 'request')).bytes.equals(data)).toBe(true)

@@ -1,16 +1,13 @@
-import { randomBytes } from 'node:crypto'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import type { ApiOptions } from '../support/api.ts'
 import { testConfig } from '../support/factories.ts'
 import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
-import { multipartBody, part, type SourceAnswer } from '../support/source-system.ts'
+import { multipartBody, opaqueBytes, part, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
 const KiB = 1024
-/** Random bytes that begin as a PDF. Others may begin as JSON or XML by chance, and are then shown redacted. */
-const opaqueBytes = (size: number) => Buffer.concat([Buffer.from('%PDF'), randomBytes(size)]).subarray(0, size)
 const bodyMaxBytes = 1024 * KiB
 const dayMs = 86_400_000
 const neverAborted = new AbortController().signal

@@ -5,7 +5,7 @@ import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'
 import { createSigner } from '../support/signer.ts'
-import { part, type SourceAnswer } from '../support/source-system.ts'
+import { opaqueBytes, part, type SourceAnswer } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { until } from '../support/until.ts'
 
@@ -38,7 +38,7 @@ const markDeleted = (workspace: SceneWorkspace, docId: string) =>
 describe('a replay', () => {
   test('receives the document again, byte for byte, and is captured with the id of the original', async () => {
     const workspace = await scene.workspace()
-    const data = randomBytes(90_000)
+    const data = opaqueBytes(90_000)
     const first = await workspace.source.create('D1', data, { headers: { 'content-type': 'image/tiff', 'x-relay-object-id': 'O1' } })
     await markDeleted(workspace, 'D1')
     // As if another address had sent it.
@@ -83,7 +83,7 @@ describe('a replay', () => {
   test('of a refused request succeeds once the reason of the refusal no longer exists', async () => {
     const workspace = await scene.workspace()
     const missing = await workspace.source.get('D1')
-    const data = randomBytes(90_000)
+    const data = opaqueBytes(90_000)
     const toLater = 'create&pVersion=0045&contRep=LATER&docId=D1&compId=data'
     const refused = await workspace.source.call(toLater, { method: 'PUT', body: data })
     expect([missing.status, refused.status]).toEqual([404, 404])

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -16,6 +17,9 @@ export interface PartToSend {
   headers: Record<string, string | number>
   body: string | Buffer
 }
+
+/** Random bytes that begin as a PDF. Others may begin as JSON or XML by chance, and are then shown redacted. */
+export const opaqueBytes = (size: number) => Buffer.concat([Buffer.from('%PDF'), randomBytes(size)]).subarray(0, size)
 
 /** Returns a multipart body in the format of the examples in the interface's documentation. */
 export const multipartBody = (boundary: string, parts: PartToSend[]): Buffer => {
