@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, isDeleting, toApiError } from './api.ts'
 import { isStreaming, onChange } from './events.ts'
 
@@ -46,7 +46,8 @@ export const useLive = <Data>(key: string, load: (signal: AbortSignal) => Promis
   loadRef.current = load
   const reloadRef = useRef(() => {})
 
-  useEffect(() => {
+  // Ends as soon as another screen replaces this one: the cleanup of a plain effect waits until that has been painted.
+  useLayoutEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
     let controller = new AbortController()
     // Under way, or due as soon as no deletion is.

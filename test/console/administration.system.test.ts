@@ -279,9 +279,13 @@ test(
     expect((await list())[0].attributes).toMatchObject({ name: 'Night shift', is_active: false, quiet_seconds: 60 })
 
     await page.getByRole('button', { name: 'Delete' }).click()
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(`${request.method()} ${new URL(request.url()).pathname}`))
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No notification has been created yet.').waitFor()
     expect(await list()).toEqual([])
+    // What the page showed is not asked for again, because it no longer exists.
+    expect(asked.filter((request) => request.includes(created.id))).toEqual([expect.stringMatching(/^DELETE /)])
     expect(errors).toEqual([])
   },
   testMs,
