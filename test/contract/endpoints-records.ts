@@ -284,6 +284,8 @@ const auditLogs: Row[] = [
         from (select max(id) as max_id from audit_logs) as newest, generate_series(1, 100001) as n`,
         [full.id],
       )
+      // As autovacuum does a minute later. Without it, each of the 500 pages of the export takes 25 ms.
+      await db.raw('analyze audit_logs')
       const { text: csv } = await full.call('GET', '/audit-logs.csv')
       expect(csv.trimEnd().split('\r\n')).toHaveLength(1 + 100_000)
     },
