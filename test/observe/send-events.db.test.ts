@@ -14,7 +14,6 @@ import { createRoutes, testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { saveTarget } from '../support/relay-process.ts'
 import { share } from '../support/share.ts'
-import { until } from '../support/until.ts'
 import { createList } from './event-list.ts'
 
 const config = testConfig()
@@ -56,18 +55,12 @@ const subscribe = async (types: EventName[] = ['document.received'], workspaceSe
     ...routes,
     id,
     destinationId,
+    /** Adds an event, and waits until nothing hides it any more (event-list.ts). */
     add: async (name: string, type: EventName = 'document.received') => {
       await db.raw('select add_event(?, ?, ?)', [workspaceId, type, JSON.stringify({ name })])
       await list(workspaceId, { after: 'latest', limit: 1 })
     },
-    /** Sends as the relay does: what was held back for a moment (event-list.ts) is found by the next look. */
-    send: async () => {
-      const sent = await send(id, never)
-      if (sent.status !== 'idle') return sent
-      const { cursor } = await subscriptions.find(workspaceId, id)
-      const { items } = await list(workspaceId, { after: cursor, types, limit: 1 })
-      return items.length > 0 ? send(id, never) : sent
-    },
+    send: () => send(id, never),
     find: () => subscriptions.find(workspaceId, id),
     isDue: async () => (await findDue()).some(({ subscriptionId }) => subscriptionId === id),
   }
@@ -80,13 +73,12 @@ test('events are sent in their order, each as a signed message of the Standard W
   const scene = await subscribe()
   expect(await scene.isDue()).toBe(false)
   for (const name of ['one', 'two', 'three']) await scene.add(name)
-  const due = await until('it is due', findDue, ({ length }) => length > 0)
-  expect(due).toEqual([{ subscriptionId: scene.id, workspace: `acme/${scene.workspaceSlug}`, name: 'Data' }])
+  expect(await findDue()).toEqual([{ subscriptionId: scene.id, workspace: `acme/${scene.workspaceSlug}`, name: 'Data' }])
   // It is being started.
   expect(await scene.isDue()).toBe(false)
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['one', 'two', 'three'])
-  const { items } = await list(scene.workspaceId, { limit: 10 })
+  const { items } = await events.list(scene.workspaceId, { limit: 10 })
   for (const [index, arrival] of target.arrivals.entries()) {
     const message = new Webhook(secret).verify(arrival.body.toString(), arrival.headers as Record<string, string>)
     const { id, event, createdAt, data } = items[index]!
@@ -137,7 +129,7 @@ test('events of other types are passed over, without a workflow', async () => {
   expect(after.waitingSince).toBeNull()
   await scene.add('other')
   await scene.add('own', 'document.failed')
-  await until('it is due', scene.isDue)
+  expect(await scene.isDue()).toBe(true)
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['own'])
 })
@@ -146,7 +138,7 @@ test('a replay sends events again with the same ids, also while an attempt waits
   const scene = await subscribe()
   for (const name of ['one', 'two']) await scene.add(name)
   await scene.send()
-  const { items } = await list(scene.workspaceId, { limit: 10 })
+  const { items } = await events.list(scene.workspaceId, { limit: 10 })
   target.answerWith((_, response) => {
     response.statusCode = 500
     response.end()
@@ -155,7 +147,7 @@ test('a replay sends events again with the same ids, also while an attempt waits
   expect(await scene.send()).toMatchObject({ status: 'retrying' })
   target.answerWith((_, response) => void response.end())
   expect(await subscriptions.replay(scene.workspaceId, scene.id, items[0]!.id, actor)).toMatchObject({ attempts: 0, cursor: items[0]!.id })
-  await until('it is due', scene.isDue)
+  expect(await scene.isDue()).toBe(true)
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['one', 'two', 'three', 'two', 'three'])
   expect(target.arrivals[3]!.headers['webhook-id']).toBe(items[1]!.id)
@@ -164,7 +156,7 @@ test('a replay sends events again with the same ids, also while an attempt waits
 test('a replay while events are being sent is not overwritten by how far that came', async () => {
   const scene = await subscribe()
   for (const name of ['one', 'two']) await scene.add(name)
-  const { items } = await list(scene.workspaceId, { limit: 10 })
+  const { items } = await events.list(scene.workspaceId, { limit: 10 })
   const begin = await scene.find()
   let isFirst = true
   target.answerWith((_, response) => {
@@ -187,7 +179,7 @@ test('an inactive subscription sends nothing, and goes on where it was', async (
   expect(await scene.isDue()).toBe(false)
   expect(await scene.send()).toEqual({ status: 'gone' })
   await subscriptions.update(scene.workspaceId, scene.id, { isActive: true }, actor)
-  await until('it is due', scene.isDue)
+  expect(await scene.isDue()).toBe(true)
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['one'])
 })
@@ -215,7 +207,7 @@ test('while the circuit of the destination is open, nothing is sent', async () =
 test('of events that were removed before they could be sent, the rest is sent', async () => {
   const scene = await subscribe()
   for (const name of ['one', 'two']) await scene.add(name)
-  const { items } = await list(scene.workspaceId, { limit: 1 })
+  const { items } = await events.list(scene.workspaceId, { limit: 1 })
   await db('events').where({ workspace_id: scene.workspaceId }).orderBy('number').limit(1)
   await db.raw(`delete from events where workspace_id = ? and data ->> 'name' = 'one'`, [scene.workspaceId])
   await db('workspaces').where({ id: scene.workspaceId }).update({ events_removed_to: items[0]!.id })
