@@ -33,13 +33,16 @@ export const databaseArguments = (file: string): string[] => [
 /**
  * Dynamic configuration of the server. Without `matching.enableFairness` the server ignores the fairness keys of
  * workflows. With the default of `history.transferProcessorMaxPollRPS`, 20 per second and shard, each of the nine steps of a document waits
- * for up to 50 ms, because this server has one shard.
+ * for up to 50 ms, because this server has one shard. With the default of four partitions of a task queue, a task in one that no worker polls
+ * is forwarded to another one, and again and again while no worker polls at all; partitions serve rates that this server does not reach.
  */
 export const dynamicConfig = [
   'system.enableActivityEagerExecution=true',
   'matching.useNewMatcher=true',
   'matching.enableFairness=true',
   'history.transferProcessorMaxPollRPS=100',
+  'matching.numTaskqueueReadPartitions=1',
+  'matching.numTaskqueueWritePartitions=1',
 ]
 export const garbageCollector = { GOGC: '400' }
 
