@@ -34,7 +34,7 @@ const namedElsewhere: Record<string, string> = {
   TEST_KUBECONFORM_BIN: 'test/support/set-up.ts',
   TEST_KUBERNETES_API_DIR: 'test/support/set-up.ts',
   TEST_SCREENSHOTS: 'test/console/browser.ts',
-  TEST_SEED: 'test/fuzz/fuzz.system.test.ts',
+  TEST_SEED: 'test/fuzz/fuzz.release.test.ts',
   TEST_TEMPORAL_SERVER_DIR: 'test/support/tools.ts',
 }
 
