@@ -39,7 +39,7 @@ describe('script/test', () => {
       ['unit', 'db', 'test/receiver'],
       ['', '.db'],
     ],
-    [['test/fuzz', 'system'], ['.system']],
+    [['test/workflows', 'system'], ['.system']],
     [['test/faults'], ['', '.release']],
   ])('with %j runs these tests and no others', async (args, tiers) => {
     const files = await filesOf(...args)
