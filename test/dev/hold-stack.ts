@@ -1,5 +1,5 @@
 import { createLog } from '../../src/base/log.ts'
-// Runs a stack until it is killed. stack.system.test.ts starts it as a child process in order to crash it.
+// Runs a stack until it is killed. stack.release.test.ts starts it as a child process in order to crash it.
 import { readConfig } from '../../src/config/config.ts'
 import { startStack } from '../../src/dev/stack.ts'
 
