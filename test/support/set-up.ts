@@ -108,7 +108,6 @@ const prepareSystem = async (workDir: string): Promise<void> => {
     orWarn(provide('TEST_BROWSER_BIN', () => findBrowser(tools))),
     orWarn(provide('TEST_API_TOOLS_DIR', () => findApiTools(tools))),
     orWarn(provide('TEST_PROMETHEUS_DIR', () => findPrometheus(tools))),
-    orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer(tools))),
     orWarn(provide('TEST_JAVA_BIN', () => findJava(tools))),
   ])
   // script/test --temporal postgres
@@ -131,6 +130,7 @@ export const setUpRelease = setUp(async (workDir) => {
     orWarn(provide('TEST_HAPROXY_BIN', () => findHaproxy(tools))),
     orWarn(provide('TEST_NGINX_BIN', () => findNginx(tools))),
     orWarn(provide('TEST_POSTGRES_DIR', () => findPostgresPrograms(tools))),
+    orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer(tools))),
   ])
 })
 
