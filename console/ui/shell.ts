@@ -171,11 +171,14 @@ const Screen = ({ path }: { path: string }) => {
 // The first screen has been shown by then.
 const preloadAfterMs = 2_000
 
+/** Returns whether the browser is set to load no more than it needs. Firefox and Safari do not say. */
+const savesData = (): boolean => (navigator as { connection?: { saveData?: boolean } }).connection?.saveData === true
+
 const Signed = () => {
   const { path } = route.value
   useEffect(() => {
     // While the relay is away, or of another version, a screen could not be loaded.
-    const timer = setTimeout(() => void preloadScreens(), preloadAfterMs)
+    const timer = savesData() ? undefined : setTimeout(() => void preloadScreens(), preloadAfterMs)
     return () => clearTimeout(timer)
   }, [])
   useEffect(() => {

@@ -23,7 +23,7 @@ const createWorkspace = async () => {
     config: { url: 'https://ops.example/hook' },
     credentials: {},
   })
-  const open = (level: 'viewer' | 'member' | 'admin', locale?: string) => openConsole(browser, consoleUrl, tenant.keys[level], locale)
+  const open = (level: 'viewer' | 'member' | 'admin', locale = 'en-GB') => openConsole(browser, consoleUrl, tenant.keys[level], { locale })
   return { ...tenant, destinationId: webhook.json.data.id as string, open }
 }
 type Workspace = Awaited<ReturnType<typeof createWorkspace>>

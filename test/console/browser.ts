@@ -18,6 +18,8 @@ export interface View {
   locale: string
   /** Also trusts certificates of unknown authorities. */
   ignoreHTTPSErrors?: boolean
+  /** Is set to save data, which is the usual case here: to load all screens takes a second of processor time, and a test shows two or three. */
+  savesData?: boolean
 }
 
 const opened: BrowserContext[] = []
@@ -33,7 +35,7 @@ afterEach(async () => {
  */
 export const openPage = async (
   browser: Browser,
-  { width, colorScheme, locale, ignoreHTTPSErrors = false }: View,
+  { width, colorScheme, locale, ignoreHTTPSErrors = false, savesData = true }: View,
 ): Promise<{ page: Page; errors: string[] }> => {
   const context = await browser.newContext({
     viewport: { width, height: viewHeight },
@@ -45,6 +47,8 @@ export const openPage = async (
   opened.push(context)
   const page = await context.newPage()
   page.setDefaultTimeout(waitMs)
+  // A setting of Chromium, for which the library has no word.
+  if (savesData) await (await context.newCDPSession(page)).send('Emulation.setDataSaverOverride', { dataSaverEnabled: true })
   const errors: string[] = []
   page.on('pageerror', (error) => errors.push(String(error)))
   page.on('console', (message) => {

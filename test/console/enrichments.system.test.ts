@@ -31,7 +31,7 @@ const createWorkspace = async () => {
   const tenant = await api.tenant(`acme/enrichments-${workspaces}`)
   const repositoryId = (await tenant.call('POST', '/repositories', { repo_id: 'Z1', name: 'Orders' })).json.data.id as string
   const documentId = await insertDocument(database.db, { workspaceId: tenant.id, repositoryId, repoId: 'Z1', docId: 'DOC1' })
-  const open = (level: 'viewer' | 'member' | 'admin', locale?: string) => openConsole(browser, consoleUrl, tenant.keys[level], locale)
+  const open = (level: 'viewer' | 'member' | 'admin', locale = 'en-GB') => openConsole(browser, consoleUrl, tenant.keys[level], { locale })
   const create = async (): Promise<string> => {
     const body = {
       name: 'Orders',

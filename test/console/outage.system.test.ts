@@ -34,8 +34,8 @@ const createScene = async () => {
   const delivery = { destinationId: destinations['Archive']!, connectionId: connections['Archive']! }
   const insert = (docId: string, status: 'delivered' | 'failed') =>
     insertDocument(database.db, { workspaceId, repositoryId, repoId, docId, status, deliveries: [{ ...delivery, status }] })
-  const open = async () => {
-    const { page } = await openConsole(browser, consoleUrl, keys.member)
+  const open = async ({ savesData = false } = {}) => {
+    const { page } = await openConsole(browser, consoleUrl, keys.member, { savesData })
     // Nothing below loads the page again.
     await page.evaluate("window.isSame = 'yes'")
     return page
@@ -46,11 +46,11 @@ const createScene = async () => {
 const documentLink = (page: Page, docId: string) => page.getByRole('link', { name: docId })
 const isSame = async (page: Page) => (await page.evaluate('window.isSame')) === 'yes'
 
+const hasLoaded = (page: Page, screen: string) =>
+  page.evaluate<boolean>(`performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/screens/${screen}.js'))`)
+
 /** Waits until the page has loaded a screen that nobody has looked at. */
-const untilLoaded = (page: Page, screen: string) =>
-  until(`the screen ${screen} has been loaded`, () =>
-    page.evaluate<boolean>(`performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/screens/${screen}.js'))`),
-  )
+const untilLoaded = (page: Page, screen: string) => until(`the screen ${screen} has been loaded`, () => hasLoaded(page, screen))
 
 /** Returns what is wrong with how a page looks. */
 const problemsOf = async (page: Page, name: string) => {
@@ -65,13 +65,14 @@ test(
     const { insert, open } = await createScene()
     await insert('FIRST1', 'delivered')
     const streaming = await open()
-    const asking = await open()
+    const asking = await open({ savesData: true })
     const elsewhere = await open()
     for (const page of [streaming, asking]) {
       await page.getByRole('link', { name: 'Documents', exact: true }).click()
       await documentLink(page, 'FIRST1').waitFor()
     }
     await untilLoaded(elsewhere, 'notification')
+    expect(await hasLoaded(asking, 'notification')).toBe(false)
 
     relayGate.close()
     for (const page of [streaming, asking]) {

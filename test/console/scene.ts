@@ -118,8 +118,8 @@ export const createCheck =
   }
 
 /** Opens the console in a new browser, in English unless another locale is given, and signs in. */
-export const openConsole = async (browser: Browser, consoleUrl: string, key: string, locale = 'en-GB') => {
-  const opened = await openPage(browser, { width: 1280, colorScheme: 'light', locale })
+export const openConsole = async (browser: Browser, consoleUrl: string, key: string, view: Partial<View> = {}) => {
+  const opened = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB', ...view })
   await signIn(opened.page, consoleUrl, key)
   return opened
 }
