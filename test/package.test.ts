@@ -191,13 +191,13 @@ test('a change is tested with every package of Debian that tests use, and may on
   expect(installed).toEqual(expect.arrayContaining(Object.values(debianPrograms).map((program) => program.package)))
 })
 
-test('the tier release is tested on main and for a change of a release test, with the same packages of Debian', async () => {
+test('the tier release, and each screen of the console, are tested on main and for a change of a release test, with the same packages of Debian', async () => {
   const { on, permissions, jobs } = await readWorkflow('release-tests')
   const paths = expect.arrayContaining(['Dockerfile', 'package.json', 'migrations/**', 'test/**/*.release.test.ts'])
   expect(on).toEqual({ push: { branches: ['main'] }, pull_request: { paths }, workflow_call: null })
   expect(permissions).toEqual({ contents: 'read' })
   const commands = jobs['release']!.steps!.flatMap(commandsOf)
-  expect(commands.at(-1)).toBe('.ci/run release')
+  expect(commands.slice(-2)).toEqual(['.ci/run release', 'script/test system test/console'])
   const { jobs: ofChange } = await readWorkflow('test')
   const install = (command: string) => command.startsWith('sudo apt-get install ')
   expect(commands.filter(install)).toEqual(ofChange['test']!.steps!.flatMap(commandsOf).filter(install))
