@@ -12,18 +12,15 @@ const builtIns =
 const tests = new URL('..', import.meta.url).href
 // It holds nothing of a file, and to compile the schemas of openapi.json takes up to a second of processor time.
 const contract = new URL('contract.ts', import.meta.url).href
-// By the address of a test file: how often this worker has run it. More than once with --watch.
-const runs = new Map()
-let running = ''
+let files = 0
 
-// Each test file gets the modules below test/ anew, because they hold what its tests share: a database, a server, a workspace. The name is the
-// same in each run, because Node keeps compiled modules by their addresses.
+// Each test file gets the modules below test/ anew, because they hold what its tests share: a database, a server, a workspace.
 registerHooks({
   resolve(specifier, context, next) {
     const resolved = next(specifier, context)
     const { url } = resolved
     const isOfFile = url.startsWith(tests) && url.endsWith('.ts') && url !== contract
-    return isOfFile ? { ...resolved, url: `${url}?of=${running}` } : resolved
+    return isOfFile ? { ...resolved, url: `${url}?file=${files}` } : resolved
   },
 })
 
@@ -46,11 +43,8 @@ class NativeModules extends Runtime {
 
   async unstable_importModule(path) {
     for (const name of jestGlobals) globalThis[name] = this.#environment.global[name]
-    const url = pathToFileURL(path).href
-    const run = (runs.get(url) ?? 0) + 1
-    runs.set(url, run)
-    running = `${url.slice(tests.length)}-${run}`
-    return import(url)
+    files += 1
+    return import(pathToFileURL(path).href)
   }
 }
 
