@@ -89,7 +89,7 @@ test(
       const statuses = () => database.db('deliveries').where({ document_id: id }).orderBy('status').pluck<string[]>('status')
       await until('three of four have arrived', async () => (await statuses()).join() === 'delivered,delivered,delivered,retrying')
 
-      const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+      const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB', savesData: false })
       const steps: [name: string, atMs: number][] = []
       const passed = async (name: string) => steps.push([name, await ageOf(page)])
       await page.goto(`${api.baseUrl}/console`)
@@ -127,7 +127,7 @@ test(
   'the first content of a screen appears at once, without anything cached',
   async () => {
     await database.run(async ({ api }) => {
-      const { page } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
+      const { page } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB', savesData: false })
       const network = await page.context().newCDPSession(page)
       /** Loads a screen as a browser does that has never seen it. */
       const load = async (path: string, shows: string) => {
