@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { freePort } from '../test/support/free-port.ts'
+import { findFreePort } from '../src/dev/ports.ts'
 import { startServer } from '../test/support/server-program.ts'
 
 /** Counters of HAProxy for all requests so far. */
@@ -33,7 +33,7 @@ const replaceOnce = (whole: string, from: string, to: string): string => {
 
 /** Starts HAProxy with the configuration in deploy/haproxy and other addresses. @param ports of the three API processes */
 export const startHaproxy = async (program: string, folder: string, ports: number[]): Promise<Haproxy> => {
-  const port = await freePort()
+  const port = await findFreePort()
   const statistics = join(folder, 'haproxy.sock')
   const replacements: [from: string, to: string][] = [
     ['    bind :8080\n', `    bind 127.0.0.1:${port}\n`],

@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { readConfig, type Config } from '../src/config/config.ts'
 import { findTemporal } from '../src/dev/find-temporal.ts'
+import { findFreePort } from '../src/dev/ports.ts'
 import { runProgram } from '../src/dev/programs.ts'
-import { freePort } from '../test/support/free-port.ts'
 import { startS3Server, type S3Server } from '../test/support/s3-server.ts'
 import { createSigner, type Signer } from '../test/support/signer.ts'
 import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
@@ -151,7 +151,7 @@ export const startInstallation = async ({
       ...shortenedIntervals,
       ...extraVariables,
     }
-    const ports = await Promise.all(Array.from({ length: replicas }, freePort))
+    const ports = await Promise.all(Array.from({ length: replicas }, findFreePort))
     const plan: { verb: Verb; variables: Record<string, string> }[] = [
       ...ports.map((port) => ({
         verb: 'api' as const,

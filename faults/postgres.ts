@@ -7,9 +7,9 @@ import { processTree } from '../bench/support/processes.ts'
 import { createLog } from '../src/base/log.ts'
 import type { Config } from '../src/config/config.ts'
 import { findPostgres } from '../src/dev/find-postgres.ts'
+import { findFreePort } from '../src/dev/ports.ts'
 import { exitCodeOf, findProgram, runProgram, startProgram, type Account } from '../src/dev/programs.ts'
 import { stopServer, waitUntilReady } from '../src/dev/server-process.ts'
-import { freePort } from '../test/support/free-port.ts'
 
 /** A PostgreSQL server that can be killed, frozen and copied. Like any server in production, it syncs what it commits. */
 export interface PostgresServer {
@@ -56,7 +56,7 @@ export const createPostgres = async (config: Config, folder: string, settings: s
   if ((await readdir(folder)).length === 0) {
     await runProgram(programs.initdb, ['-D', folder, '-U', admin, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], options)
   }
-  const port = await freePort()
+  const port = await findFreePort()
   const logFile = join(dirname(folder), `postgres-${port}.log`)
   let child: ChildProcess | undefined
   let isWanted = false

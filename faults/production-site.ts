@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { readConfig, type Config } from '../src/config/config.ts'
 import { findTemporal } from '../src/dev/find-temporal.ts'
+import { findFreePort } from '../src/dev/ports.ts'
 import { createBackupCommands, type BackupCommands } from '../test/docs/backup-commands.ts'
-import { freePort } from '../test/support/free-port.ts'
 import { createSigner, type Signer } from '../test/support/signer.ts'
 import { historyShards, startTemporalCluster } from '../test/support/temporal-cluster.ts'
 import { findHaproxy, findPostgresPrograms, findTemporalServer, temporalServerVersion } from '../test/support/tools.ts'
@@ -105,7 +105,7 @@ export const createSite = async (folder: string, transcript: Transcript, cleanUp
   let temporal: { variables: Record<string, string>; destroy(): Promise<void> } | undefined
   let processes: Supervised[] = []
 
-  const ports = await Promise.all(Array.from({ length: replicas }, freePort))
+  const ports = await Promise.all(Array.from({ length: replicas }, findFreePort))
   const haproxy = await startHaproxy(haproxyProgram, folder, ports)
   cleanUp.add(haproxy.stop)
   const targets = await startTargets(kinds)
@@ -133,7 +133,7 @@ export const createSite = async (folder: string, transcript: Transcript, cleanUp
   const commands: BackupCommands = await createBackupCommands({
     folder,
     programs,
-    port: await freePort(),
+    port: await findFreePort(),
     bin: () => current!.bin,
     variables,
     onBlock: transcript.command,

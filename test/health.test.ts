@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { readConfig } from '../src/config/config.ts'
-import { freePort } from './support/free-port.ts'
+import { findFreePort } from '../src/dev/ports.ts'
 
 const run = promisify(execFile)
 const program = fileURLToPath(new URL('../src/health.ts', import.meta.url))
@@ -36,7 +36,7 @@ const check = async (variables: Record<string, string>, ...args: string[]): Prom
 }
 
 test('asks the process of the container, API or worker, whether it is alive or ready', async () => {
-  const closed = String(await freePort())
+  const closed = String(await findFreePort())
   const port = await startProcess(200, 503)
   for (const variables of [
     { RELAY_PROBES_PORT: port, RELAY_WORKER_PORT: closed },
@@ -48,7 +48,7 @@ test('asks the process of the container, API or worker, whether it is alive or r
 })
 
 test('fails if no process listens, or if one of two is not healthy', async () => {
-  const [healthy, other, closed] = [await startProcess(200, 200), await startProcess(500, 500), String(await freePort())]
+  const [healthy, other, closed] = [await startProcess(200, 200), await startProcess(500, 500), String(await findFreePort())]
   expect(await check({ RELAY_PROBES_PORT: closed, RELAY_WORKER_PORT: closed })).toEqual({
     status: 1,
     output: `no process listens on port ${closed} or ${closed}\n`,
@@ -57,7 +57,7 @@ test('fails if no process listens, or if one of two is not healthy', async () =>
 })
 
 test('asks the address that the process listens on, and all addresses by that of the machine itself', async () => {
-  const variables = { RELAY_PROBES_PORT: await startProcess(200, 200, '127.0.0.2'), RELAY_WORKER_PORT: String(await freePort()) }
+  const variables = { RELAY_PROBES_PORT: await startProcess(200, 200, '127.0.0.2'), RELAY_WORKER_PORT: String(await findFreePort()) }
   expect((await check({ ...variables, RELAY_HOST: '127.0.0.2' })).status).toBe(0)
   expect((await check({ ...variables, RELAY_HOST: '0.0.0.0' })).status).toBe(1)
 })
@@ -72,7 +72,7 @@ test('knows the default ports and addresses of the configuration', async () => {
 })
 
 test('an empty variable has its default, as in the configuration', async () => {
-  const [open, closed] = [await startProcess(200, 200), String(await freePort())]
+  const [open, closed] = [await startProcess(200, 200), String(await findFreePort())]
   expect((await check({ RELAY_HOST: '', RELAY_PROBES_PORT: open, RELAY_WORKER_PORT: closed })).status).toBe(0)
   // No address: the ports are named, and nobody is asked, since other processes of the machine may listen on the default ports.
   const { output } = await check({ RELAY_HOST: '256.0.0.1', RELAY_PROBES_PORT: '', RELAY_WORKER_PORT: '' })

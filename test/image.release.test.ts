@@ -2,9 +2,9 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { request } from 'undici'
+import { findFreePort } from '../src/dev/ports.ts'
 import type { TestDatabase } from './support/database.ts'
 import { disposable } from './support/disposable.ts'
-import { freePort } from './support/free-port.ts'
 import { startHttpTarget } from './support/http-target.ts'
 import { buildImage, context, engine, runInImage } from './support/image/image.ts'
 import { createInstallation } from './support/installation.ts'
@@ -107,15 +107,15 @@ describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the step
     await using installation = await createInstallation()
     const { database, variables, start } = installation
     const ports = {
-      RELAY_PORT: String(await freePort()),
-      RELAY_PROBES_PORT: String(await freePort()),
-      RELAY_WORKER_PORT: String(await freePort()),
+      RELAY_PORT: String(await findFreePort()),
+      RELAY_PROBES_PORT: String(await findFreePort()),
+      RELAY_WORKER_PORT: String(await findFreePort()),
       RELAY_HOST: '127.0.0.1',
     }
     const command = (verb: string, settings: Record<string, string>) => image.command('relay', [verb], settings)
     // As in containers of their own: the health check finds one process.
     const healthOf = async (verb: 'api' | 'worker', ...args: string[]) => {
-      const closed = String(await freePort())
+      const closed = String(await findFreePort())
       const only = verb === 'api' ? { ...ports, RELAY_WORKER_PORT: closed } : { ...ports, RELAY_PROBES_PORT: closed }
       return runInImage(image, [...image.config.Healthcheck.Test.slice(1), ...args], only)
     }

@@ -2,9 +2,9 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readConfig } from '../src/config/config.ts'
+import { findFreePort } from '../src/dev/ports.ts'
 import { createWorkspaceClient } from './support/client.ts'
 import { createFolder } from './support/folder.ts'
-import { freePort } from './support/free-port.ts'
 import { startHttpTarget } from './support/http-target.ts'
 import { createInstallation } from './support/installation.ts'
 import { share } from './support/share.ts'
@@ -68,7 +68,11 @@ describeWithSystemd(`the units of docs/install.md${reason ? ` (${reason})` : ''}
     expect(names).toEqual(['relay-api', 'relay-worker'])
     await using target = await startHttpTarget()
     await using installation = await createInstallation()
-    const [port, probesPort, workerPort] = (await Promise.all([freePort(), freePort(), freePort()])).map(String) as [string, string, string]
+    const [port, probesPort, workerPort] = (await Promise.all([findFreePort(), findFreePort(), findFreePort()])).map(String) as [
+      string,
+      string,
+      string,
+    ]
     const ports = { RELAY_HOST: '127.0.0.1', RELAY_PORT: port, RELAY_PROBES_PORT: probesPort, RELAY_WORKER_PORT: workerPort }
     const lines = Object.entries({ ...installation.variables, ...ports }).map(([name, value]) => `${name}=${value}\n`)
     await writeFile(variablesFile, lines.join(''))

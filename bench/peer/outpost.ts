@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
 import { request } from 'undici'
 import { startWebhookSink } from '../../src/dev/demo/webhook-sink.ts'
-import { freePort } from '../../test/support/free-port.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import type { Installation } from '../support/installation.ts'
 import type { BenchRequest } from '../support/requests.ts'
 
@@ -19,7 +19,7 @@ const attemptsAtATime = 100
 
 /** Starts RabbitMQ, which writes a message to disk before it confirms it. @returns its address */
 const startRabbitMq = async ({ startProgram }: Installation, folder: string): Promise<{ url: string; stop(): Promise<unknown> }> => {
-  const [port, distributionPort, epmdPort] = [await freePort(), await freePort(), await freePort()]
+  const [port, distributionPort, epmdPort] = [await findFreePort(), await findFreePort(), await findFreePort()]
   const variables = {
     HOME: folder,
     ERL_EPMD_PORT: String(epmdPort),
@@ -62,7 +62,7 @@ const createDatabase = async ({ config, folder }: Installation, name: string): P
  * rabbitmq-server changes the user, who cannot write to the folder: put /usr/lib/rabbitmq/bin before it
  */
 export const startOutpost = async (installation: Installation, binary: string) => {
-  const [redisPort, apiPort] = [await freePort(), await freePort()]
+  const [redisPort, apiPort] = [await findFreePort(), await findFreePort()]
   const folder = join(installation.folder, 'outpost')
   await mkdir(folder)
   const redisOptions = ['--port', String(redisPort), '--dir', folder, '--appendonly', 'yes', '--save', '']

@@ -16,10 +16,10 @@ import {
 } from '../../clients/typescript/src/index.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { exitCodeOf } from '../../src/dev/programs.ts'
 import { insertDocument } from '../api/insert-document.ts'
 import { wire } from '../api/objstore.ts'
-import { freePort } from '../support/free-port.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
@@ -109,7 +109,7 @@ test('a date in Retry-After is ignored', async () => {
 })
 
 test('without a response, the error names the request and the reason', async () => {
-  const baseUrl = `http://localhost:${await freePort()}`
+  const baseUrl = `http://localhost:${await findFreePort()}`
   const relay = createClient({ baseUrl, workspace: 'acme/prod', apiKey: 'relay_secret' })
   const thrown = await unwrap(relay.GET('/documents', { params: { query: { status: 'failed' } } })).catch((error: unknown) => error)
   expect(thrown).toBeInstanceOf(RelayError)

@@ -2,13 +2,13 @@ import type { LookupFunction } from 'node:net'
 import type { Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { outboundFor } from '../../src/connectors/target.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { freePort } from '../support/free-port.ts'
 import { contextOf, failure, payloadOf } from './payloads.ts'
 
 const { find } = createConnectors()
 // Nobody listens at the port: a connection that is allowed is refused by the machine.
-const port = await freePort()
+const port = await findFreePort()
 
 /** Resolves every name to one address. A connection to the public one would leave the machine. */
 const guardFor = (address: string) => {

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openDatabase, type Database } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrations.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { databaseConfig } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes } from '../support/factories.ts'
 import { createFolder } from '../support/folder.ts'
-import { freePort } from '../support/free-port.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { createRelayProcesses, relayVariables, saveTarget } from '../support/relay-process.ts'
 import { share } from '../support/share.ts'
@@ -63,7 +63,7 @@ const backup: BackupCommands = share(
     await createBackupCommands({
       folder,
       programs,
-      port: await freePort(),
+      port: await findFreePort(),
       bin: () => bin,
       variables,
       onBlock: (commands) => void ran.add(commands),

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { version } from '../../src/base/version.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { createClient } from '../support/client.ts'
-import { freePort } from '../support/free-port.ts'
 import { startHttpTarget, type Arrival } from '../support/http-target.ts'
 import { startNpmRegistry } from '../support/npm-registry.ts'
 import { startOtlpCollector } from '../support/otlp-collector.ts'
@@ -44,7 +44,7 @@ test.each(['docs/api.md', 'README.md'])(
 test('every command of docs/tutorial.md prints what the page promises, with the targets that it starts', async () => {
   const page = await textOf('docs/tutorial.md')
   const shown = blocksOf(page).find(({ content }) => content.startsWith('Folder '))!.content
-  const [s3Port, smtpPort] = [String(await freePort()), String(await freePort())]
+  const [s3Port, smtpPort] = [String(await findFreePort()), String(await findFreePort())]
   const replace = { '127.0.0.1:9001': `127.0.0.1:${s3Port}`, '2525': smtpPort, '/home/you/document-relay': tutorialDir }
   await mkdir(tutorialDir, { recursive: true })
   const targets = spawn(script('targets'), ['--directory', targetsDir, '--s3-port', s3Port, '--smtp-port', smtpPort], {
@@ -220,7 +220,12 @@ until [ "$(temporal workflow count --query "${failed}")" = 'Total: 3' ]; do slee
 })
 
 test('the commands of docs/install.md install the package, and its services send traces to the collector of docs/observability.md', async () => {
-  const [collector, apiPort, probesPort, workerPort] = await Promise.all([startOtlpCollector(), freePort(), freePort(), freePort()])
+  const [collector, apiPort, probesPort, workerPort] = await Promise.all([
+    startOtlpCollector(),
+    findFreePort(),
+    findFreePort(),
+    findFreePort(),
+  ])
   const releases = join(folder, 'releases')
   const services = [...(await textOf('docs/install.md')).matchAll(/^ExecStart=(.*)$/gm)].map(([, command]) => `${command} &`)
   const [exports] = stepsOf(await textOf('docs/observability.md'))

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readReady } from '../../src/dev/data-dir.ts'
-import { freePort } from '../support/free-port.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { result, startRfcSystem } from '../support/rfc-system.ts'
 import { until } from '../support/until.ts'
 import { runSteps, stepsOf, walkedPages } from './walk.ts'
@@ -79,7 +79,7 @@ export const startServerWalk = async () => {
   const walk = async (page: string, { before = '', files = {}, variables = {}, replace = {}, under, after = '' }: Preparation = {}) => {
     const steps = stepsOf(await textOf(page)).filter(({ heading }) => under?.includes(heading) ?? true)
     for (const { commands } of steps) ran.add(commands)
-    const targetPort = String(await freePort())
+    const targetPort = String(await findFreePort())
     const adapt = (commands: string) =>
       Object.entries(replace)
         .reduce((rest, [placeholder, value]) => rest.replaceAll(placeholder, value), commands)

@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { createWebhook } from '../../src/connectors/webhook/index.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, failure, largePayload, later, MiB, payloadOf } from '../connectors/payloads.ts'
-import { freePort } from '../support/free-port.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { blocksOf } from './commands.ts'
 
@@ -25,7 +25,7 @@ const startReceiver = async (language: 'js' | 'java', secret: string) => {
   const file = join(folder, { js: 'receiver.mjs', java: 'Receiver.java' }[language])
   await writeFile(file, program)
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
-  const port = await freePort()
+  const port = await findFreePort()
   const child = spawn(language === 'js' ? process.execPath : process.env['TEST_JAVA_BIN']!, [file], {
     env: { PATH: process.env.PATH, PORT: String(port), WEBHOOK_SECRET: secret, FOLDER: documents },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Middleware } from 'koa'
 import { createLog } from '../../src/base/log.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { createConnectionLimit, startHttpServer } from '../../src/http/server.ts'
 import { testConfig } from '../support/factories.ts'
-import { freePort } from '../support/free-port.ts'
 import { startServer } from '../support/server-program.ts'
 
 // Longer than the 5 seconds for which Node keeps an idle connection by default.
@@ -87,7 +87,7 @@ test.each([nginx, haproxy].map((program) => [program.name, program] as const))(
   async (name, program) => {
     const folder = await mkdtemp(join(tmpdir(), 'relay-proxy-'))
     const relay = await startCounted()
-    const own = await freePort()
+    const own = await findFreePort()
     const args = await program.configure(folder, { own, relay: relay.port })
     const proxy = await startServer(program.path, args, { name, port: own, logFile: join(folder, 'log') })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })

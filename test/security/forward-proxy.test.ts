@@ -7,10 +7,10 @@ import { text } from 'node:stream/consumers'
 import { inspect } from 'node:util'
 import { request } from 'undici'
 import { toDeliveryError } from '../../src/connectors/shared/errors.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { checkForwardProxy, createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import { createAuthority } from '../support/certificates.ts'
 import { startForwardProxy, type ForwardProxy } from '../support/forward-proxy.ts'
-import { freePort } from '../support/free-port.ts'
 import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { until } from '../support/until.ts'
 
@@ -186,12 +186,12 @@ describe('through a proxy that demands a password', () => {
   test('a check of the proxy needs no target', async () => {
     await checkForwardProxy(proxy.urlWithLogin, timeoutMs)
     await expect(checkForwardProxy(proxy.url, timeoutMs)).rejects.toMatchObject({ code: 'proxy_failed' })
-    await expect(checkForwardProxy(`http://127.0.0.1:${await freePort()}`, timeoutMs)).rejects.toMatchObject({ code: 'proxy_failed' })
+    await expect(checkForwardProxy(`http://127.0.0.1:${await findFreePort()}`, timeoutMs)).rejects.toMatchObject({ code: 'proxy_failed' })
   })
 
   test('a proxy that is down is an error that names the variable, and does not open the way past it', async () => {
     const before = target.connections()
-    const proxyUrl = `http://relay:canary@127.0.0.1:${await freePort()}`
+    const proxyUrl = `http://relay:canary@127.0.0.1:${await findFreePort()}`
     expect(await failureOf(guard({ proxyUrl }), 'target.example')).toEqual({
       code: 'proxy_failed',
       message: 'the proxy of RELAY_OUTBOUND_PROXY cannot be reached (ECONNREFUSED)',

@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob'
-import { freePort, listening } from './free-port.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
+import { startServer } from './server-program.ts'
 
 export interface Azurite extends AsyncDisposable {
   port: number
@@ -26,7 +25,7 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
   const program = process.env.TEST_AZURITE_BIN
   if (!program) throw new Error('TEST_AZURITE_BIN is not set: azurite was not found, see the output of the set-up')
   const root = await mkdtemp(join(tmpdir(), 'relay-azurite-'))
-  const port = await freePort()
+  const port = await findFreePort()
   const [accountName, accountKey] = ['relaytest', Buffer.from('the key of the test account').toString('base64')]
   const options = ['--blobHost', '127.0.0.1', '--blobPort', String(port), '--inMemoryPersistence', '--silent']
   if (tls) {
@@ -35,19 +34,11 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
     options.push('--cert', join(root, 'cert.pem'), '--key', join(root, 'key.pem'), '--oauth', 'basic')
   }
   // The SDK may use a newer API version than the emulator knows.
-  const server = spawn(program, [...options, '--skipApiVersionCheck', '--disableTelemetry'], {
-    env: { ...process.env, AZURITE_ACCOUNTS: `${accountName}:${accountKey}` },
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let log = ''
-  for (const output of [server.stdout, server.stderr]) {
-    output.on('data', (chunk: Buffer) => {
-      log += chunk.toString()
-    })
-  }
-  await Promise.race([listening(port), once(server, 'exit').then(() => Promise.reject(new Error('azurite exited')))]).catch(() => {
-    throw new Error(`azurite did not start: ${log}`)
+  const server = await startServer(program, [...options, '--skipApiVersionCheck', '--disableTelemetry'], {
+    name: 'Azurite',
+    port,
+    logFile: join(root, 'log'),
+    env: { AZURITE_ACCOUNTS: `${accountName}:${accountKey}` },
   })
   const accountUrl = `${tls ? 'https' : 'http'}://127.0.0.1:${port}/${accountName}`
   const container = 'documents'
@@ -57,10 +48,8 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
   })
   await client.create()
   const stop = async () => {
-    const ended = once(server, 'exit')
-    server.kill()
-    await ended
-    await rm(root, { recursive: true, force: true })
+    await server.stop()
+    await rm(root, { recursive: true })
   }
   return {
     port,

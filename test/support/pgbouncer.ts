@@ -1,7 +1,7 @@
 import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from './free-port.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { startServer } from './server-program.ts'
 
 export interface Pgbouncer extends AsyncDisposable {
@@ -17,7 +17,7 @@ const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefi
 export const startPgbouncer = async (databaseUrl: string, settings: Record<string, string>): Promise<Pgbouncer> => {
   const { hostname, port: serverPort, username, password, pathname } = new URL(databaseUrl)
   const name = pathname.slice(1)
-  const port = await freePort()
+  const port = await findFreePort()
   const all = { listen_addr: '127.0.0.1', listen_port: String(port), unix_socket_dir: '', auth_type: 'any', ...settings }
   const lines = [
     '[databases]',

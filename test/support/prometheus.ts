@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { runProgram } from '../../src/dev/programs.ts'
-import { freePort, listening } from './free-port.ts'
+import { startServer } from './server-program.ts'
 
 const deploy = fileURLToPath(new URL('../../deploy/monitoring/', import.meta.url))
 export const rulesFile = join(deploy, 'relay.rules.yml')
@@ -67,26 +66,14 @@ export const startPrometheus = async (hosts: Record<string, string>, adapt = (ru
   const dir = await mkdtemp(join(tmpdir(), 'relay-prometheus-'))
   await writeFile(join(dir, 'prometheus.yml'), await configFor(hosts))
   await writeFile(join(dir, basename(rulesFile)), adapt(await readFile(rulesFile, 'utf8')))
-  const port = await freePort()
-  const server = spawn(
+  const port = await findFreePort()
+  const server = await startServer(
     join(programsDir(), 'prometheus'),
     [`--config.file=${join(dir, 'prometheus.yml')}`, `--storage.tsdb.path=${join(dir, 'data')}`, `--web.listen-address=127.0.0.1:${port}`],
-    { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'] },
+    { name: 'Prometheus', port, logFile: join(dir, 'log') },
   )
-  let log = ''
-  server.stderr.on('data', (chunk: Buffer) => {
-    log = (log + chunk.toString()).slice(-8_000)
-  })
-  server.on('error', (error) => {
-    log += error.message
-  })
-  await listening(port).catch(() => {
-    throw new Error(`Prometheus did not start: ${log}`)
-  })
   const stop = async () => {
-    const ended = once(server, 'exit')
-    server.kill()
-    await ended
+    await server.stop()
     await rm(dir, { recursive: true })
   }
   return {

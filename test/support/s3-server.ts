@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { S3Client } from '@aws-sdk/client-s3'
-import { freePort, listening } from './free-port.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
+import { startServer } from './server-program.ts'
 
 export interface S3Server extends AsyncDisposable {
   port: number
@@ -24,31 +23,20 @@ export const startS3Server = async (): Promise<S3Server> => {
   const binary = process.env.TEST_VERSITYGW_BIN ?? join(homedir(), '.cache/document-relay/bin/versitygw')
   const root = await mkdtemp(join(tmpdir(), 'relay-s3-'))
   const bucket = 'documents'
-  await mkdir(join(root, bucket))
-  const port = await freePort()
+  const buckets = join(root, 'buckets')
+  await mkdir(join(buckets, bucket), { recursive: true })
+  const port = await findFreePort()
   const [accessKeyId, secretAccessKey] = ['testkey', 'testsecret123']
-  const server = spawn(
+  const server = await startServer(
     binary,
-    ['--quiet', '--port', `127.0.0.1:${port}`, '--access', accessKeyId, '--secret', secretAccessKey, 'posix', root],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
+    ['--quiet', '--port', `127.0.0.1:${port}`, '--access', accessKeyId, '--secret', secretAccessKey, 'posix', buckets],
+    { name: 'versitygw', port, logFile: join(root, 'log') },
   )
-  let log = ''
-  server.stderr.on('data', (chunk: Buffer) => {
-    log += chunk.toString()
-  })
-  server.on('error', (error) => {
-    log += error.message
-  })
-  await listening(port).catch(() => {
-    throw new Error(`versitygw did not start: ${log}`)
-  })
   const endpoint = `http://127.0.0.1:${port}`
   const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials: { accessKeyId, secretAccessKey } })
   const stop = async () => {
     client.destroy()
-    const ended = once(server, 'exit')
-    server.kill()
-    await ended
+    await server.stop()
     await rm(root, { recursive: true })
   }
   return {
@@ -57,7 +45,7 @@ export const startS3Server = async (): Promise<S3Server> => {
     accessKeyId,
     secretAccessKey,
     bucket,
-    folder: join(root, bucket),
+    folder: join(buckets, bucket),
     client,
     stop,
     [Symbol.asyncDispose]: stop,

@@ -15,6 +15,8 @@ interface ServerOptions {
   port: number
   /** File for its output. */
   logFile: string
+  /** Environment variables beside those that any program needs. */
+  env?: Record<string, string>
   account?: Account | undefined
   niceness?: number
 }
@@ -30,11 +32,15 @@ export interface RunningServer {
  * @throws `UserError` with the end of its output, if it exits first or takes too long. It is stopped then
  */
 export const startServer = async (program: string, args: string[], options: ServerOptions): Promise<RunningServer> => {
-  const { name, port, logFile, account, niceness = 0 } = options
+  const { name, port, logFile, env = {}, account, niceness = 0 } = options
   const log = await open(logFile, 'w', 0o600)
   try {
-    const env = readConfig().childEnvironment
-    const child = await startProgram(program, args, { env, stdio: ['ignore', log.fd, log.fd], account, niceness })
+    const child = await startProgram(program, args, {
+      env: { ...readConfig().childEnvironment, ...env },
+      stdio: ['ignore', log.fd, log.fd],
+      account,
+      niceness,
+    })
     const stop = () => stopServer(child, stopTimeoutMs)
     try {
       await waitUntilReady(child, { name, logFile, timeoutMs: startTimeoutMs, isReady: () => isListening(port) })

@@ -4,11 +4,11 @@ import { mkdir, open, readdir, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Connection } from '@temporalio/client'
 import { readConfig } from '../../src/config/config.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { startProgram } from '../../src/dev/programs.ts'
 import { stopServer, waitUntilReady } from '../../src/dev/server-process.ts'
 import { databaseArguments, dynamicConfig, garbageCollector } from '../../src/dev/temporal-dev-server.ts'
 import { searchAttributes } from '../../workflows/options.ts'
-import { freePort } from './free-port.ts'
 
 interface SharedDevServer {
   address: string
@@ -28,7 +28,7 @@ export const startSharedDevServer = async (program: string, folder: string): Pro
   const logFile = `${folder}.log`
   await mkdir(folder)
   for (const namespace of namespaces) await writeFile(join(folder, namespace), '')
-  const port = await freePort()
+  const port = await findFreePort()
   const address = `127.0.0.1:${port}`
   const log = await open(logFile, 'w')
   const child = await startProgram(

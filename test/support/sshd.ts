@@ -1,11 +1,11 @@
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
-import { freePort, listening } from './free-port.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
+import { startServer } from './server-program.ts'
 
 const run = promisify(execFile)
 
@@ -37,7 +37,7 @@ export const startSshd = async (): Promise<Sshd> => {
   await writeFile(join(root, 'host_key'), host.private, { mode: 0o600 })
   await writeFile(join(root, 'host_key.pub'), host.public)
   await writeFile(join(root, 'authorized_keys'), user.public)
-  const port = await freePort()
+  const port = await findFreePort()
   const lines = [
     `Port ${port}`,
     'ListenAddress 127.0.0.1',
@@ -56,19 +56,10 @@ export const startSshd = async (): Promise<Sshd> => {
   await writeFile(configuration, [...lines, 'PerSourcePenalties no', ''].join('\n'))
   await run(binary, ['-t', '-f', configuration]).catch(() => writeFile(configuration, [...lines, ''].join('\n')))
 
-  const server = spawn(binary, ['-D', '-e', '-f', configuration], { stdio: ['ignore', 'ignore', 'pipe'] })
-  let log = ''
-  server.stderr.on('data', (chunk: Buffer) => {
-    log += chunk.toString()
-  })
-  await listening(port).catch(() => {
-    throw new Error(`sshd did not start: ${log}`)
-  })
+  const server = await startServer(binary, ['-D', '-e', '-f', configuration], { name: 'sshd', port, logFile: join(root, 'log') })
   const { stdout } = await run('ssh-keygen', ['-lf', join(root, 'host_key.pub')])
   const stop = async () => {
-    const ended = once(server, 'exit')
-    server.kill()
-    await ended
+    await server.stop()
     await rm(root, { recursive: true })
   }
   return {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../../support/free-port.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { createInstallation } from '../../support/installation.ts'
 import { startOtlpCollector } from '../../support/otlp-collector.ts'
@@ -57,7 +57,7 @@ test(
   'without a collector, documents are delivered, the log says once per process that spans are lost, and the processes stop',
   async () => {
     const { log, imported, stopped, traceparent } = await deliver({
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await findFreePort()}`,
       OTEL_EXPORTER_OTLP_HEADERS: 'api-key=canary-header',
       OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
     })

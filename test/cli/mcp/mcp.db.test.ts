@@ -7,10 +7,10 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { insertDocument } from '../../api/insert-document.ts'
 import { wire } from '../../api/objstore.ts'
 import type { Json } from '../../support/client.ts'
-import { freePort } from '../../support/free-port.ts'
 import { startScene } from '../../support/scene.ts'
 import { share } from '../../support/share.ts'
 import { until } from '../../support/until.ts'
@@ -190,7 +190,7 @@ describe('an error of a tool says', () => {
   })
 
   test('that the relay cannot be reached', async () => {
-    const url = `http://127.0.0.1:${await freePort()}`
+    const url = `http://127.0.0.1:${await findFreePort()}`
     await using mcp = await connect(acme.keys.viewer, [], url)
     const message = `The relay at ${url} does not answer (ECONNREFUSED). Check that it runs, and the address of the relay.`
     expect(await mcp.call('list_failures')).toEqual({ isError: true, answer: { error: { code: 'unreachable', message } } })

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { createBlob } from '../../../src/connectors/blob/index.ts'
 import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { startAzurite } from '../../support/azurite.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
-import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
@@ -95,7 +95,7 @@ export const rig: Rig = {
         ['another key', {}, { account_key: 'Y2FuYXJ5LWtleQ==' }, /account_key; check that it is a key of the account/],
         ['a missing container', { container: 'not-there' }, {}, /container not-there does not exist/],
         ['a SAS token that the account did not sign', {}, { account_key: undefined, sas_token: 'sp=cw&sig=canary' }, /sas_token/],
-        ['another port', { account_url: `http://127.0.0.1:${await freePort()}/acme` }, {}, /nothing listens/],
+        ['another port', { account_url: `http://127.0.0.1:${await findFreePort()}/acme` }, {}, /nothing listens/],
       ],
       stop,
     }

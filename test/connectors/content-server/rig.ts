@@ -1,7 +1,7 @@
 import { contentServer } from '../../../src/connectors/content-server/index.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
-import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 import type { Rig, RunningTarget } from '../rig.ts'
@@ -94,7 +94,7 @@ export const rig: Rig = {
         ['another repository', { repository: 'Z2' }, {}, /404.*does not know the repository Z2/],
         ['a web server', { url: `${web.origin}/archive` }, {}, /check that url is the address of a content server/],
         ['https at an http server', { url: server.url.replace('http:', 'https:') }, {}, /TLS/],
-        ['another port', { url: `http://127.0.0.1:${await freePort()}/` }, {}, /nothing listens/],
+        ['another port', { url: `http://127.0.0.1:${await findFreePort()}/` }, {}, /nothing listens/],
       ],
       stop: async () => {
         await web.stop()

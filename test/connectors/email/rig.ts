@@ -1,6 +1,6 @@
 import { createEmail } from '../../../src/connectors/email/index.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { createAuthority } from '../../support/certificates.ts'
-import { freePort } from '../../support/free-port.ts'
 import { startMailServer, type Mail } from '../../support/smtp-server.ts'
 import { MiB } from '../payloads.ts'
 import type { Destination, Rig, RunningTarget, TlsCase } from '../rig.ts'
@@ -111,7 +111,7 @@ export const rig: Rig = {
         ['a sender that is refused', { from: 'stranger@acme.example' }, {}, /stranger@acme\.example/],
         ['STARTTLS at a server without TLS', { tls: 'starttls' }, {}, /TLS/],
         ['implicit TLS at a server without TLS', { tls: 'implicit' }, {}, /TLS/],
-        ['another port', { port: await freePort() }, {}, /nothing listens/],
+        ['another port', { port: await findFreePort() }, {}, /nothing listens/],
       ],
       stop: server.stop,
     }

@@ -11,8 +11,8 @@ import {
 } from '@aws-sdk/client-s3'
 import { createObjstore } from '../../../src/connectors/objstore/index.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
-import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startS3Server } from '../../support/s3-server.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
@@ -115,7 +115,7 @@ export const rig: Rig = {
         ['another secret', {}, { secret_access_key: 'canary-secret' }, /access_key_id and secret_access_key/],
         ['an unknown key', {}, { access_key_id: 'nobody' }, /access_key_id and secret_access_key/],
         ['a missing bucket', { bucket: 'not-there' }, {}, /bucket not-there does not exist/],
-        ['another port', { endpoint: `http://127.0.0.1:${await freePort()}` }, {}, /nothing listens/],
+        ['another port', { endpoint: `http://127.0.0.1:${await findFreePort()}` }, {}, /nothing listens/],
       ],
       stop,
     }

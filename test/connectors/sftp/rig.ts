@@ -3,8 +3,8 @@ import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import { sftp } from '../../../src/connectors/sftp/index.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { startClosingServer } from '../../support/busy-server.ts'
-import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startSshd } from '../../support/sshd.ts'
 import type { Rig, RunningTarget } from '../rig.ts'
@@ -84,7 +84,7 @@ export const rig: Rig = {
         ['a missing folder', { directory: 'not-there' }, {}, /not-there/],
         ['another host key', { host_key_sha256: 'ab'.repeat(32) }, {}, /host key SHA256:.*host_key_sha256/],
         ['a port of another protocol', { port: web.port }, {}, /SSH/],
-        ['another port', { port: await freePort() }, {}, /nothing listens/],
+        ['another port', { port: await findFreePort() }, {}, /nothing listens/],
       ],
       stop: async () => {
         await web.stop()

@@ -1,6 +1,6 @@
 import { createWebhook } from '../../../src/connectors/webhook/index.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
-import { freePort } from '../../support/free-port.ts'
 import { startHttpTarget, type Arrival } from '../../support/http-target.ts'
 import type { Rig, RunningTarget } from '../rig.ts'
 
@@ -89,7 +89,7 @@ export const rig: Rig = {
         ['another token', {}, { bearer_token: 'canary-token' }, /401.*refuses the credentials/],
         ['another path', { url: `${server.origin}/out` }, {}, /404/],
         ['https at an http server', { url: `https://127.0.0.1:${server.port}/in` }, {}, /TLS/],
-        ['another port', { url: `http://127.0.0.1:${await freePort()}/` }, {}, /nothing listens/],
+        ['another port', { url: `http://127.0.0.1:${await findFreePort()}/` }, {}, /nothing listens/],
         ['an unknown host name', { url: 'http://no-such-host.invalid/' }, {}, /host name does not exist|name server did not answer/],
       ],
       stop: server.stop,

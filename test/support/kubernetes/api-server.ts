@@ -7,9 +7,9 @@ import { Agent, request } from 'undici'
 import { stringify } from 'yaml'
 import { UserError } from '../../../src/base/errors.ts'
 import { buildTimeoutMs, cacheDirOf, installInto } from '../../../src/dev/install-program.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { findProgram, isExecutable, runProgram } from '../../../src/dev/programs.ts'
 import type { Json } from '../client.ts'
-import { freePort } from '../free-port.ts'
 import { startServer } from '../server-program.ts'
 import { fromDebian, type ToolOptions } from '../tools.ts'
 import { until } from '../until.ts'
@@ -53,7 +53,7 @@ export const startKubernetesApi = async (version: string, folder: string, tools:
   const [program, etcd] = await Promise.all([findApiServer(version, tools), fromDebian('etcd', tools)])
   await mkdir(folder, { recursive: true })
   const file = (name: string) => join(folder, name)
-  const [clientPort, peerPort, port] = await Promise.all([freePort(), freePort(), freePort()])
+  const [clientPort, peerPort, port] = await Promise.all([findFreePort(), findFreePort(), findFreePort()])
   const database = `http://127.0.0.1:${clientPort}`
   const store = await startServer(
     etcd,
