@@ -76,7 +76,7 @@ const createStallTimeout = ({ body }: ReceiverRequest, limits: BodyLimits) => {
 
   return async (next: () => Promise<IteratorResult<Buffer, undefined>>): Promise<Buffer | undefined> => {
     const startedAt = performance.now()
-    const timer = setTimeout(() => body.destroy(new ClientGone('the body stalls')), limits.idleTimeoutMs - waitedMs)
+    const timer = setTimeout(() => body.destroy(new ClientGone('the body stalls')), Math.max(0, limits.idleTimeoutMs - waitedMs))
     try {
       const { done, value } = await next()
       if (done) return undefined
