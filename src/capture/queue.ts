@@ -52,17 +52,18 @@ const fixedHeadBytes = 3_500
 /**
  * Writes captures that no transaction writes: shortly after the response, many at once, and without delaying a response.
  * @param options.writeIntervalMs time that a capture waits so that several are written together
+ * @param options.now clock of the hourly budgets
  */
 export const createCaptureQueue = (
   store: CaptureStore,
   config: QueueConfig,
   log: Log,
-  { writeIntervalMs = defaultWriteIntervalMs } = {},
+  { writeIntervalMs = defaultWriteIntervalMs, now = () => Date.now() } = {},
 ) => {
   const maxBytes = config.CAPTURE_MEMORY_MAX_BYTES
   const memory = createCaptureMemory(maxBytes)
   // Anybody can send requests that are refused. A flood of them does not end the capture of requests that failed.
-  const budgets = { refused: createHourlyBudget(maxBytes, maxBytes / 2), failed: createHourlyBudget(maxBytes, maxBytes) }
+  const budgets = { refused: createHourlyBudget(maxBytes, maxBytes / 2, now), failed: createHourlyBudget(maxBytes, maxBytes, now) }
   const waiting: WaitingCapture[] = []
   const completions: Completion[] = []
   let isFull = false

@@ -1,5 +1,6 @@
 import { createConnectors } from '../../src/connectors/index.ts'
 import { fingerprintBytes } from '../../src/connectors/sftp/session.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createPinConfig } from '../../src/workspace/pin-config.ts'
 import { startPlainSftpServer } from '../support/plain-sftp-server.ts'
@@ -20,7 +21,7 @@ const changesOf = async (id: string) => {
 }
 
 test('the host key is pinned at the first success, and another one is refused until the pin is cleared with the credentials', async () => {
-  const first = await startPlainSftpServer(credentials.password)
+  const first = await startPlainSftpServer(credentials.password, await findFreePort())
   const body = { name: 'SFTP', connector_type: 'sftp', config: { host: '127.0.0.1', port: first.port }, credentials }
   const id = (await acme.call('POST', '/destinations', body)).json.data.id as string
   first.forbid()

@@ -203,7 +203,7 @@ test('an execution whose key was taken over changes nothing any more', async () 
   const owner = `api_key ${adminKeyId}`
   const execution = { id: newId(), workspaceId: acme.id, owner, key: 'slow' }
   const named = { workspace_id: acme.id, owner, key: 'slow' }
-  const row = { ...named, request_sealed: Buffer.from(''), expires_at: new Date(Date.now() + 60_000) }
+  const row = { ...named, request_sealed: Buffer.from(''), expires_at: new Date(Date.now() + 86_400_000) }
   await database.db('idempotency_keys').insert({ ...row, execution_id: newId(), locked_until: new Date() })
   const actor = { type: 'api_key', id: adminKeyId, name: 'Night batch', userId: null, execution } as const
   const repository = {

@@ -139,7 +139,7 @@ describe('creates that arrive together', () => {
 
   test('do not wait for one whose document another transaction is creating', async () => {
     const { routes, documents } = await scene(['A', 'LOCKED', 'B'])
-    const receive = createReceive(db, { ...config, lockTimeoutMs: 1_000 })
+    const receive = createReceive(db, { ...config, lockTimeoutMs: 5_000 })
     const holder = await db.transaction()
     try {
       await holder('archive_documents').insert({
@@ -192,7 +192,7 @@ describe('creates that arrive together', () => {
 
   test('are stored although the insertion of one takes longer than a statement may', async () => {
     await stallAt(db, 'SLOW')
-    const limits = { ...databaseConfig(database.url), DATABASE_STATEMENT_TIMEOUT_MS: 1_000 }
+    const limits = { ...databaseConfig(database.url), DATABASE_STATEMENT_TIMEOUT_MS: 5_000 }
     await using impatient = disposable(openDatabase(limits, 'test'), (each) => each.destroy())
     const { routes, documents } = await scene(['A', 'SLOW', 'B'])
     const receive = createReceive(impatient, config)

@@ -1,11 +1,13 @@
 import { createLog } from '../../src/base/log.ts'
-import { keepPartitions, listPartitionEnds, listPartitions, listTablesWithoutPartition } from '../../src/db/partitions.ts'
+import { ensurePartitions, keepPartitions, listPartitionEnds, listPartitions, listTablesWithoutPartition } from '../../src/db/partitions.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
 test('an API process creates missing partitions at its start, and again later', async () => {
   await using database = await createTestDatabase()
   const { db } = database
+  // The template of the database may be from the day before.
+  await ensurePartitions(db, new Date())
   const ends = await listPartitionEnds(db)
   const dropLast = async () => {
     const names = (await listPartitions(db, 'captured_requests')).map(({ name }) => name)

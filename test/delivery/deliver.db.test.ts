@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import { CancelledFailure } from '@temporalio/common'
 import { receiverUseCases } from '../../src/app/use-cases.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
+import type { Config } from '../../src/config/config.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createOpenCredentials, credentialsOwner } from '../../src/connectors/target.ts'
@@ -25,7 +25,7 @@ import { until } from '../support/until.ts'
 
 const { find: findConnector } = createConnectors()
 
-const config = testConfig({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' })
+const config = testConfig()
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
 
@@ -42,7 +42,7 @@ const arrange = async (
   credentials: object = {},
   limits: object = {},
   find = findConnector,
-  parts: Partial<Pick<DeliverDeps, 'recordAttempt' | 'slots' | 'wakeNext'>> = {},
+  parts: Partial<Pick<DeliverDeps, 'recordAttempt' | 'slots' | 'wakeNext'> & { config: Config }> = {},
 ) => {
   const { db } = database
   const targetConfig = { url: `${target.origin}/in`, ...limits }
@@ -72,7 +72,7 @@ const arrange = async (
       destinationId,
       policy,
       round: 'first',
-      attemptTimeoutMs: 5_000,
+      attemptTimeoutMs: 60_000,
       workspace: 'acme/invoices',
     }
     /** @param used what earlier attempts of the round have left of its budget */
@@ -274,12 +274,16 @@ describe('an attempt', () => {
   })
 
   test('sends heartbeats with its start time and the number of bytes sent', async () => {
-    target.answerWith((_, response) => void delay(1_200).then(() => response.end()))
-    const { attempt } = await arrange()
+    const held = Promise.withResolvers<void>()
+    target.answerWith((_, response) => void held.promise.then(() => response.end()))
+    const { attempt } = await arrange({}, {}, findConnector, { config: testConfig({ DELIVERY_HEARTBEAT_TIMEOUT_MS: '1000' }) })
     const environment = createActivityEnvironment()
-    const heartbeats: unknown[] = []
-    environment.on('heartbeat', (details: unknown) => heartbeats.push(details))
-    await attempt({}, environment)
+    const heartbeats: { bytesSent?: number }[] = []
+    environment.on('heartbeat', (details: { bytesSent?: number }) => heartbeats.push(details))
+    const attempting = attempt({}, environment)
+    await until('a heartbeat says that the bytes are sent', () => heartbeats.some(({ bytesSent }) => bytesSent === 5))
+    held.resolve()
+    await attempting
     expect(heartbeats).toContainEqual(expect.objectContaining({ attemptId: expect.any(String), bytesSent: 5 }))
   })
 

@@ -47,7 +47,7 @@ const deliver = async (connector = find('webhook')!, properties: object = {}) =>
   const messages: OutboxMessage[] = []
   const sendAll = async (sent: OutboxMessage[]) => void messages.push(...sent)
   const { attemptDelivery } = attemptActivities({ db, config, outbound, findConnector, sendAll })
-  const input = { documentId, destinationId, policy, round: 'first', attemptTimeoutMs: 5_000, workspace: 'acme/invoices' }
+  const input = { documentId, destinationId, policy, round: 'first', attemptTimeoutMs: 60_000, workspace: 'acme/invoices' }
   const { update } = createLateData({
     db,
     findConnector,

@@ -54,7 +54,7 @@ test('a document that is too large for an attachment can be downloaded by the li
   })
 
   const policy = { maxRetries: 0, ttlMs: 60_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
-  const input = { documentId, destinationId, policy, round: 'first', attemptTimeoutMs: 5_000, workspace: 'acme/invoices' }
+  const input = { documentId, destinationId, policy, round: 'first', attemptTimeoutMs: 60_000, workspace: 'acme/invoices' }
   expect(await createActivityEnvironment().run(attemptDelivery, input)).toEqual({ status: 'delivered' })
 
   const [mail] = mails.mails

@@ -2,6 +2,7 @@ import { MockActivityEnvironment } from '@temporalio/testing'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createOpenCredentials, credentialsOwner } from '../../src/connectors/target.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -41,7 +42,7 @@ const arrange = async (kind: string, targetConfig: object, credentials: object, 
       const received = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }))
       if (!received.created) throw new Error('not created')
       const { documentId } = received.messages[0]!.input
-      const input = { documentId, destinationId: id, policy, round: 'first', attemptTimeoutMs: 5_000, workspace: 'acme/invoices' }
+      const input = { documentId, destinationId: id, policy, round: 'first', attemptTimeoutMs: 60_000, workspace: 'acme/invoices' }
       return new MockActivityEnvironment().run(attemptDelivery, input)
     },
     close: () => outbound.close(),
@@ -49,7 +50,7 @@ const arrange = async (kind: string, targetConfig: object, credentials: object, 
 }
 
 test('the first delivery pins the host key of an SFTP server, and a server with another key gets nothing', async () => {
-  const server = await startPlainSftpServer('canary-password')
+  const server = await startPlainSftpServer('canary-password', await findFreePort())
   const credentials = { username: 'relay', password: 'canary-password' }
   const { deliver, destination, close } = await arrange('sftp', { host: '127.0.0.1', port: server.port }, credentials)
   expect(await deliver()).toEqual({ status: 'delivered' })

@@ -154,7 +154,7 @@ describe('a migration', () => {
   test.each<ServerFault>(['never_answers', 'fails'])(
     'waits while the old content server has the fault %s, and goes on afterwards',
     async (fault) => {
-      await using impatient = await startOldServerScene({ idleTimeoutMs: 300 })
+      await using impatient = await startOldServerScene(fault === 'never_answers' ? { idleTimeoutMs: 2_000 } : {})
       await using old = await impatient.open()
       old.server.put('D1', { data: 'x' })
       const { id } = await old.start(tableOf(['D1']))

@@ -27,7 +27,7 @@ import { cii, pdfWith, ubl } from './invoices.ts'
 import { startODataSystem } from './odata-system.ts'
 
 const { db } = share(await createTestDatabase())
-const config = testConfig({ RFC_TIMEOUT_MS: '1000', RFC_ANSWER_MAX_BYTES: '100000' })
+const config = testConfig({ RFC_ANSWER_MAX_BYTES: '100000' })
 const { find: findConnector } = createConnectors()
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import type { Middleware } from 'koa'
 import { pino } from 'pino'
 import { createLog } from '../../src/base/log.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
 import { createConnectionLimit, startHttpServer } from '../../src/http/server.ts'
 import { disposable } from '../support/disposable.ts'
@@ -76,7 +77,7 @@ test('an idle connection is kept longer than nginx and the load balancers of AWS
 })
 
 test('while it drains, the server accepts connections and ends each with its answer; then it accepts no more', async () => {
-  const draining = await start([serve], { RELAY_DRAIN_MS: '300' })
+  const draining = await start([serve], { RELAY_DRAIN_MS: '300', RELAY_PORT: String(await findFreePort()) })
   const ask = () => fetch(`http://127.0.0.1:${draining.port}/`)
   expect((await ask()).headers.get('connection')).toBe('keep-alive')
   let isDrained = false

@@ -1,14 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { receiverLimits } from '../../src/receiver/limits.ts'
+import { startApi } from '../support/api.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { openSocket, part } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
 
-const limits = { idleTimeoutMs: 2_000, minBodyBytes: 100, lingerTimeoutMs: 1_500 }
-const scene = share(await startScene({ variables: { RELAY_DOCUMENT_MAX_BYTES: '2000000' }, limits: { receiver: limits } }))
+const variables = { RELAY_DOCUMENT_MAX_BYTES: '2000000' }
+const scene = share(await startScene({ variables, limits: { receiver: { lingerTimeoutMs: 10_000 } } }))
 const workspace = await scene.workspace()
 await workspace.source.create('TAKEN', 'x')
+
+/** Starts another API, which waits for bodies for a short time only. */
+const startImpatientApi = () => {
+  const limits = { receiver: { idleTimeoutMs: 4_000, minBodyBytes: 100, lingerTimeoutMs: 1_500 } }
+  return startApi(scene.db, { variables, keyRing: scene.api.keyRing, limits })
+}
 
 const createQuery = (docId: string) => `create&pVersion=0045&contRep=Z1&docId=${docId}&compId=data`
 const head = (docId: string, ...headers: string[]) =>
@@ -168,10 +175,11 @@ describe('a body', () => {
   })
 
   test('that stalls or trickles is aborted after the idle timeout', async () => {
-    const stalled = await openSocket(scene.api.port)
+    await using impatient = await startImpatientApi()
+    const stalled = await openSocket(impatient.port)
     await stalled.send(head('STALLED', 'Content-Length: 1000'))
     await stalled.send('x')
-    const trickling = await openSocket(scene.api.port)
+    const trickling = await openSocket(impatient.port)
     await trickling.send(head('TRICKLING', 'Content-Length: 1000'))
     const began = Date.now()
     const timer = setInterval(() => void trickling.send('x'), 100)
@@ -184,11 +192,12 @@ describe('a body', () => {
   })
 
   test('that is slow but above the minimum rate is accepted', async () => {
-    const { send, untilClosed } = await openSocket(scene.api.port)
+    await using impatient = await startImpatientApi()
+    const { send, untilClosed } = await openSocket(impatient.port)
     await send(head('SLOW', 'Content-Length: 600', 'Connection: close'))
     for (let sent = 0; sent < 6; sent += 1) {
       await send('x'.repeat(100))
-      await delay(500)
+      await delay(1_000)
     }
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 201/)
   })
@@ -219,7 +228,8 @@ describe('a refused body', () => {
   })
 
   test('does not count as time that the answer took', async () => {
-    const { send, received } = await openSocket(scene.api.port)
+    await using impatient = await startImpatientApi()
+    const { send, received } = await openSocket(impatient.port)
     await send(head('ANY', 'Content-Length: 745').replace('contRep=Z1', 'contRep=NONE'))
     const answer = await untilReceived(received, 'repository_not_found')
     await delay(50)
@@ -244,7 +254,8 @@ describe('a refused body', () => {
   })
 
   test('is read for a limited time', async () => {
-    const { send, untilClosed } = await openSocket(scene.api.port)
+    await using impatient = await startImpatientApi()
+    const { send, untilClosed } = await openSocket(impatient.port)
     await send(head('TAKEN', 'Content-Length: 1900000'))
     const timer = setInterval(() => void send('x'), 50)
     expect(await untilClosed()).toMatch(/^HTTP\/1.1 403/)

@@ -71,7 +71,7 @@ const unavailable = {
 
 describe('while the database is unreachable', () => {
   test('every command is answered with 503, and succeeds again afterwards', async () => {
-    expect((await source.create('D1', 'hello')).status).toBe(201)
+    expect((await untilServed(() => source.create('D1', 'hello'))).status).toBe(201)
     proxy.interrupt()
     for (const answer of [await source.create('D2', 'x'), await source.get('D1'), await source.info('D1'), await source.serverInfo()]) {
       expect(answer).toMatchObject(unavailable)
@@ -98,7 +98,7 @@ describe('while the database is unreachable', () => {
   })
 
   test('an update does not change the document', async () => {
-    await source.create('U1', 'before')
+    expect((await untilServed(() => source.create('U1', 'before'))).status).toBe(201)
     async function* body() {
       yield Buffer.from('af')
       await delay(50)
@@ -108,8 +108,8 @@ describe('while the database is unreachable', () => {
     expect(await source.update('U1', Readable.from(body()))).toMatchObject(unavailable)
     proxy.restore()
     expect(String((await untilServed(() => source.get('U1'))).body)).toBe('before')
-    expect((await source.update('U1', 'after')).status).toBe(200)
-    expect(String((await source.get('U1')).body)).toBe('after')
+    expect((await untilServed(() => source.update('U1', 'after'))).status).toBe(200)
+    expect(String((await untilServed(() => source.get('U1'))).body)).toBe('after')
   })
 
   test('mCreate fails at the first document, instead of waiting for a connection for each', async () => {

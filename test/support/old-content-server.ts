@@ -72,6 +72,7 @@ export const startOldContentServer = async ({
   isSigned = false,
   keptMaxBytes = Infinity,
   faults: first = [] as ServerFault[],
+  port: wantedPort = 0,
 } = {}) => {
   const faults = new Set<ServerFault>(first)
   const documents = new Map<string, OldDocument>()
@@ -354,7 +355,7 @@ export const startOldContentServer = async ({
   }
 
   const server = createServer((request, response) => void respond(request, response).catch(() => request.socket.destroy()))
-  server.listen(0, '127.0.0.1')
+  server.listen(wantedPort, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
 

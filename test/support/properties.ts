@@ -45,7 +45,7 @@ export const mutate = (bytes: Buffer, mutations: Mutation[]): Buffer =>
     return Buffer.concat(kind === 'truncate' ? [start] : [start, ...between, rest])
   }, bytes)
 
-const timeoutMs = 30_000
+const timeoutMs = 90_000
 const maxMeasurements = 3
 
 /**

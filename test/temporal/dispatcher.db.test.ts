@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
-import type { Start } from '../../src/db/starts.ts'
+import { startGraceMs, type Start } from '../../src/db/starts.ts'
 import { createDispatcher, type Dispatcher } from '../../src/temporal/dispatcher.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
@@ -86,10 +86,17 @@ test('what a crash has left is begun, the oldest first, and each document once',
 test('a document that the process which has committed it may be beginning is left to it for a moment', async () => {
   const routes = await createRoutes(database.db, [{ name: 'archive' }])
   const received = await createReceive(database.db, testConfig())(await receivedDocument(routes, { data: 'hello' }))
-  const dispatcher = startDispatcher()
   expect(received.atOnce).toBe(true)
+  const delivery = database.db('deliveries').where({ document_id: received.documents[0]!.documentId })
+  const { begin_at: beginAt, status_since: plannedAt } = await delivery.clone().first()
+  expect(beginAt.getTime() - plannedAt.getTime()).toBe(startGraceMs)
+  const beginIn = (ms: number) => delivery.clone().update({ begin_at: database.db.raw(`now() + ? * interval '1 millisecond'`, [ms]) })
+  // On a busy machine, the moment may pass before the test looks.
+  await beginIn(60_000)
+  const dispatcher = startDispatcher()
   await delay(500)
   expect(dispatcher.started).toEqual([])
+  await beginIn(0)
   await until('it is begun', () => dispatcher.started.length === 1)
   await dispatcher.close()
   const { urgency, ...start } = dispatcher.started[0]!
@@ -109,7 +116,7 @@ test('the next document of a workspace waits for its turn, and the first one of 
 
 test('while no attempt begins, a few documents are open, and a place is kept for a workspace that has none open', async () => {
   await receive(40)
-  const dispatcher = startDispatcher({ begins: false })
+  const dispatcher = startDispatcher({ begins: false, limits: { stuckMs: 600_000 } })
   await until('the window is full', () => dispatcher.started.length === 7)
   await delay(300)
   expect(dispatcher.started).toHaveLength(7)
@@ -125,7 +132,7 @@ test('a delivery that this worker has begun makes room at once, and a document k
   const routes = await createRoutes(database.db, [{ name: 'archive' }, { name: 'mail' }])
   await receive(40, routes)
   // It looks for what others have begun after a minute only.
-  const dispatcher = startDispatcher({ begins: false, limits: { busyMs: 60_000 } })
+  const dispatcher = startDispatcher({ begins: false, limits: { busyMs: 60_000, stuckMs: 600_000 } })
   await until('the window is full', () => dispatcher.started.length === 7)
   const { documentId } = dispatcher.started[0]!.input
   dispatcher.noteBegun({ documentId, destinationId: routes.destinations['mail']! })
@@ -163,9 +170,9 @@ test('a release of hundreds does not hold up new documents of the same workspace
 
 test('of several dispatchers one works, and another one takes over when it stops or is lost', async () => {
   await receive(1)
-  const first = startDispatcher({ limits: { leaseMs: 1_000 } })
+  const first = startDispatcher({ limits: { leaseMs: 60_000 } })
   await until('the first one works', () => first.started.length === 1)
-  const second = startDispatcher({ limits: { leaseMs: 1_000 } })
+  const second = startDispatcher({ limits: { leaseMs: 60_000 } })
   await receive(5)
   await untilNothingWaits()
   expect([first.started.length, second.started.length]).toEqual([6, 0])

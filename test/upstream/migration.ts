@@ -15,8 +15,8 @@ export const startMigration = async () => {
   const scene = await startScene()
   const closers: (() => Promise<void>)[] = []
 
-  const open = async ({ delivers = false, isSigned = false } = {}) => {
-    const old = await startOldContentServer({ isSigned })
+  const open = async ({ delivers = false, isSigned = false, port = 0 } = {}) => {
+    const old = await startOldContentServer({ isSigned, port })
     let isStopped = false
     const stop = async () => {
       if (!isStopped) await old.stop()

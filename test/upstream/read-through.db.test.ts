@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
+import { findFreePort } from '../../src/dev/ports.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { startApi } from '../support/api.ts'
 import { disposable } from '../support/disposable.ts'
@@ -241,7 +242,7 @@ describe('an upstream that fails', () => {
   })
 
   test('is never taken for one if a web server answers 404 in its place, also right after its own 404', async () => {
-    const { old, source } = await migration.open()
+    const { old, source } = await migration.open({ port: await findFreePort() })
     expect(outcome(await source.get('D1'))).toEqual([404, 'document_not_found'])
     await old.stop()
     const proxy = createServer((_, response) => void response.writeHead(404).end('<html>Not Found</html>')).listen(old.port, '127.0.0.1')

@@ -12,6 +12,7 @@ import { traceRequests } from '../../../src/app/tracing/requests.ts'
 import { inSpan, type Tracing } from '../../../src/app/tracing/tracing.ts'
 import { newId } from '../../../src/base/ids.ts'
 import type { RecordAttempt } from '../../../src/delivery/record-attempt.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import type { AttemptInput } from '../../../workflows/messages.ts'
 import { testConfig } from '../../support/factories.ts'
@@ -226,9 +227,9 @@ describe('an outbound call', () => {
   })
 
   test('by a connector with a protocol of its own has a span for its connection', async () => {
-    const server = createTcpServer((socket) => void socket.resume().end('hello')).listen(0, '127.0.0.1')
+    const port = await findFreePort()
+    const server = createTcpServer((socket) => void socket.resume().end('hello')).listen(port, '127.0.0.1')
     await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
     const guard = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
     const spans = await record(async (tracing) => {
       const outbound = traceConnections(tracing, guard)

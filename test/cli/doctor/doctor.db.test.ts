@@ -8,6 +8,7 @@ import { diagnose, exitStatusOf } from '../../../src/cli/doctor/doctor.ts'
 import { hardeningChecks } from '../../../src/cli/doctor/hardening-checks.ts'
 import { checkDisk, reportTemporalSettings } from '../../../src/cli/doctor/operation-checks.ts'
 import { systemActor } from '../../../src/db/audit.ts'
+import { findFreePort } from '../../../src/dev/ports.ts'
 import { readFreeBytes } from '../../../src/observe/metrics.ts'
 import { readCertificate } from '../../../src/security/certificate.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../../src/security/seal.ts'
@@ -82,7 +83,9 @@ test('an outgoing proxy is asked, if there is one, and neither its address nor i
     message: expect.stringContaining('refuses the user and password of the variable (407)'),
   })
   await proxy.stop()
-  const down = await found({ RELAY_OUTBOUND_PROXY: proxy.urlWithLogin })
+  const away = new URL(proxy.urlWithLogin)
+  away.port = String(await findFreePort())
+  const down = await found({ RELAY_OUTBOUND_PROXY: away.href })
   expect(down).toMatchObject({ status: 'failed', message: expect.stringContaining('cannot be reached (ECONNREFUSED)') })
   expect(JSON.stringify([refused, down])).not.toMatch(/canary|127\.0\.0\.1/)
 })
