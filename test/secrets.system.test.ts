@@ -56,8 +56,18 @@ test('credentials, API keys and secKeys are in no table, log line or workflow, a
     Array.from({ length: 2 }, () => [`Bearer ${credential}`, bytes]),
   )
 
+  const listWorkflows = async () => {
+    const found: { workflowId: string; runId: string }[] = []
+    for await (const { workflowId, runId } of env.client.workflow.list()) found.push({ workflowId, runId })
+    return found
+  }
+  // The list lags behind the workflows.
+  const listed = await until('the document and its delivery are listed', listWorkflows, (all) => {
+    const ids = all.map(({ workflowId }) => workflowId)
+    return ids.some((id) => ids.includes(`${id}/${routes.destinationId}`))
+  })
   let histories = ''
-  for await (const { workflowId, runId } of env.client.workflow.list()) {
+  for (const { workflowId, runId } of listed) {
     histories += textOf(await env.client.workflow.getHandle(workflowId, runId).fetchHistory())
   }
   expect(histories).toContain(routes.destinationId)

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { isDeepStrictEqual, promisify } from 'node:util'
 import { ListObjectsV2Command } from '@aws-sdk/client-s3'
 import { bulkRetryWorkflowId } from '../../workflows/ids.ts'
 import { searchAttributes } from '../../workflows/options.ts'
@@ -69,6 +69,13 @@ const untilAllReport = async (document: RelayedDocument, name: string, status: s
   expect(await document.status()).toBe(status)
 }
 
+/** Lists workflows. The list lags behind what a workflow says of itself. */
+const listIds = async (query: string) => {
+  const ids: string[] = []
+  for await (const { workflowId } of env.client.workflow.list({ query })) ids.push(workflowId)
+  return ids
+}
+
 const readDeliveredFiles = async () => {
   const entries = await readdir(files.directory, { recursive: true, withFileTypes: true })
   const found = entries.filter((entry) => entry.isFile())
@@ -90,8 +97,11 @@ test('API and UI agree at every step of a document that fails, is retried, fails
       bucket: { status: 'delivered', attempts: 1 },
     })
     const failedDeliveries = `WorkflowType = 'delivery' and ExecutionStatus = 'Running' and RelayStatus = 'failed'`
-    const listed: string[] = []
-    for await (const execution of env.client.workflow.list({ query: failedDeliveries })) listed.push(execution.workflowId)
+    const listed = await until(
+      'the failed delivery is listed',
+      () => listIds(failedDeliveries),
+      (ids) => ids.length > 0,
+    )
     expect(listed).toEqual([document.handle('web').workflowId])
 
     const answerRetry = holdAnswer()
@@ -173,20 +183,21 @@ test('a failed delivery shows its document, its error and a remedy in the UI, an
 
     const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
     const filters = Object.fromEntries([...page.matchAll(/^\| (.+) \| ``(.+)`` \|$/gm)].map(([, purpose, filter]) => [purpose!, filter!]))
-    const found: Record<string, string[]> = {}
-    for (const [purpose, filter] of Object.entries(filters)) {
-      const query = filter
-        .replace(/(?<=RelayWorkspace = ')[^']*/, workspace)
-        .replace(/(?<=RelayDestinationName = ')[^']*/, 'web')
-        .replace(/(?<=RelayDocId = ')[^']*/, 'DOC1')
-        .replace(/(?<=RelayDocument = ')[^']*/, document.id)
-        .replace(/(?<=RelayErrorCode = ')[^']*/, 'http_403')
-      const ids: string[] = []
-      for await (const { workflowId } of env.client.workflow.list({ query })) ids.push(workflowId)
-      found[purpose] = ids.filter((id) => id.startsWith(parent.workflowId)).toSorted()
+    const findAll = async () => {
+      const found: Record<string, string[]> = {}
+      for (const [purpose, filter] of Object.entries(filters)) {
+        const query = filter
+          .replace(/(?<=RelayWorkspace = ')[^']*/, workspace)
+          .replace(/(?<=RelayDestinationName = ')[^']*/, 'web')
+          .replace(/(?<=RelayDocId = ')[^']*/, 'DOC1')
+          .replace(/(?<=RelayDocument = ')[^']*/, document.id)
+          .replace(/(?<=RelayErrorCode = ')[^']*/, 'http_403')
+        found[purpose] = (await listIds(query)).filter((id) => id.startsWith(parent.workflowId)).toSorted()
+      }
+      return found
     }
     const both = [parent.workflowId, delivery.workflowId]
-    expect(found).toEqual({
+    const expected = {
       'Needs attention': [parent.workflowId],
       Retrying: [],
       Held: [],
@@ -202,7 +213,8 @@ test('a failed delivery shows its document, its error and a remedy in the UI, an
       'releases and cancellations in progress': [],
       'deliveries that nobody retried in time': [],
       'bulk retries in progress': [],
-    })
+    }
+    await until('each filter finds what it should', findAll, (found) => isDeepStrictEqual(found, expected))
   })
 })
 
@@ -280,6 +292,7 @@ test('one command retries all failed deliveries to a destination', async () => {
     for (const document of documents) await untilAllReport(document, 'web', 'failed')
     answerWith(200)
     const query = `WorkflowType = 'delivery' and ExecutionStatus = 'Running' and RelayStatus = 'failed' and RelayDestination = '${destinations['web']}'`
+    await until('both deliveries are listed', async () => (await listIds(query)).length === 2)
     const signal = ['workflow', 'signal', '--name', 'retry', '--reason', 'the target is back', '--yes']
     await temporal([...signal, '--query', query])
     for (const document of documents) await untilAllReport(document, 'web', 'delivered')

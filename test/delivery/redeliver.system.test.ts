@@ -51,7 +51,7 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
       destinationId,
       policy,
       round: 'first',
-      attemptTimeoutMs: 20_000,
+      attemptTimeoutMs: 120_000,
       workspace: 'acme/invoices',
     })
   return {

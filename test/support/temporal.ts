@@ -56,7 +56,13 @@ export const withWorker = async <T>(
   options: Partial<WorkerOptions> = {},
 ): Promise<T> => {
   const { taskQueue = randomUUID() } = options
-  const common = { connection: env.nativeConnection, namespace: env.namespace ?? 'default', activities }
+  const common = {
+    connection: env.nativeConnection,
+    namespace: env.namespace ?? 'default',
+    activities,
+    // As in the product's worker. With the default, an attempt learns of a cancellation late.
+    maxHeartbeatThrottleInterval: 1_000,
+  }
   const worker = await Worker.create({
     ...common,
     workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! },

@@ -97,11 +97,15 @@ const untilExported = (isDone: (spans: ReceivedSpan[]) => boolean) =>
 
 const ofTrace = (spans: ReceivedSpan[]) => spans.filter((span) => span.traceId === traceId)
 const attemptsIn = (spans: ReceivedSpan[]) => ofTrace(spans).filter(({ name }) => name === 'delivery.attempt')
+// The dispatcher of the worker starts a workflow again if its first attempt has not begun in time.
+const isStartOfWorker = ({ name, resource }: ReceivedSpan) => name === 'workflow.start' && resource['service.name'] === 'relay-worker'
 const childrenOf = (spans: ReceivedSpan[], { spanId }: ReceivedSpan) => spans.filter(({ parentSpanId }) => parentSpanId === spanId)
 
 test('a signed create with two destinations, one of which fails first, is one trace', async () => {
   expect(document.status).toBe(201)
-  const spans = ofTrace(await untilExported((all) => attemptsIn(all).length === 3 && ofTrace(all).length >= 9))
+  const isComplete = (all: ReceivedSpan[]) =>
+    attemptsIn(all).length === 3 && ofTrace(all).filter((span) => !isStartOfWorker(span)).length >= 9
+  const spans = ofTrace(await untilExported(isComplete))
   const byName = (name: string) => spans.filter((span) => span.name === name)
 
   const [request] = byName('PUT /receiver/:userSlug/:workspaceSlug create')
@@ -125,9 +129,16 @@ test('a signed create with two destinations, one of which fails first, is one tr
   expect(byName('document.commit')).toMatchObject([
     { kind: 'client', parentSpanId: request!.spanId, isError: false, attributes: { 'relay.operation': 'create', 'relay.doc_id': 'D1' } },
   ])
-  expect(byName('workflow.start')).toMatchObject([
-    { kind: 'producer', parentSpanId: request!.spanId, isError: false, attributes: { 'relay.message': 'startDocument' } },
-  ])
+  const starts = byName('workflow.start')
+  for (const span of starts) {
+    expect(span).toMatchObject({
+      kind: 'producer',
+      parentSpanId: request!.spanId,
+      isError: false,
+      attributes: { 'relay.message': 'startDocument' },
+    })
+  }
+  expect(starts.filter((span) => !isStartOfWorker(span))).toMatchObject([{ resource: { 'service.name': 'document-relay' } }])
 
   const attempts = attemptsIn(spans).toSorted((one, other) => Number(one.startedAt - other.startedAt))
   expect(attempts.every(({ parentSpanId, kind }) => parentSpanId === request!.spanId && kind === 'consumer')).toBe(true)

@@ -289,7 +289,7 @@ describe('TLS', () => {
   })
 
   test('a server that reads slowly, and accepts the message late, is waited for', async () => {
-    const [sizeBytes, idleTimeoutMs] = [fullOr(4, 1) * MiB, fullOr(3_000, 1_000)]
+    const [sizeBytes, pauseMs, idleTimeoutMs] = [fullOr(4, 1) * MiB, fullOr(20, 50), 3_000]
     const slow = await start()
     let readBytes = 0
     slow.answerWith({
@@ -297,7 +297,7 @@ describe('TLS', () => {
         stream.on('data', (chunk: Buffer) => {
           readBytes += chunk.length
           stream.pause()
-          setTimeout(() => stream.resume(), 20)
+          setTimeout(() => stream.resume(), pauseMs)
         })
         stream.on('end', () => done())
       },
@@ -339,29 +339,31 @@ describe('a server that does not follow the protocol', () => {
     await once(odd, 'listening')
     return (odd.address() as AddressInfo).port
   }
-  const errorAfter = async (config: object, ...lines: string[]) =>
-    failure(deliver(payloadOf(Buffer.from('x')), { port: await startScripted(...lines), ...config }, {}, { idleTimeoutMs: 500 }))
+  const errorAfter = async (config: object, lines: string[], overrides: Parameters<typeof contextOf>[1] = {}) =>
+    failure(deliver(payloadOf(Buffer.from('x')), { port: await startScripted(...lines), ...config }, {}, overrides))
 
   test('a refusal as greeting is retried', async () => {
-    expect(await errorAfter({}, '421 4.3.2 too busy\r\n')).toMatchObject({ code: 'smtp_421', permanent: false })
-    expect(await errorAfter({}, '554 5.7.1 go away\r\n')).toMatchObject({ code: 'smtp_554', permanent: false })
+    expect(await errorAfter({}, ['421 4.3.2 too busy\r\n'])).toMatchObject({ code: 'smtp_421', permanent: false })
+    expect(await errorAfter({}, ['554 5.7.1 go away\r\n'])).toMatchObject({ code: 'smtp_554', permanent: false })
   })
 
   test('a refused recipient is named although the server does not answer any more', async () => {
     const lines = ['220 ready\r\n', '250 hello\r\n', '250 sender ok\r\n', '550 5.1.1 no such user\r\n']
-    expect(await errorAfter({ tls: 'none' }, ...lines)).toMatchObject({ code: 'recipient_refused', permanent: true })
+    const error = await errorAfter({ tls: 'none' }, lines, { idleTimeoutMs: 5_000 })
+    expect(error).toMatchObject({ code: 'recipient_refused', permanent: true })
   })
 
   test('a reply that never ends fails', async () => {
-    expect(await errorAfter({}, `220-${'x'.repeat(100_000)}`)).toMatchObject({ code: 'smtp_failure', permanent: false })
+    expect(await errorAfter({}, [`220-${'x'.repeat(100_000)}`])).toMatchObject({ code: 'smtp_failure', permanent: false })
   })
 
   test('another protocol times out', async () => {
-    expect(await errorAfter({}, 'SSH-2.0-OpenSSH_9.2\r\n')).toMatchObject({ code: 'timeout', permanent: false })
+    const error = await errorAfter({}, ['SSH-2.0-OpenSSH_9.2\r\n'], { idleTimeoutMs: 500 })
+    expect(error).toMatchObject({ code: 'timeout', permanent: false })
   })
 
   test('a reply that was injected before TLS fails', async () => {
-    const error = await errorAfter({ tls: 'starttls' }, '220 hello\r\n', '250-me\r\n250 STARTTLS\r\n', '220 go\r\n250 INJECTED\r\n')
+    const error = await errorAfter({ tls: 'starttls' }, ['220 hello\r\n', '250-me\r\n250 STARTTLS\r\n', '220 go\r\n250 INJECTED\r\n'])
     expect(error).toMatchObject({ code: 'tls_failed' })
   })
 })
