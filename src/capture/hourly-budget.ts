@@ -19,7 +19,7 @@ const hourMs = 3_600_000
  * @param maxBytes for heads and bodies of requests
  * @param bodiesMaxBytes for bodies. What remains is left to heads, also if the last body exceeds this limit
  */
-export const createHourlyBudget = (maxBytes: number, bodiesMaxBytes: number, now: () => number = Date.now): HourlyBudget => {
+export const createHourlyBudget = (maxBytes: number, bodiesMaxBytes: number, now: () => number): HourlyBudget => {
   let hour = 0
   const spent = new Map<string, Spent>()
   const spentOf = (workspace: string): Spent => {

@@ -58,7 +58,7 @@ export const createCaptureQueue = (
   store: CaptureStore,
   config: QueueConfig,
   log: Log,
-  { writeIntervalMs = defaultWriteIntervalMs, now = () => Date.now() } = {},
+  { writeIntervalMs = defaultWriteIntervalMs, now = Date.now } = {},
 ) => {
   const maxBytes = config.CAPTURE_MEMORY_MAX_BYTES
   const memory = createCaptureMemory(maxBytes)
