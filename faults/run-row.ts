@@ -5,6 +5,7 @@ import type { Installation } from './installation.ts'
 import { createLoad, type Load, type Workspace } from './load.ts'
 import { startReader, type Reader } from './reader.ts'
 import type { Kind, Target } from './targets.ts'
+import { countTerminated, type TerminatedCounter } from './terminated.ts'
 
 /** One fault. */
 export interface Row {
@@ -25,6 +26,8 @@ export interface Row {
   acceptsAlways?: boolean
   /** Why targets that keep every message may get a document twice. Without it, none may. */
   mayDuplicate?: string
+  /** Why the relay has to terminate workflows. Without it, it may terminate none. */
+  mayTerminate?: string
   /** Why the row is known to fall short. It does not fail the run then. */
   known?: string
   /** Load to send before, during and after the fault. Default: two documents a second in the short form, and one every two seconds in the long form. */
@@ -58,6 +61,8 @@ export interface Outcome {
   row: Row
   /** Absent if the row was not run. */
   counts?: Counts
+  /** Workflows that the relay has terminated during the row. Absent if the row was not run to its end. */
+  terminated?: number
   /** Absent if not recovered within the limit. */
   recoverySeconds?: number
   findings: string[]
@@ -106,7 +111,9 @@ export const runRow = async (
   const notes: string[] = []
   let returnedAt: number | undefined
   let reader: Reader | undefined
+  let counter: TerminatedCounter | undefined
   try {
+    counter = await countTerminated(installation.temporal)
     reader = await startReader(installation.baseUrls, workspace)
     load.start()
     await pause(warmUpMs)
@@ -131,19 +138,22 @@ export const runRow = async (
     }
     const { counts, findings } = await check(installation, workspace.id, load.sent, targets, { failed })
     const misread = await reader.check(installation.query, deadline)
+    const terminated = await counter.stop()
     const crashes = crashesOf(installation) - crashesBefore
     if (crashes > 0) notes.push(`${crashes} x a process of the relay ended by itself and was started again`)
     return {
       row,
       counts,
+      terminated,
       ...(recoverySeconds !== undefined && { recoverySeconds }),
       findings: [...notes, ...findings],
-      shortfalls: [...shortfallsOf(row, counts, recoverySeconds), ...misread],
+      shortfalls: [...shortfallsOf(row, { ...counts, terminated }, recoverySeconds), ...misread],
     }
   } finally {
     await load.stop()
     await load.close()
     await reader?.close()
+    await counter?.close()
     await row.cleanUp?.(installation)
   }
 }
@@ -176,11 +186,12 @@ const untilRecovered = async (
   return undefined
 }
 
-const shortfallsOf = (row: Row, counts: Counts, recoverySeconds: number | undefined): string[] => {
+const shortfallsOf = (row: Row, counts: Counts & { terminated: number }, recoverySeconds: number | undefined): string[] => {
   const found: string[] = []
   for (const name of ['lost', 'altered', 'stuck'] as const) if (counts[name] > 0) found.push(`${counts[name]} ${name}`)
   if (counts.acknowledged === 0) found.push('nothing acknowledged')
   if (counts.duplicated > 0 && row.mayDuplicate === undefined) found.push(`${counts.duplicated} duplicated`)
+  if (counts.terminated > 0 && row.mayTerminate === undefined) found.push(`${counts.terminated} terminated by the relay`)
   if (counts.refused > 0 && row.acceptsAlways) found.push(`${counts.refused} refused`)
   if (recoverySeconds === undefined) found.push('not recovered')
   else if (recoverySeconds > recoveryGoalSeconds) found.push(`recovered after ${recoverySeconds.toFixed(0)} s`)

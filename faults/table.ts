@@ -19,32 +19,33 @@ const verdictOf = (outcome: Outcome): string => {
   return outcome.row.known === undefined ? 'MISSED' : 'known'
 }
 
-const header = ['row', 'acknowledged', 'lost', 'altered', 'duplicated', 'stuck', 'refused', 'recovered (s)', 'goal']
+const header = ['row', 'acknowledged', 'lost', 'altered', 'duplicated', 'stuck', 'terminated', 'refused', 'recovered (s)', 'goal']
 
 const cellsOf = (outcome: Outcome): string[] => {
-  const { row, counts, recoverySeconds } = outcome
+  const { row, counts, terminated, recoverySeconds } = outcome
   const numbers = counts
-    ? [counts.acknowledged, counts.lost, counts.altered, counts.duplicated, counts.stuck, counts.refused].map(String)
-    : Array.from({ length: 6 }, () => '-')
+    ? [counts.acknowledged, counts.lost, counts.altered, counts.duplicated, counts.stuck, terminated, counts.refused].map(String)
+    : Array.from({ length: 7 }, () => '-')
   return [row.name, ...numbers, recoverySeconds?.toFixed(1) ?? '-', verdictOf(outcome)]
 }
 
 const reasonsOf = (outcome: Outcome): string[] => {
-  const { row, counts, shortfalls, notRun } = outcome
+  const { row, counts, terminated = 0, shortfalls, notRun } = outcome
   if (notRun !== undefined) return [`not run: ${notRun}`]
   return [
     ...(shortfalls.length > 0 ? [shortfalls.join(', ')] : []),
     ...(shortfalls.length > 0 && row.known !== undefined ? [`known: ${row.known}`] : []),
     ...((counts?.duplicated ?? 0) > 0 && row.mayDuplicate !== undefined ? [`duplicates: ${row.mayDuplicate}`] : []),
+    ...(terminated > 0 && row.mayTerminate !== undefined ? [`terminated: ${row.mayTerminate}`] : []),
   ]
 }
 
 /** Returns one line for the progress of a run. */
 export const summaryOf = (outcome: Outcome): string => {
-  const { counts, recoverySeconds, row } = outcome
+  const { counts, terminated, recoverySeconds, row } = outcome
   const numbers = counts
     ? `${counts.acknowledged} acknowledged, ${counts.lost} lost, ${counts.altered} altered, ${counts.duplicated} duplicated, ` +
-      `${counts.stuck} stuck, ${counts.refused} refused, recovered in ${recoverySeconds?.toFixed(1) ?? '?'} s`
+      `${counts.stuck} stuck, ${terminated} terminated, ${counts.refused} refused, recovered in ${recoverySeconds?.toFixed(1) ?? '?'} s`
     : ''
   return `${verdictOf(outcome).padEnd(7)} ${row.name}: ${[numbers, ...reasonsOf(outcome)].filter(Boolean).join('. ')}`
 }
@@ -92,7 +93,7 @@ export const faultsPage = (page: string, names: string[], outcomes: Outcome[], c
   const verdicts = rows.map((line) => line.split(' | ').at(-1)!.replace(' |', ''))
   const text = [
     '',
-    `Last run on ${conditionsText(conditions)}. ${totalsOf(verdicts)}. Goal: 0 lost, 0 altered, 0 stuck, recovered within ${recoveryGoalSeconds} s.`,
+    `Last run on ${conditionsText(conditions)}. ${totalsOf(verdicts)}. Goal: 0 lost, 0 altered, 0 stuck, 0 terminated by the relay, recovered within ${recoveryGoalSeconds} s.`,
     '',
     markdownTable(['row', 'fault, and how it ends', ...header.slice(1, -1), 'commit', 'goal'], []).trimEnd(),
     ...rows,

@@ -118,12 +118,16 @@ const restoreBackup = async ({ installation, returned, hold }: Scene, whileDown:
   returned()
 }
 
+const cannotGoOn =
+  'what workers hold in memory is ahead of the backup. A restored workflow to which they add contradicts its code, and never goes on'
+
 const older: Row = {
   name: 'temporal-restored',
   longOnly: true,
   fault: 'Temporal is killed while a target is away, and comes back from a backup that is some seconds old',
   acceptsAlways: true,
   mayDuplicate: cutOff,
+  mayTerminate: cannotGoOn,
   known:
     'workers that keep running hold workflows in memory that are ahead of the backup. What they add to a restored history contradicts the ' +
     'code of the workflow, and Temporal repeats its task without end. Restart the workers when Temporal is restored',
