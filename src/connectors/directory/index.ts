@@ -1,7 +1,8 @@
 import { constants } from 'node:fs'
-import { open, rename, rm, type FileHandle } from 'node:fs/promises'
+import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { messageOf } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector } from '../connector.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
@@ -39,11 +40,15 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
         const source = openPayload(payload, context)
         const files = sidecarFiles(name, payload).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
         try {
-          await writeFiles(folder, [...files, { ...documentFile(name, payload.deliveryId), source }], context)
+          const note = await writeFiles(folder, [...files, { ...documentFile(name, payload.deliveryId), source }], context)
+          return {
+            path: join(config.path, ...folders, name),
+            bytesSent: payload.sizeBytes,
+            ...(note !== undefined && { answer: { note } }),
+          }
         } finally {
           source.destroy()
         }
-        return { path: join(config.path, ...folders, name), bytesSent: payload.sizeBytes }
       },
       fileSystemError,
     ),
@@ -87,20 +92,36 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
 /**
  * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that whoever finds it finds
  * its properties.
+ * @returns what could not be done after the files were in place, which is no failure: a repetition would meet it again
  */
 const writeFiles = async (
   folder: string,
   files: { name: string; partName: string; source: Readable | Buffer[] }[],
   context: AttemptContext,
-) => {
+): Promise<string | undefined> => {
   try {
-    for (const { partName, source } of files) await writeFile(join(folder, partName), source, context)
-    for (const { partName, name } of files) await completed(rename(join(folder, partName), join(folder, name)), context)
-    await flushFolder(folder, context)
+    const written: { from: string; to: string; fileId: bigint }[] = []
+    for (const { name, partName, source } of files) {
+      const from = join(folder, partName)
+      written.push({ from, to: join(folder, name), fileId: await writeFile(from, source, context) })
+    }
+    for (const { from, to, fileId } of written) await moveFile(from, to, fileId, context)
   } catch (thrown) {
     for (const { partName } of files) await cleanUp(join(folder, partName))
     throw thrown
   }
+  return flushFolder(folder, context)
+}
+
+/**
+ * Renames a file. Network file systems repeat a rename whose answer was lost, and report that of the repetition, which no longer finds the
+ * file: an error is none if the file has its name.
+ */
+const moveFile = async (from: string, to: string, fileId: bigint, context: AttemptContext) => {
+  await completed(rename(from, to), context).catch(async (thrown: unknown) => {
+    const found = await completed(stat(to, { bigint: true }), context).catch(() => undefined)
+    if (found?.ino !== fileId) throw thrown
+  })
 }
 
 /** Creates the folders of a document one by one, so that none is created beyond a symbolic link that leads outside. */
@@ -117,13 +138,16 @@ const makeFolders = async (base: string, names: string[], roots: readonly string
 // Overwrites the temporary file of an earlier attempt, but not through a symbolic link of that name.
 const writeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
 
-const writeFile = async (path: string, source: Readable | Buffer[], context: AttemptContext) => {
+/** @returns the number of the file in its file system */
+const writeFile = async (path: string, source: Readable | Buffer[], context: AttemptContext): Promise<bigint> => {
   const opening = open(path, writeFlags)
   try {
     const file = await completed(opening, context)
     for await (const chunk of source as AsyncIterable<Buffer>) await writeChunk(file, chunk, context)
     await flush(file, context)
+    const { ino } = await completed(file.stat({ bigint: true }), context)
     await completed(file.close(), context)
+    return ino
   } catch (thrown) {
     closeLater(opening)
     throw thrown
@@ -134,18 +158,26 @@ const writeChunk = async (file: FileHandle, chunk: Buffer, context: AttemptConte
   for (let at = 0; at < chunk.length;) at += (await completed(file.write(chunk, at), context)).bytesWritten
 }
 
+// What network file systems and those in user space answer that cannot flush: what they have taken is then as durable as they make it.
+const unsupportedFlush = new Set(['EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'ENOTTY', 'ENOENT'])
+
 // Bounded by the attempt only: flushing a large document to a slow disk can take longer than the idle timeout.
-const flush = (file: FileHandle, context: AttemptContext) => completed(file.sync(), { ...context, idleTimeoutMs: undefined })
+const flush = (file: FileHandle, context: AttemptContext) =>
+  completed(file.sync(), { ...context, idleTimeoutMs: undefined }).catch((thrown: unknown) => {
+    if (!unsupportedFlush.has(String(systemCodeOf(thrown)))) throw thrown
+  })
 
-const unsupportedFlush = new Set(['EINVAL', 'EISDIR', 'EBADF', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])
-
-/** Makes the names in a folder durable. Some network file systems do not support that. */
-const flushFolder = async (path: string, context: AttemptContext) => {
+/**
+ * Makes the names in a folder durable, if its file system supports that. Never throws, because the names are there.
+ * @returns why they may not be durable, for example because the account may create files in the folder and not read it
+ */
+const flushFolder = async (path: string, context: AttemptContext): Promise<string | undefined> => {
   const opening = open(path, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
     await flush(await completed(opening, context), context)
+    return undefined
   } catch (thrown) {
-    if (!unsupportedFlush.has(String(systemCodeOf(thrown)))) throw thrown
+    return `the folder was not flushed to disk (${messageOf(thrown)})`
   } finally {
     closeLater(opening)
   }

@@ -1,8 +1,23 @@
 import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
-import { chmod, link, mkdtemp, open, readdir, readFile, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  link,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+  type FileHandle,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { readConfig } from '../../../src/config/config.ts'
 import type { Payload } from '../../../src/connectors/connector.ts'
@@ -33,6 +48,35 @@ const deliver = (payload: Payload, target = scene.target(), overrides: Parameter
 const small = (path = 'R1/data') => payloadOf(Buffer.from('content'), { path })
 const filesBelow = async (folder: string) =>
   (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => !entry.isDirectory()).map(({ name }) => name)
+
+/** Runs `act` while flushing fails in this process. @param codeOf returns the error, or undefined to flush */
+const withFailingSync = async <Result>(codeOf: (isFolder: boolean) => string | undefined, act: () => Promise<Result>): Promise<Result> => {
+  const folder = await open(scene.archive)
+  const calls = Object.getPrototypeOf(folder) as Pick<FileHandle, 'sync'>
+  await folder.close()
+  const { sync } = calls
+  calls.sync = async function (this: FileHandle) {
+    const code = codeOf((await this.stat()).isDirectory())
+    if (code !== undefined) throw Object.assign(new Error(`${code}: it failed, fsync`), { code })
+    await sync.call(this)
+  }
+  try {
+    return await act()
+  } finally {
+    calls.sync = sync
+  }
+}
+
+/** Runs `act` as an account that the permissions of files hold for. */
+const asOrdinaryAccount = async <Result>(act: () => Promise<Result>): Promise<Result> => {
+  if (process.getuid!() !== 0) return act()
+  process.seteuid!(65_534)
+  try {
+    return await act()
+  } finally {
+    process.seteuid!(0)
+  }
+}
 
 describe('the allowed directories', () => {
   test.each([
@@ -220,6 +264,75 @@ describe('an error of the file system', () => {
     )
     await chmod(scene.archive, 0o700)
     expect(outcome).toBe(isSuperuser ? 'delivered' : 'permission_denied')
+  })
+
+  test.each(['EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'ENOTTY', 'ENOENT'])(
+    '%s from flushing a file or a folder means that the file system cannot flush: the document is delivered',
+    async (code) => {
+      const result = await withFailingSync(
+        () => code,
+        () => deliver(small('R1/data')),
+      )
+      expect(result).toEqual({ path: join(scene.archive, 'R1/data'), bytesSent: 7 })
+      expect(await readFile(result.path, 'utf8')).toBe('content')
+    },
+  )
+
+  test.each(['EIO', 'ENOSPC', 'EDQUOT'])('%s from flushing the file fails the delivery and leaves nothing', async (code) => {
+    const error = await withFailingSync(
+      (isFolder) => (isFolder ? undefined : code),
+      () => failure(deliver(small('R1/data'))),
+    )
+    expect(error).toMatchObject({ code: code === 'EIO' ? 'file_system_failure' : 'storage_full', permanent: false })
+    expect(await filesBelow(scene.archive)).toEqual([])
+  })
+
+  test.each(['EPERM', 'EACCES', 'EIO', 'ENOSPC', 'EDQUOT', 'ESTALE', 'EROFS'])(
+    '%s from flushing a folder, which has the document, is noted and fails nothing',
+    async (code) => {
+      const result = await withFailingSync(
+        (isFolder) => (isFolder ? code : undefined),
+        () => deliver(small('R1/data')),
+      )
+      expect(result.answer).toEqual({ note: expect.stringContaining(code) as string })
+      expect(await readFile(result.path, 'utf8')).toBe('content')
+      expect(await filesBelow(scene.archive)).toEqual(['data'])
+    },
+  )
+
+  test('a folder in which the account may create files, and which it may not read, gets documents', async () => {
+    await chmod(scene.root, 0o755)
+    await chmod(scene.archive, 0o333)
+    const payload = small('data')
+    try {
+      const results = await asOrdinaryAccount(async () => {
+        return [await deliver(payload), await deliver(payload)]
+      })
+      expect(results[1]).toMatchObject({ bytesSent: 7, answer: { note: expect.stringContaining('EACCES') as string } })
+    } finally {
+      await chmod(scene.archive, 0o700)
+    }
+    expect(await readFile(join(scene.archive, 'data'), 'utf8')).toBe('content')
+    expect(await filesBelow(scene.archive)).toEqual(['data'])
+  })
+
+  test('a rename that has happened and whose answer is an error is no failure, and one that has not happened is', async () => {
+    await deliver(small('data'))
+    const payload = payloadOf(Buffer.from('another'), { path: 'data' })
+    const partFile = join(scene.archive, `.data.${payload.deliveryId}.part`)
+    // Of the file server: it has renamed the file, and the client repeats the call.
+    const moves = async function* () {
+      yield Buffer.from('another')
+      await rename(partFile, join(scene.archive, 'data'))
+    }
+    await deliver({ ...payload, open: () => Readable.from(moves(), { objectMode: false }) })
+    expect(await readFile(join(scene.archive, 'data'), 'utf8')).toBe('another')
+    const removes = async function* () {
+      yield Buffer.from('another')
+      await rm(partFile)
+    }
+    const lost = deliver({ ...payload, open: () => Readable.from(removes(), { objectMode: false }) })
+    expect(await failure(lost)).toMatchObject({ code: 'file_system_failure', permanent: false })
   })
 
   test('a file system that does not respond times out', async () => {
