@@ -217,9 +217,9 @@ export const createDestinations = (db: Database) => {
             updated_at: trx.fn.now(),
           })
           .returning(columns)
-        await endPause(trx, [id])
-        // The contract has an event for config and credentials only.
+        // The contract has an event for config and credentials only. And another name repairs nothing.
         if (changed.some((changedName) => changedName !== 'name')) {
+          await endPause(trx, [id])
           await record(trx, {
             workspaceId,
             event: 'destination.updated',

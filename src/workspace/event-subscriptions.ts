@@ -72,6 +72,9 @@ const recorded = ({ name, events, destinationId, isActive }: EventSubscriptionCh
   is_active: isActive,
 })
 
+// A change of one of these may repair what fails, or sends something else. Another one, of the name for example, repairs nothing.
+const sendingColumns = new Set(['events', 'destination_id', 'is_active'])
+
 /** What is sent next is sent at once: a workflow that waits has an earlier version, and ends. */
 const beginAnew = (trx: Transaction) => ({
   version: trx.raw('version + 1'),
@@ -228,7 +231,7 @@ export const createEventSubscriptions = (db: Database) => ({
       if (changed.length === 0) return current
       await trx('event_subscriptions')
         .where({ id })
-        .update({ ...beginAnew(trx), ...wanted })
+        .update({ ...(changed.some((column) => sendingColumns.has(column)) && beginAnew(trx)), ...wanted, updated_at: trx.fn.now() })
       const row = await find(trx, workspaceId, id)
       const after = recorded(row)
       const valuesOf = (values: Record<string, unknown>) => Object.fromEntries(changed.map((name) => [name, values[name]]))
