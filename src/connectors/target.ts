@@ -32,7 +32,8 @@ export const parseTarget = (
 const issuesOf = (field: string, error: z.ZodError | undefined): TargetIssue[] =>
   (error?.issues ?? []).map(({ path, message }) => ({ path: [field, ...path].join('.'), message }))
 
-interface StoredDestination {
+/** A destination, as it is stored. */
+export interface StoredDestination {
   id: string
   /** Connector type. */
   connector: string
@@ -80,18 +81,17 @@ export interface AttemptDeps {
  * Returns the context of an attempt at a target. Without further `parts`, it reports no progress, resumes nothing, and discards what the
  * attempt saves or pins.
  */
-export const contextOf = async (
-  { outbound, installation, config }: AttemptDeps,
+export const contextOf = (
+  { outbound, config }: Pick<AttemptDeps, 'outbound' | 'config'>,
   connector: Connector,
   target: Target<unknown, unknown>,
-  parts: Pick<AttemptContext, 'signal'> & Partial<AttemptContext>,
-): Promise<AttemptContext> => ({
+  parts: Pick<AttemptContext, 'signal' | 'installationId'> & Partial<AttemptContext>,
+): AttemptContext => ({
   onProgress: () => {},
   outbound: outboundFor(outbound, connector, target),
   connectTimeoutMs: config.DELIVERY_CONNECT_TIMEOUT_MS,
   idleTimeoutMs: config.DELIVERY_IDLE_TIMEOUT_MS,
   answerMaxBytes,
-  installationId: await installation.id(),
   saved: undefined,
   save: () => {},
   pin: () => {},
@@ -135,7 +135,7 @@ export const credentialsOwner = ({ boundKeys }: Pick<Connector, 'boundKeys'>, { 
   )
 
 /** A destination with its sealed credentials, as an attempt has loaded it. */
-interface SealedDestination {
+export interface SealedDestination {
   workspaceId: string
   destination: Omit<CredentialsOwner, 'workspaceId'>
   credentialsSealed: Buffer

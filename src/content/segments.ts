@@ -141,6 +141,8 @@ export const hashAppended = async (db: Database, store: ContentStore, content: C
   const hash = createHash('sha256')
   for await (const chunk of addAbortSignal(signal, store.read(content))) hash.update(chunk as Buffer)
   const sha256 = hash.digest()
-  await db('contents').where({ id: content.id, appends: content.appends }).update({ appended_sha256: sha256 })
+  // A digest that cannot be kept is computed again: that is no failure of the reader.
+  const kept = db('contents').where({ id: content.id, appends: content.appends }).update({ appended_sha256: sha256 })
+  await kept.catch(() => {})
   return sha256
 }

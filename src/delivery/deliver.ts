@@ -2,8 +2,9 @@ import type { AttemptInput } from '../../workflows/messages.ts'
 import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
+import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
 import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
-import { contextOf, propertiesOf, readTarget, type AttemptDeps, type OpenCredentials } from '../connectors/target.ts'
+import { propertiesOf } from '../connectors/target.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore, Stores } from '../content/store.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
@@ -20,12 +21,11 @@ import { leaseMs, renewLease, withdrawAttempt, type Slots } from './slots.ts'
 import { transition } from './transition.ts'
 import type { WakeNext } from './wake.ts'
 
-export interface DeliverDeps extends ConcludeDeps, AttemptDeps {
+export interface DeliverDeps extends ConcludeDeps, CallTargetDeps {
   loadJob: LoadJob
   slots: Slots
   wakeNext: WakeNext
   contents: Stores
-  openCredentials: OpenCredentials
   /** Adds values to the config of the destination, unless it was changed since it was loaded. */
   pinConfig(destination: PinnedDestination, values: Record<string, string>): Promise<void>
   /** Returns a link to the content that needs no API key, or undefined if the relay's own address is not configured. */
@@ -33,7 +33,7 @@ export interface DeliverDeps extends ConcludeDeps, AttemptDeps {
   keyRing: KeyRing
   /** Returns the span of the running attempt. Absent unless traces are recorded. */
   traceparent?: (() => string | undefined) | undefined
-  config: AttemptDeps['config'] & Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
+  config: CallTargetDeps['config'] & Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 }
 
 /** The running activity. */
@@ -211,29 +211,27 @@ const sendAndRecord = async (attempt: Attempt): Promise<AttemptOutcome> => {
   }
 }
 
-/** Sends the document. A failure of the target is returned. @throws the reason of `run.signal` if the attempt was cancelled */
+/** Sends the document. A failure of the target is returned. @throws as `callTarget` */
 const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats): Promise<DeliveryResult | DeliveryError> => {
   const { deps, input, job, run, progress, pinned } = attempt
-  const timeout = AbortSignal.timeout(input.attemptTimeoutMs)
-  const signal = AbortSignal.any([connectorSignal(run.signal), timeout])
   const uploads = createUploadSeal(deps.keyRing, input)
   try {
-    const { connector, target } = readTarget(deps.findConnector, job.destination, (found) => deps.openCredentials(job, found))
-    const context = await contextOf(deps, connector, target, {
-      signal,
-      onProgress: (bytesSent) => {
-        progress.bytesSent = bytesSent
+    return await callTarget(
+      deps,
+      job,
+      { timeoutMs: input.attemptTimeoutMs, cancelled: run.signal },
+      async (connector, target, context) => connector.deliver(await payloadOf(attempt, connector, context.signal), target, context),
+      {
+        signal: connectorSignal(run.signal),
+        onProgress: (bytesSent) => {
+          progress.bytesSent = bytesSent
+        },
+        traceparent: deps.traceparent?.(),
+        saved: progress.savedUpload === undefined ? undefined : uploads.open(progress.savedUpload),
+        save: (state) => saveUpload(uploads.seal(state)),
+        pin: (values) => Object.assign(pinned, values),
       },
-      traceparent: deps.traceparent?.(),
-      saved: progress.savedUpload === undefined ? undefined : uploads.open(progress.savedUpload),
-      save: (state) => saveUpload(uploads.seal(state)),
-      pin: (values) => Object.assign(pinned, values),
-    })
-    return await connector.deliver(await payloadOf(attempt, connector, signal), target, context)
-  } catch (thrown) {
-    run.signal.throwIfAborted()
-    if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${input.attemptTimeoutMs / 1_000} s`)
-    return thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
+    )
   } finally {
     await stopRenewing()
   }

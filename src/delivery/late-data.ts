@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { Counter, type Metric } from 'prom-client'
 import type { LateDataInput, LateDataOutcome } from '../../workflows/messages.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
-import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
+import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
 import { DeliveryError, type Connector, type DeliveredCopy, type FindConnector } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
-import { contextOf, propertiesOf, readTarget, type AttemptDeps, type OpenCredentials } from '../connectors/target.ts'
+import { propertiesOf } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
 import { createStatement, storable, type Database, type Transaction } from '../db/database.ts'
 import { addMessages, type OutboxMessage } from '../db/outbox.ts'
@@ -194,17 +194,15 @@ interface TryTiming {
   elapsedMs: number
 }
 
-interface LateDataDeps extends AttemptDeps {
+interface LateDataDeps extends CallTargetDeps {
   db: Database
-  findConnector: FindConnector
-  openCredentials: OpenCredentials
   log: Log
-  config: AttemptDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
+  config: CallTargetDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
 }
 
 /** Creates the activity that brings late data to a copy. Each run is one try. */
 export const createLateData = (deps: LateDataDeps) => {
-  const { db, findConnector, log } = deps
+  const { db, log } = deps
   // The copies share the places of a worker with deliveries, as enrichments do.
   const total = Math.max(1, Math.floor(deps.config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS / 5))
   const places = createConcurrencyLimit(() => ({ total, perWorkspace: Math.ceil(total / 2) }))
@@ -216,33 +214,24 @@ export const createLateData = (deps: LateDataDeps) => {
   })
   for (const connector of connectorTypes) for (const outcome of ['updated', 'failed']) updates.inc({ connector, outcome }, 0)
 
-  const bring = async (copy: Copy, aborted: AbortSignal): Promise<string | undefined> => {
-    const { workspaceId, destinationId: id, config, credentialsSealed, location, foundAt } = copy
-    const destination = { id, connector: copy.connector, config }
-    const { connector, target } = readTarget(findConnector, destination, (found) =>
-      deps.openCredentials({ workspaceId, destination, credentialsSealed }, found),
-    )
-    const known = knownOf(connector, copy)
-    const digest = digestOf(connector, known)
-    if (digest === null || digest === copy.digest || !connector.updateMetadata) return undefined
-    const deliveryId = `${copy.documentId}_${copy.destinationId}`
-    const delivered: DeliveredCopy = {
-      ...copy,
-      ...known,
-      deliveryId,
-      messageId: `${deliveryId}.metadata.${digest.slice(0, 16)}`,
-      location: location ?? copy.path,
-      foundAt: foundAt ?? new Date(),
-    }
-    const signal = AbortSignal.any([aborted, AbortSignal.timeout(tryMaxMs)])
-    try {
-      await connector.updateMetadata(delivered, target, await contextOf(deps, connector, target, { signal }))
-    } catch (thrown) {
-      aborted.throwIfAborted()
-      if (signal.aborted) throw new DeliveryError('attempt_timeout', `the target took longer than ${tryMaxMs / 1_000} s`)
-      throw thrown
-    }
-    return digest
+  /**
+   * Brings data to a copy. A failure of the target is returned.
+   * @returns the digest of the data; undefined if the copy needs none
+   * @throws as `callTarget`
+   */
+  const bring = (copy: Copy, cancelled: AbortSignal): Promise<string | DeliveryError | undefined> => {
+    const { workspaceId, documentId, destinationId: id, config, credentialsSealed, path, location, foundAt } = copy
+    const stored = { workspaceId, destination: { id, connector: copy.connector, config }, credentialsSealed }
+    return callTarget(deps, stored, { timeoutMs: tryMaxMs, cancelled }, async (connector, target, context) => {
+      const known = knownOf(connector, copy)
+      const digest = digestOf(connector, known)
+      if (digest === null || digest === copy.digest || !connector.updateMetadata) return undefined
+      const deliveryId = `${documentId}_${id}`
+      const messageId = `${deliveryId}.metadata.${digest.slice(0, 16)}`
+      const delivered = { ...copy, ...known, deliveryId, messageId, location: location ?? path, foundAt: foundAt ?? new Date() }
+      await connector.updateMetadata(delivered satisfies DeliveredCopy, target, context)
+      return digest
+    })
   }
 
   const recordUpdate = (copy: Copy, digest: string): Promise<void> =>
@@ -269,14 +258,24 @@ export const createLateData = (deps: LateDataDeps) => {
       .update({ status: db.raw(`case when updated_at is null then 'current' else 'updated' end`), error: null })
   }
 
-  const recordFailure = async ({ documentId, destinationId }: DeliveryRef, status: 'pending' | 'failed', error: string): Promise<void> => {
-    await db('delivery_metadata').where({ document_id: documentId, destination_id: destinationId }).update({ status, error })
+  const recordFailure = async (copy: Copy, failure: DeliveryError, { attempt, elapsedMs }: TryTiming): Promise<LateDataOutcome> => {
+    const { documentId, destinationId, connector } = copy
+    const error = storable(`${failure.code}: ${failure.message}`)
+    const delayMs = Math.max(delaysMs[attempt - 1] ?? longestDelayMs, failure.retryAfterMs ?? 0)
+    const isFinal = failure.permanent || elapsedMs + delayMs > giveUpAfterMs
+    await db('delivery_metadata')
+      .where({ document_id: documentId, destination_id: destinationId })
+      .update({ status: isFinal ? 'failed' : 'pending', error })
+    const outcome = isFinal ? 'failed' : 'retrying'
+    updates.inc({ connector, outcome })
+    log.info({ document_id: documentId, destination_id: destinationId, outcome, reason: error }, 'late data was not brought')
+    return isFinal ? { status: 'failed', error } : { status: 'retrying', delayMs, error }
   }
 
   /** @throws the reason of `aborted`, and failures of the relay itself */
   const update = async (
     { documentId, destination }: Pick<LateDataInput, 'documentId' | 'destination'>,
-    { attempt, elapsedMs }: TryTiming,
+    timing: TryTiming,
     aborted: AbortSignal,
   ): Promise<LateDataOutcome> => {
     const delivery = { documentId, destinationId: destination.id }
@@ -290,24 +289,14 @@ export const createLateData = (deps: LateDataDeps) => {
     const leave = places.begin(copy.workspaceId)
     if (!leave) return { status: 'retrying', delayMs: busyMs, error: 'too many copies are being updated' }
     try {
-      const digest = await bring(copy, aborted)
-      if (digest === undefined) await recordNothing(delivery)
+      const brought = await bring(copy, aborted)
+      if (brought instanceof DeliveryError) return await recordFailure(copy, brought, timing)
+      if (brought === undefined) await recordNothing(delivery)
       else {
-        await recordUpdate(copy, digest)
+        await recordUpdate(copy, brought)
         updates.inc({ connector: copy.connector, outcome: 'updated' })
       }
       return { status: 'updated' }
-    } catch (thrown) {
-      aborted.throwIfAborted()
-      const failure = thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })
-      const error = storable(`${failure.code}: ${failure.message}`)
-      const delayMs = Math.max(delaysMs[attempt - 1] ?? longestDelayMs, failure.retryAfterMs ?? 0)
-      const isFinal = failure.permanent || elapsedMs + delayMs > giveUpAfterMs
-      await recordFailure(delivery, isFinal ? 'failed' : 'pending', error)
-      const outcome = isFinal ? 'failed' : 'retrying'
-      updates.inc({ connector: copy.connector, outcome })
-      log.info({ document_id: documentId, destination_id: destination.id, outcome, reason: error }, 'late data was not brought')
-      return isFinal ? { status: 'failed', error } : { status: 'retrying', delayMs, error }
     } finally {
       leave()
     }

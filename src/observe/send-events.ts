@@ -1,8 +1,9 @@
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
-import { DeliveryError, type FindConnector } from '../connectors/connector.ts'
-import { contextOf, createOpenCredentials, readTarget, type AttemptDeps } from '../connectors/target.ts'
+import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
+import { DeliveryError } from '../connectors/connector.ts'
+import { createOpenCredentials } from '../connectors/target.ts'
 import { storable, type Database } from '../db/database.ts'
 import { eventIdOf, eventPositionOf, eventTypes, type EventName, type EventPosition } from '../domain/events.ts'
 import { decideRetry } from '../domain/retry.ts'
@@ -20,11 +21,10 @@ const busyMs = 2_000
 // Longer than a run and one request more.
 const claimMs = 90_000
 
-export interface SendEventsDeps extends AttemptDeps {
+export interface SendEventsDeps extends Omit<CallTargetDeps, 'openCredentials'> {
   db: Database
-  findConnector: FindConnector
   keyRing: KeyRing
-  config: AttemptDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
+  config: CallTargetDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
 }
 
 interface Job extends EventPosition {
@@ -133,7 +133,7 @@ const delayOf = ({ settings }: Job, failures: number, { retryAfterMs }: Delivery
  * has sent, with the same ids.
  */
 export const createSendEvents = (deps: SendEventsDeps) => {
-  const { db, findConnector, keyRing, config } = deps
+  const { db, keyRing, config } = deps
   const events = createEvents(db)
   // Subscriptions share the places of a worker with deliveries. Receivers that hang must leave most of them.
   const total = Math.max(1, Math.floor(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS / 5))
@@ -149,45 +149,45 @@ export const createSendEvents = (deps: SendEventsDeps) => {
     }
   }
 
-  const openCredentials = createOpenCredentials(keyRing)
+  const callDeps = { ...deps, openCredentials: createOpenCredentials(keyRing) }
+
+  /** Sends an event. A failure of the receiver is returned. @throws as `callTarget` */
+  const sendOne = (
+    job: Job,
+    { id, event, createdAt, data }: EventsPage['items'][number],
+    cancelled: AbortSignal,
+  ): Promise<DeliveryError | undefined> =>
+    callTarget(callDeps, job, { timeoutMs: requestTimeoutMs, cancelled }, async (connector, target, context) => {
+      if (!connector.sendNotice) throw new DeliveryError('connector_unknown', `destinations of the type ${connector.kind} get no events`)
+      const subject = eventTypes[event].summary
+      const { workspace } = job
+      await connector.sendNotice(
+        { id, workspace, subject, text: subject, event: { type: event, timestamp: createdAt.toISOString(), data } },
+        target,
+        context,
+      )
+      return undefined
+    })
 
   const sendRun = async (job: Job, cancelled: AbortSignal): Promise<SentEvents> => {
     let position: EventPosition = job
     let [sent, attempts] = [false, job.attempts]
-    const sendOne = async ({ id, event, createdAt, data }: EventsPage['items'][number]): Promise<void> => {
-      const timeout = AbortSignal.timeout(requestTimeoutMs)
-      try {
-        const { connector, target } = readTarget(findConnector, job.destination, (found) => openCredentials(job, found))
-        if (!connector.sendNotice) throw new DeliveryError('connector_unknown', `destinations of the type ${connector.kind} get no events`)
-        const subject = eventTypes[event].summary
-        const message = {
-          id,
-          workspace: job.workspace,
-          subject,
-          text: subject,
-          event: { type: event, timestamp: createdAt.toISOString(), data },
-        }
-        await connector.sendNotice(
-          message,
-          target,
-          await contextOf(deps, connector, target, { signal: AbortSignal.any([cancelled, timeout]) }),
-        )
-      } catch (thrown) {
-        cancelled.throwIfAborted()
-        if (timeout.aborted) throw new DeliveryError('attempt_timeout', `the request took longer than ${requestTimeoutMs / 1_000} s`)
-        throw thrown
-      }
-      position = eventPositionOf(id)
-      sent = true
-      attempts = 0
-    }
-
     const endsAt = performance.now() + runMs
     try {
       for (;;) {
         const page = await read(job, position)
         for (const event of page.items) {
-          await sendOne(event)
+          const failure = await sendOne(job, event, cancelled)
+          if (failure) {
+            const { code, message } = failure
+            const delayMs = delayOf(job, attempts + 1, failure)
+            const error = { code, message, delayMs }
+            const isStored = await store(db, job, { position, sent, attempts: attempts + 1, error, claimedMs: delayMs + claimMs })
+            return isStored ? { status: 'retrying', delayMs, error: `${code}: ${message}` } : { status: 'gone' }
+          }
+          position = eventPositionOf(event.id)
+          sent = true
+          attempts = 0
           if (performance.now() >= endsAt) {
             return (await store(db, job, { position, sent, attempts, claimedMs: claimMs })) ? { status: 'more' } : { status: 'gone' }
           }
@@ -197,16 +197,9 @@ export const createSendEvents = (deps: SendEventsDeps) => {
         if (!(await store(db, job, { position, sent, attempts, claimedMs: claimMs }))) return { status: 'gone' }
       }
     } catch (thrown) {
-      if (cancelled.aborted) {
-        await store(db, job, { position, sent, attempts, claimedMs: claimMs })
-        throw cancelled.reason
-      }
-      if (!(thrown instanceof DeliveryError)) throw thrown
-      const { code, message } = thrown
-      const delayMs = delayOf(job, attempts + 1, thrown)
-      const error = { code, message, delayMs }
-      const isStored = await store(db, job, { position, sent, attempts: attempts + 1, error, claimedMs: delayMs + claimMs })
-      return isStored ? { status: 'retrying', delayMs, error: `${code}: ${message}` } : { status: 'gone' }
+      if (!cancelled.aborted) throw thrown
+      await store(db, job, { position, sent, attempts, claimedMs: claimMs })
+      throw cancelled.reason
     }
   }
 

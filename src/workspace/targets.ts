@@ -112,7 +112,8 @@ export const testTarget = async (
 ): Promise<TestResult> => {
   const signal = AbortSignal.any([disconnected, AbortSignal.timeout(timeoutMs)])
   const pinned: Record<string, string> = {}
-  const context = await contextOf(deps, connector, target, { signal, pin: (values) => Object.assign(pinned, values) })
+  const installationId = await deps.installation.id()
+  const context = contextOf(deps, connector, target, { signal, installationId, pin: (values) => Object.assign(pinned, values) })
   const parsed = { config: connector.config.parse(target.config), credentials: connector.credentials.parse(target.credentials) }
   try {
     const message = await Promise.race([attempt(connector, parsed, context), rejectOnAbort(signal, timeoutMs)])

@@ -147,15 +147,21 @@ describe('an attempt', () => {
     ])
   })
 
-  test('of an appended document sends the whole content with its digest, which is computed once', async () => {
-    const { db, routes, docId, documentId, attempt } = await arrange()
+  /** Appends to the document as the source system does. */
+  const appendTo = async ({ db, routes, docId }: Awaited<ReturnType<typeof arrange>>, texts: string[]) => {
     const { append, archiveDocuments, planAppend } = receiverUseCases(db, config)
-    for (const text of [' wor', 'ld']) {
+    for (const text of texts) {
       const { repository, components, receivedAt } = await receivedDocument(routes, { data: text }, docId)
       const basedOn = (await archiveDocuments.find(repository.id, docId))!.components[0]!.content!
       const segment = { ...(await planAppend(basedOn)), content: components[0]!.content! }
       await append({ repository, docId, compId: 'data', basedOn, segment, receivedAt, capture: undefined })
     }
+  }
+
+  test('of an appended document sends the whole content with its digest, which is computed once', async () => {
+    const scene = await arrange()
+    const { db, documentId, attempt } = scene
+    await appendTo(scene, [' wor', 'ld'])
     expect(await attempt()).toEqual({ status: 'delivered' })
     const digest = createHash('sha256').update('hello world').digest()
     expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello world'])
@@ -164,6 +170,32 @@ describe('an attempt', () => {
     expect(target.arrivals[0]!.headers['webhook-id']).toMatch(new RegExp(`^${documentId}_.*\\.${digest.toString('hex').slice(0, 16)}$`))
     const { content_id: id } = await db('documents').where({ id: documentId }).first('content_id')
     expect(await db('contents').where({ id }).first('appended_sha256')).toEqual({ appended_sha256: digest })
+  })
+
+  test("is not failed by the relay's own database", async () => {
+    const scene = await arrange()
+    const { db, attempt, attempts, delivery } = scene
+    await appendTo(scene, [' world'])
+    await db.raw('alter table installation rename to gone')
+    try {
+      await expect(attempt()).rejects.toThrow(/installation/)
+    } finally {
+      await db.raw('alter table gone rename to installation')
+    }
+    expect(target.arrivals).toEqual([])
+    expect(await attempts()).toEqual([])
+    expect(await delivery()).toMatchObject({ attempts: 0, last_error: null })
+
+    // The digest is computed again as long as the database does not keep it.
+    const other = await arrange()
+    await appendTo(other, [' world'])
+    await db.raw('alter table contents add constraint refused check (appended_sha256 is null) not valid')
+    try {
+      expect(await other.attempt()).toEqual({ status: 'delivered' })
+    } finally {
+      await db.raw('alter table contents drop constraint refused')
+    }
+    expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello world'])
   })
 
   test('does not deliver again if the delivery is already delivered', async () => {

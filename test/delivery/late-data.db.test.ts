@@ -155,6 +155,25 @@ test('a failure is repeated for a day, unless no repetition can help', async () 
   expect(delivery).toMatchObject({ status: 'delivered', attempts: 1 })
 })
 
+test("a failure of the relay's own database is no failed try of the target", async () => {
+  let copies = 0
+  const connector = keeper({ updateMetadata: async () => void (copies += 1) })
+  const delivered = await deliver(connector, { Vendor: '{meta.vendor}' })
+  await delivered.attempt()
+  await delivered.find({ vendor: 'Acme' })
+  // The target has the data, and the database refuses to say so, also at the last try.
+  await db.raw(`alter table delivery_metadata add constraint refused check (status <> 'updated') not valid`)
+  try {
+    await expect(delivered.bring()).rejects.toThrow(/refused/)
+    await expect(delivered.bring(40, 86_000_000)).rejects.toThrow(/refused/)
+    expect(await delivered.state()).toMatchObject({ status: 'pending', error: null })
+  } finally {
+    await db.raw('alter table delivery_metadata drop constraint refused')
+  }
+  expect(await delivered.bring()).toEqual({ status: 'updated' })
+  expect([copies, await delivered.state()]).toEqual([3, { ...current, status: 'updated' }])
+})
+
 test('a copy that cannot be updated says so, and one of an erased document is left alone', async () => {
   const { updateMetadata: _, ...silent } = find('webhook')!
   const mail = await deliver(silent)

@@ -1,8 +1,10 @@
 import { Webhook } from 'standardwebhooks'
+import { newId } from '../../src/base/ids.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createInstallation } from '../../src/db/installation.ts'
 import type { EventName } from '../../src/domain/events.ts'
 import { createEvents } from '../../src/observe/events.ts'
+import { createCheckIncidents } from '../../src/observe/notices/check-incidents.ts'
 import { createFindDue, createSendEvents } from '../../src/observe/send-events.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -28,14 +30,16 @@ const events = createEvents(db)
 const list = createList(db, events)
 const subscriptions = createEventSubscriptions(db)
 const findDue = createFindDue(db)
-const send = createSendEvents({
-  db,
-  findConnector: createConnectors().find,
-  keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
-  outbound,
-  installation: createInstallation(db),
-  config,
-})
+const sendWith = (secretKeys = config.RELAY_SECRET_KEYS) =>
+  createSendEvents({
+    db,
+    findConnector: createConnectors().find,
+    keyRing: createKeyRing(secretKeys),
+    outbound,
+    installation: createInstallation(db),
+    config,
+  })
+const send = sendWith()
 
 beforeEach(async () => {
   target.arrivals.length = 0
@@ -117,6 +121,50 @@ test('a receiver that fails gets the same event again, and later ones wait', asy
   const ids = target.arrivals.map(({ headers }) => headers['webhook-id'])
   expect(new Set(ids).size).toBe(3)
   expect(await scene.find()).toMatchObject({ attempts: 0, failingSince: null, nextAttemptAt: null, lastError: null, waitingSince: null })
+})
+
+test('a subscription whose credentials no key opens fails, so that an operator is told', async () => {
+  const scene = await subscribe()
+  await db('notifications').insert({
+    id: newId(),
+    workspace_id: scene.workspaceId,
+    name: 'On call',
+    events: ['event_subscription.failing'],
+    quiet_seconds: 0,
+    silence_hours: 72,
+    destination_id: scene.destinationId,
+  })
+  await scene.add('one')
+  // As after the removal of a key that is still needed.
+  const sendWithout = sendWith([`other:${Buffer.alloc(32, 7).toString('base64')}`])
+  const error = expect.stringContaining('RELAY_SECRET_KEYS')
+  expect(await sendWithout(scene.id, never)).toMatchObject({ status: 'retrying', delayMs: expect.any(Number), error })
+  expect(await sendWithout(scene.id, never)).toMatchObject({ status: 'retrying' })
+  const failing = { attempts: 2, failingSince: expect.any(Date), lastError: error, lastErrorCode: 'unexpected' }
+  expect(await scene.find()).toMatchObject(failing)
+  await createCheckIncidents(db, config)(new Date())
+  expect(await db('incidents').where({ workspace_id: scene.workspaceId })).toEqual([])
+  await db('event_subscriptions')
+    .where({ id: scene.id })
+    .update({ failing_since: db.raw(`failing_since - interval '16 minutes'`) })
+  await createCheckIncidents(db, config)(new Date())
+  expect(await db('incidents').where({ workspace_id: scene.workspaceId })).toMatchObject([{ event: 'event_subscription.failing' }])
+  // The key is back.
+  expect(await scene.send()).toEqual({ status: 'idle' })
+  expect(await scene.find()).toMatchObject({ attempts: 0, failingSince: null, lastError: null })
+})
+
+test("a failure of the relay's own database is none of the receiver", async () => {
+  const scene = await subscribe()
+  await scene.add('one')
+  await db.raw('alter table installation rename to gone')
+  try {
+    await expect(sendWith()(scene.id, never)).rejects.toThrow(/installation/)
+  } finally {
+    await db.raw('alter table gone rename to installation')
+  }
+  expect(target.arrivals).toEqual([])
+  expect(await scene.find()).toMatchObject({ attempts: 0, failingSince: null, lastError: null })
 })
 
 test('events of other types are passed over, without a workflow', async () => {

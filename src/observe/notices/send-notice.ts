@@ -1,8 +1,8 @@
 import type { NoticeOutcome } from '../../../workflows/messages.ts'
-import { messageOf } from '../../base/errors.ts'
 import type { Config } from '../../config/config.ts'
-import { DeliveryError, type FindConnector } from '../../connectors/connector.ts'
-import { contextOf, createOpenCredentials, readTarget, type AttemptDeps } from '../../connectors/target.ts'
+import { callTarget, type CallTargetDeps } from '../../connectors/call-target.ts'
+import { DeliveryError } from '../../connectors/connector.ts'
+import { createOpenCredentials } from '../../connectors/target.ts'
 import { record, systemActor } from '../../db/audit.ts'
 import { storable, type Database } from '../../db/database.ts'
 import { toCamelCase } from '../../domain/casing.ts'
@@ -12,11 +12,10 @@ import { retryPolicyOf, workspaceSettings } from '../../domain/settings.ts'
 import type { KeyRing } from '../../security/seal.ts'
 import { subjectOf, textOf } from './text.ts'
 
-export interface SendNoticeDeps extends AttemptDeps {
+export interface SendNoticeDeps extends Omit<CallTargetDeps, 'openCredentials'> {
   db: Database
-  findConnector: FindConnector
   keyRing: KeyRing
-  config: AttemptDeps['config'] & Pick<Config, 'RELAY_BASE_URL'>
+  config: CallTargetDeps['config'] & Pick<Config, 'RELAY_BASE_URL'>
 }
 
 interface NoticeJob {
@@ -60,21 +59,29 @@ const load = async (db: Database, noticeId: string): Promise<NoticeJob | undefin
   return rows[0]
 }
 
-const send = async (deps: SendNoticeDeps, job: NoticeJob, signal: AbortSignal): Promise<void> => {
-  const { findConnector, keyRing, config } = deps
-  const { destination, event, transition } = job
-  const openCredentials = createOpenCredentials(keyRing)
-  const { connector, target } = readTarget(findConnector, destination, (found) => openCredentials(job, found))
-  if (!connector.sendNotice) throw new DeliveryError('connector_unknown', `destinations of the type ${connector.kind} cannot send notices`)
+/** Sends a notice. A failure of the target is returned. @throws as `callTarget` */
+const send = (
+  deps: SendNoticeDeps,
+  job: NoticeJob,
+  limits: { timeoutMs: number; cancelled: AbortSignal },
+): Promise<DeliveryError | undefined> => {
+  const { event, transition } = job
   const data = toCamelCase(noticeData, job.data as never)
   const message = {
     id: job.id,
     workspace: data.workspace,
     subject: subjectOf({ transition, data }),
-    text: textOf({ event, transition, data, notification: job.notification, baseUrl: config.RELAY_BASE_URL }),
+    text: textOf({ event, transition, data, notification: job.notification, baseUrl: deps.config.RELAY_BASE_URL }),
     event: { type: noticeTypeOf(event, transition), timestamp: job.createdAt.toISOString(), data: job.data },
   }
-  await connector.sendNotice(message, target, await contextOf(deps, connector, target, { signal }))
+  const callDeps = { ...deps, openCredentials: createOpenCredentials(deps.keyRing) }
+  return callTarget(callDeps, job, limits, async (connector, target, context) => {
+    if (!connector.sendNotice) {
+      throw new DeliveryError('connector_unknown', `destinations of the type ${connector.kind} cannot send notices`)
+    }
+    await connector.sendNotice(message, target, context)
+    return undefined
+  })
 }
 
 /** Returns what follows from a failure, by the retry settings of the workspace as they are now. */
@@ -131,18 +138,12 @@ export const createSendNotice = (deps: SendNoticeDeps) => {
       if (!job) return { status: 'cancelled' }
       if (job.status === 'delivered') return { status: 'delivered' }
       if (job.status === 'failed') return { status: 'failed', error: 'the notice has failed before' }
-      const timeout = AbortSignal.timeout(attemptTimeoutMs)
-      try {
-        await send(deps, job, AbortSignal.any([cancelled, timeout]))
-      } catch (thrown) {
-        cancelled.throwIfAborted()
-        const error = timeout.aborted ? timedOut(attemptTimeoutMs) : toDeliveryError(thrown)
-        const end = failureOf(job, error)
+      const failure = await send(deps, job, { timeoutMs: attemptTimeoutMs, cancelled })
+      if (failure) {
+        const end = failureOf(job, failure)
         await recordEnd(db, job, end)
-        const message = `${error.code}: ${error.message}`
-        return end.delayMs === undefined
-          ? { status: 'failed', error: message }
-          : { status: 'retrying', delayMs: end.delayMs, error: message }
+        const error = `${failure.code}: ${failure.message}`
+        return end.delayMs === undefined ? { status: 'failed', error } : { status: 'retrying', delayMs: end.delayMs, error }
       }
       await recordEnd(db, job, { status: 'delivered' })
       return { status: 'delivered' }
@@ -155,8 +156,3 @@ export const createSendNotice = (deps: SendNoticeDeps) => {
 }
 
 export type SendNotice = ReturnType<typeof createSendNotice>
-
-const timedOut = (timeoutMs: number) => new DeliveryError('attempt_timeout', `the attempt took longer than ${timeoutMs / 1_000} s`)
-
-const toDeliveryError = (thrown: unknown): DeliveryError =>
-  thrown instanceof DeliveryError ? thrown : new DeliveryError('unexpected', messageOf(thrown), { cause: thrown })

@@ -25,14 +25,16 @@ const { db } = database
 const target = share(await startHttpTarget())
 const mailServer = share(await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] }))
 const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), (each) => each.close()))
-const notices = createSendNotice({
-  db,
-  findConnector: createConnectors().find,
-  keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
-  outbound,
-  installation: createInstallation(db),
-  config,
-})
+const noticesWith = (secretKeys = config.RELAY_SECRET_KEYS) =>
+  createSendNotice({
+    db,
+    findConnector: createConnectors().find,
+    keyRing: createKeyRing(secretKeys),
+    outbound,
+    installation: createInstallation(db),
+    config,
+  })
+const notices = noticesWith()
 beforeEach(async () => {
   target.arrivals.length = 0
   mailServer.mails.length = 0
@@ -202,4 +204,24 @@ test('a target that does not answer in time is tried again', async () => {
     status: 'retrying',
     error: 'attempt_timeout: the attempt took longer than 0.5 s',
   })
+})
+
+test('a notice whose destination has credentials that no key opens says so', async () => {
+  const scene = await writeNotice('webhook')
+  const { sendNotice } = noticesWith([`other:${Buffer.alloc(32, 7).toString('base64')}`])
+  const error = expect.stringContaining('RELAY_SECRET_KEYS')
+  expect(await sendNotice(scene.noticeId, attemptTimeoutMs, never)).toMatchObject({ status: 'retrying', error })
+  expect(await scene.row()).toMatchObject({ status: 'pending', attempts: 1, last_error_code: 'unexpected', last_error: error })
+})
+
+test("a failure of the relay's own database is no attempt to send a notice", async () => {
+  const scene = await writeNotice('webhook')
+  await db.raw('alter table installation rename to gone')
+  try {
+    await expect(noticesWith().sendNotice(scene.noticeId, attemptTimeoutMs, never)).rejects.toThrow(/installation/)
+  } finally {
+    await db.raw('alter table gone rename to installation')
+  }
+  expect(target.arrivals).toEqual([])
+  expect(await scene.row()).toMatchObject({ status: 'pending', attempts: 0, last_error: null })
 })
