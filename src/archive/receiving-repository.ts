@@ -12,6 +12,8 @@ export interface RepositorySummary {
   name: string
   status: 'active' | 'inactive'
   signatureVerification: boolean
+  /** Links to destinations, through active and inactive connections. */
+  routes: Pick<Route, 'isActive'>[]
 }
 
 /** A repository with everything that the receiver needs before it reads the body of a request. */
@@ -19,7 +21,6 @@ export interface ReceivingRepository extends RepositorySummary {
   signedParameterOrder: 'fixed' | 'any'
   acceptsMcreate: boolean
   workspace: { id: string; userSlug: string; workspaceSlug: string; settings: WorkspaceSettings; storedBytes: number }
-  /** Links to destinations, through active and inactive connections. */
   routes: Route[]
   /** The enrichment of its documents. Null if there is none, or none that is active. */
   enrichment: { id: string; waitSeconds: number; lateDays: number } | null
@@ -51,6 +52,16 @@ const remember = <Parsed extends object>(parse: (stored: unknown) => Parsed) => 
 const settingsOfWorkspace = remember(workspaceSettings)
 const settingsOfConnection = remember(connectionSettings)
 
+// Of a repository, through its connections.
+const destinationsOfRepository = `
+      from connection_repositories
+      join connections on connections.id = connection_repositories.connection_id
+      join connection_destinations on connection_destinations.connection_id = connections.id
+      join destinations on destinations.id = connection_destinations.destination_id
+      where connection_repositories.repository_id = repositories.id
+        and destinations.deleted_at is null
+`
+
 const findRepository = createStatement<Row>(
   'find-receiving-repository',
   `
@@ -72,12 +83,7 @@ const findRepository = createStatement<Row>(
         'settings', connections.settings,
         'destination', jsonb_build_object(
           'id', destinations.id, 'name', destinations.name, 'connector', destinations.connector_type))
-      from connection_repositories
-      join connections on connections.id = connection_repositories.connection_id
-      join connection_destinations on connection_destinations.connection_id = connections.id
-      join destinations on destinations.id = connection_destinations.destination_id
-      where connection_repositories.repository_id = repositories.id
-        and destinations.deleted_at is null
+      ${destinationsOfRepository}
       order by connections.id, connection_destinations.position
     ) end as routes,
     case when :forStoring::boolean then (
@@ -138,7 +144,13 @@ export const createReceivingRepositories = (db: Database) => {
     list: async (userSlug: string, workspaceSlug: string): Promise<RepositorySummary[]> => {
       const { rows } = await db.raw<{ rows: RepositorySummary[] }>(
         `
-      select repositories.id, repo_id as "repoId", name, status, signature_verification as "signatureVerification"
+      select
+        repositories.id, repo_id as "repoId", name, status, signature_verification as "signatureVerification",
+        array(
+          select jsonb_build_object('isActive', is_active)
+          ${destinationsOfRepository}
+          group by is_active
+        ) as routes
       from workspaces
       join repositories on repositories.workspace_id = workspaces.id
       where user_slug = ?

@@ -197,6 +197,26 @@ describe('serverInfo', () => {
     expect(lines[2]).toContain('contRep="Z2";contRepDescription="The ""other"" B?ro";contRepStatus="stopped"')
   })
 
+  test('says what becomes of a document that is not forwarded', async () => {
+    const { workspaceId, source } = await scene.workspace()
+    const descriptions = async () =>
+      await Promise.all(
+        ['&contRep=Z1', '', '&contRep=Z1&resultAs=html'].map(async (more) => {
+          const body = String((await source.serverInfo(more)).body)
+          expect(body).toMatch(/contRepStatus(?:="|<\/th><td>)running/)
+          return /contRepStatusDescription(?:="|<\/th><td>)([^"<]*)/.exec(body)![1]
+        }),
+      )
+    const all = (text: string) => [text, text, text]
+    expect(await descriptions()).toEqual(all('signatures are not verified'))
+    await scene.db('connections').where({ workspace_id: workspaceId }).update({ is_active: false })
+    expect(await descriptions()).toEqual(
+      all('signatures are not verified; documents are stored and not forwarded: no connection is active'),
+    )
+    await scene.db('connections').where({ workspace_id: workspaceId }).delete()
+    expect(await descriptions()).toEqual(all('signatures are not verified; documents are discarded: no connection leads to a destination'))
+  })
+
   test('answers 404 for an unknown repository or workspace', async () => {
     expect((await workspace.source.serverInfo('&contRep=Z9')).headers['x-errordescription']).toMatch(/^repository_not_found/)
     const answer = await fetch(`${scene.api.baseUrl}/receiver/acme/nowhere?serverInfo`)

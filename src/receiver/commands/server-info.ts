@@ -16,6 +16,9 @@ const serverBuild = '1'
 const linesPerTurn = 500
 const signed = 'signatures are required'
 const unsigned = 'signatures are not verified'
+// A source system that moves documents deletes its own after a 201. The status stays `running`: documents that are here can be read.
+const discarding = 'documents are discarded: no connection leads to a destination'
+const holding = 'documents are stored and not forwarded: no connection is active'
 
 /** Answers an administrator's connection test: one line for the server, then one line per repository. */
 export const serverInfo = async ({ repositories, pVersion, asHtml, now }: ServerInfo): Promise<Answer> => {
@@ -30,11 +33,11 @@ export const serverInfo = async ({ repositories, pVersion, asHtml, now }: Server
       serverStatusDescription: '',
       pVersion,
     },
-    ...repositories.map(({ repoId, name, status, signatureVerification }) => ({
+    ...repositories.map(({ repoId, name, status, signatureVerification, routes }) => ({
       contRep: repoId,
       contRepDescription: name,
       contRepStatus: status === 'active' ? 'running' : 'stopped',
-      contRepStatusDescription: signatureVerification ? signed : unsigned,
+      contRepStatusDescription: [signatureVerification ? signed : unsigned, ...(status === 'active' ? whereTo(routes) : [])].join('; '),
       pVersion,
     })),
   ]
@@ -47,6 +50,12 @@ export const serverInfo = async ({ repositories, pVersion, asHtml, now }: Server
   return asHtml
     ? { status: 200, headers: { 'Content-Type': 'text/html; charset=utf-8' }, body: htmlPage('Document Relay', text) }
     : { status: 200, headers: { 'Content-Type': plainText }, body: text }
+}
+
+/** Says what becomes of a document, unless it is forwarded. */
+const whereTo = (routes: RepositorySummary['routes']): string[] => {
+  if (routes.length === 0) return [discarding]
+  return routes.some(({ isActive }) => isActive) ? [] : [holding]
 }
 
 type Line = Record<string, string>
