@@ -27,5 +27,21 @@ export const decodeHeader = (value: string): string => decodeText(Buffer.from(va
 /** Encodes text as UTF-8 with one character per byte, as Node expects a header value. */
 export const encodeHeader = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
 
+// `binary`, `8bit` and `7bit` are transfer encodings of MIME that change nothing.
+const unchanged = new Set(['', 'identity', 'binary', '8bit', '7bit'])
+
+/**
+ * Returns the header that says that bytes are sent in another form than they have, such as `Content-Encoding: gzip` or
+ * `Content-Transfer-Encoding: base64`, or undefined.
+ * @param valuesOf returns the values of a header, by its name in lower case
+ */
+export const encodingOf = (valuesOf: (name: string) => readonly string[]): string | undefined => {
+  for (const name of ['Content-Encoding', 'Content-Transfer-Encoding']) {
+    const value = valuesOf(name.toLowerCase()).join(',')
+    if (!value.split(/[,;]/).every((token) => unchanged.has(token.trim().toLowerCase()))) return `${name}: ${value.trim()}`
+  }
+  return undefined
+}
+
 /** Replaces everything but printable ASCII by a question mark. */
 export const printableAscii = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, '?')

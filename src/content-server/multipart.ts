@@ -16,6 +16,8 @@ export class MultipartError extends Error {
 export interface Part {
   /** Returns the first value of a header as sent, with one character per byte. @param name in lower case */
   header(name: string): string | undefined
+  /** Returns all values of a header. */
+  values(name: string): string[]
   /** Must be read to its end before the next part is available. */
   body: AsyncIterable<Buffer>
 }
@@ -86,7 +88,8 @@ export async function* readParts(
     })
     part.once('header', (headers: object) => {
       headless = false
-      found.push({ header: (name) => (headers as Headers)[name]?.[0], body: bodyOf(part) } satisfies Part)
+      const values: Part['values'] = (name) => (headers as Headers)[name] ?? []
+      found.push({ header: (name) => values(name)[0], values, body: bodyOf(part) } satisfies Part)
     })
     return undefined
   })

@@ -1,5 +1,6 @@
 import { finished } from 'node:stream/promises'
 import type { Config } from '../config/config.ts'
+import { encodingOf } from '../content-server/encoding.ts'
 import { announcesBody, type ReceiverRequest } from './exchange.ts'
 import type { ReceiverLimits } from './limits.ts'
 import { checkQuota, type Quota } from './quota.ts'
@@ -34,13 +35,22 @@ export const readBody = (request: ReceiverRequest, limits: BodyLimits): AsyncGen
   return readChunks(request, limits)
 }
 
-/** What is stored is what arrives: a compressed body would be delivered as if it were the document. */
 const checkEncoding = ({ headers }: ReceiverRequest): void => {
-  const refuse = (header: string) => {
-    throw new Refusal('invalid_parameter', `the body is encoded (${header}: ${headers[header.toLowerCase()]}); send it without an encoding`)
-  }
-  if (!/^(identity)?$/i.test(headers['content-encoding']?.trim() ?? '')) refuse('Content-Encoding')
-  if (!/^(chunked)?$/i.test(headers['transfer-encoding']?.trim() ?? '')) refuse('Transfer-Encoding')
+  refuseEncoding('the body', (name) => [headers[name] ?? []].flat())
+  const transfer = headers['transfer-encoding']?.trim() ?? ''
+  if (!/^(chunked)?$/i.test(transfer)) throw encoded('the body', `Transfer-Encoding: ${transfer}`)
+}
+
+const encoded = (what: string, encoding: string) =>
+  new Refusal('invalid_parameter', `${what} is encoded (${encoding}); send it without an encoding`)
+
+/**
+ * What is stored is what arrives: bytes in compressed or transfer-encoded form would be delivered as if they were the document.
+ * @throws `Refusal` if the headers of a body or of a part say that it is encoded
+ */
+export const refuseEncoding = (what: string, valuesOf: (name: string) => readonly string[]): void => {
+  const encoding = encodingOf(valuesOf)
+  if (encoding !== undefined) throw encoded(what, encoding)
 }
 
 const tooLarge = ({ RELAY_DOCUMENT_MAX_BYTES: maxBytes }: BodyLimits) =>

@@ -5,7 +5,7 @@ import { boundaryOf, readParts, type Part } from '../content-server/multipart.ts
 import { formats, hasControlCharacter, isCompId } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
 import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template.ts'
-import { readBody, type BodyLimits } from './body.ts'
+import { readBody, refuseEncoding, type BodyLimits } from './body.ts'
 import type { CommandContext, CommandDeps } from './command-context.ts'
 import type { ReceiverRequest } from './exchange.ts'
 import { quotaOf } from './quota.ts'
@@ -124,6 +124,7 @@ async function* componentsOfParts(context: CommandContext, limits: CommandDeps['
       if ((await countBytes(part.body)) > 0) throw new Refusal('invalid_parameter', 'a part has no component name')
       continue
     }
+    refuseEncoding('a part', part.values)
     if (!isCompId(compId)) throw new Refusal('invalid_parameter', 'the component name of a part is not a valid compId')
     yield {
       docId: docIdOf(context, part),

@@ -75,6 +75,41 @@ describe('a malformed request', () => {
     expect(await fresh.countRows()).toEqual({ archiveDocuments: 0, documents: 0, contents: 0 })
   })
 
+  test.each([
+    ['Content-Transfer-Encoding', 'base64'],
+    ['content-transfer-encoding', 'BASE64'],
+    ['Content-Transfer-Encoding', 'quoted-printable'],
+    ['Content-Transfer-Encoding', 'x-uuencode'],
+    ['Content-Transfer-Encoding', 'binary, base64'],
+    ['Content-Encoding', 'gzip'],
+  ])('is one whose bytes are encoded: %s: %s', async (name, value) => {
+    const fresh = await scene.workspace()
+    await fresh.source.create('HERE', 'hello')
+    const encoded = { headers: { 'X-compId': 'data', [name]: value }, body: 'JVBERi0=' }
+    const ofDocument = { ...encoded, headers: { 'X-docId': 'D1', ...encoded.headers } }
+    const headers = { [name]: value }
+    for (const answer of [
+      await fresh.source.createParts('D1', [part('note', 'n'), encoded]),
+      await fresh.source.mCreate('D1', [ofDocument]),
+      await fresh.source.updateParts('HERE', [encoded]),
+      await fresh.source.create('D1', 'JVBERi0=', { headers }),
+      await fresh.source.update('HERE', 'JVBERi0=', { headers }),
+      await fresh.source.call('append&pVersion=0045&contRep=Z1&docId=HERE&compId=data', { method: 'PUT', body: 'JVBERi0=', headers }),
+    ]) {
+      expectRefusal(answer, 'invalid_parameter')
+      expect(answer.headers['x-errordescription']).toContain(`is encoded (`)
+    }
+    expect(String((await fresh.source.get('HERE')).body)).toBe('hello')
+    expect((await fresh.source.info('D1')).status).toBe(404)
+  })
+
+  test.each(['7bit', '8BIT', 'Binary', ' binary ;', ''])('is not one with the Content-Transfer-Encoding "%s"', async (value) => {
+    const fresh = await scene.workspace()
+    const headers = { 'X-compId': 'data', 'Content-Transfer-Encoding': value }
+    expect((await fresh.source.createParts('D1', [{ headers, body: 'a=3D' }])).status).toBe(201)
+    expect(String((await fresh.source.get('D1')).body)).toBe('a=3D')
+  })
+
   test('is not one with an empty part without a name, or with the name in Content-Disposition', async () => {
     const created = await workspace.source.createParts('LENIENT', [
       { headers: { 'Content-Type': 'text/plain' }, body: '' },
