@@ -32,7 +32,7 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
     .description(
       'judge every row of exported link tables (TOA01 to TOA03, TOAHR, BDS_BAR_EX): copy its document from the upstream of the repository',
     )
-    .option('--check', 'copy nothing: only look which documents the old content server has')
+    .option('--check', 'store nothing: only read which documents the old content server has and delivers whole')
     .option('--per-minute <documents>', 'ask the old content server about no more documents per minute', perMinute)
     .option('--follow', 'show the progress until the migration ends')
     .addOption(jsonOption)

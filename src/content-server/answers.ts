@@ -1,5 +1,5 @@
 import { decodeHeader } from './encoding.ts'
-import { ContentServerFailure } from './failure.ts'
+import { malformed } from './failure.ts'
 import { bounded, type HttpAnswer } from './http.ts'
 import { boundaryOf, MultipartError, readParts, type Part } from './multipart.ts'
 import { isCompId } from './parameters.ts'
@@ -9,7 +9,8 @@ export interface ComponentFacts {
   compId: string
   /** With its parameters, as the server sends it, with one character per byte. Null if it sends none. */
   contentType: string | null
-  sizeBytes: number
+  /** Undefined if the server does not tell it, or tells several, or no number. */
+  sizeBytes: number | undefined
   /** Undefined if the server says nothing readable, as below. */
   createdAt: Date | undefined
   modifiedAt: Date | undefined
@@ -28,10 +29,17 @@ export interface DocumentFacts {
   components: ComponentFacts[]
 }
 
-type FindHeader = (name: string) => string | undefined
+/** A component whose size is known. */
+export type MeasuredComponent = ComponentFacts & { sizeBytes: number }
 
-const malformed = (message: string) =>
-  new ContentServerFailure('malformed_answer', `the answer is not that of a content server: ${message}`)
+/** A document whose components have a known size. */
+export interface MeasuredDocument extends DocumentFacts {
+  components: MeasuredComponent[]
+}
+
+/** The headers of an answer or of a part. */
+type Head = Pick<Part, 'header' | 'values'>
+type FindHeader = Head['header']
 
 /** Reads a date and a time of day in UTC. */
 const timeOf = (date: string | undefined, time: string | undefined): Date | undefined => {
@@ -40,6 +48,12 @@ const timeOf = (date: string | undefined, time: string | undefined): Date | unde
 }
 
 const numberOf = (text: string | undefined): number | undefined => (/^\d{1,15}$/.test(text?.trim() ?? '') ? Number(text) : undefined)
+
+/** Returns the size that headers tell. That of a part of info is in no other header: its Content-Length is that of its empty body. */
+const sizeOf = ({ values }: Head): number | undefined => {
+  const sizes = new Set(values('x-content-length').map(numberOf))
+  return sizes.size === 1 ? [...sizes][0] : undefined
+}
 
 /** Returns what the headers of an answer say about a document. @throws `ContentServerFailure` if they are about another one */
 const documentHead = (header: FindHeader, docId: string) => {
@@ -56,12 +70,13 @@ const documentHead = (header: FindHeader, docId: string) => {
   }
 }
 
-/** Returns what the headers of an answer or of a part say about a component. `sizeBytes` is undefined if they do not say it. */
-const componentFacts = (header: FindHeader): Omit<ComponentFacts, 'sizeBytes' | 'compId'> & { compId?: string; sizeBytes?: number } => {
-  const [compId, sizeBytes] = [header('x-compid')?.trim(), numberOf(header('x-content-length'))]
+/** Returns what the headers of an answer or of a part say about a component. */
+const componentFacts = (head: Head): Omit<ComponentFacts, 'compId'> & { compId?: string } => {
+  const { header } = head
+  const compId = header('x-compid')?.trim()
   return {
     ...(compId && { compId: decodeHeader(compId) }),
-    ...(sizeBytes !== undefined && { sizeBytes }),
+    sizeBytes: sizeOf(head),
     contentType: header('content-type')?.trim() || null,
     createdAt: timeOf(header('x-compdatec'), header('x-comptimec')),
     modifiedAt: timeOf(header('x-compdatem'), header('x-comptimem')),
@@ -70,7 +85,7 @@ const componentFacts = (header: FindHeader): Omit<ComponentFacts, 'sizeBytes' | 
 }
 
 /** Returns what the headers of a `get` say about the component. */
-export const contentHead = (header: FindHeader) => ({ ...componentFacts(header), digest: digestOf(header) })
+export const contentHead = (head: Head) => ({ ...componentFacts(head), digest: digestOf(head.header) })
 
 /** Digest of the bytes of an answer, if the server sends one. */
 export interface ContentDigest {
@@ -92,9 +107,13 @@ const maxParts = 10_000
 /** Reads the parts of the answer to info. @throws `ContentServerFailure` if it is malformed or breaks off */
 const readComponents = async ({ header, body }: HttpAnswer): Promise<ComponentFacts[]> => {
   const components: ComponentFacts[] = []
+  const names = new Set<string>()
   try {
     for await (const part of readParts(body as AsyncIterable<Buffer>, { boundary: boundaryOf(header('content-type')), maxParts })) {
-      components.push(componentOf(part))
+      const component = componentOf(part)
+      if (names.has(component.compId)) throw malformed('two parts are about the same component')
+      names.add(component.compId)
+      components.push(component)
       for await (const _ of part.body) continue
     }
     return components
@@ -105,12 +124,11 @@ const readComponents = async ({ header, body }: HttpAnswer): Promise<ComponentFa
   }
 }
 
-const componentOf = ({ header }: Part): ComponentFacts => {
-  const { compId, sizeBytes = numberOf(header('content-length')), ...facts } = componentFacts(header)
+const componentOf = (part: Part): ComponentFacts => {
+  const { compId, ...facts } = componentFacts(part)
   if (!compId) throw malformed('a part has no X-compId')
   if (!isCompId(compId)) throw malformed('an X-compId is longer than 255 bytes, or has control characters')
-  if (sizeBytes === undefined) throw malformed('a part has no length')
-  return { compId, sizeBytes, ...facts }
+  return { compId, ...facts }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { contentHead, readAsciiLines, readDocumentFacts, type ComponentFacts, type ContentDigest, type DocumentFacts } from './answers.ts'
 import type { Outcome } from './failure.ts'
-import { asOutcome, createSend, failureOf, textOf, type HttpAnswer, type HttpContext, type HttpRequest } from './http.ts'
+import { asOutcome, createSend, failureOf, textOf, unencoded, type HttpAnswer, type HttpContext, type HttpRequest } from './http.ts'
 import type { CommandName } from './parameters.ts'
 import { requestQuery, type Parameters, type RequestSigner } from './sign.ts'
 
@@ -23,9 +23,8 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Bytes of a component. */
-export interface ReceivedContent
-  extends Partial<Pick<ComponentFacts, 'compId' | 'sizeBytes'>>, Omit<ComponentFacts, 'compId' | 'sizeBytes'> {
+/** Bytes of a component. `sizeBytes` is that of the component, undefined if the answer does not tell it. */
+export interface ReceivedContent extends Partial<Pick<ComponentFacts, 'compId'>>, Omit<ComponentFacts, 'compId'> {
   /** Bytes of this answer, if the server announces them. Reading fails if there are fewer. */
   contentLength: number | undefined
   /** Of these bytes, if the server sends one. The caller compares it. */
@@ -102,7 +101,7 @@ export const createContentServerClient = (server: ContentServer, context: HttpCo
     /** Returns the line of the server, if there is one, and that of the repository. Unsigned. */
     serverInfo: ({ signal }: CallOptions = {}): Promise<Outcome<{ server: InfoLine | undefined; repository: InfoLine | undefined }>> =>
       call('serverInfo', { signal, maxMs: questionMaxMs }, async (answer) => {
-        const lines = readAsciiLines(await textOf(answer, serverInfoMaxBytes))
+        const lines = readAsciiLines(await textOf(unencoded(answer), serverInfoMaxBytes))
         return {
           server: lines.find((line) => 'serverStatus' in line),
           repository: lines.find((line) => line['contRep'] === contRep),
@@ -112,14 +111,15 @@ export const createContentServerClient = (server: ContentServer, context: HttpCo
     /** Describes a document, or one component of it. */
     info: (docId: string, { compId, signal }: CallOptions & { compId?: string } = {}): Promise<Outcome<DocumentFacts>> =>
       call('info', { parameters: { docId, compId }, signal, maxMs: questionMaxMs }, (answer) =>
-        readDocumentFacts(answer, docId, compId === undefined),
+        readDocumentFacts(unencoded(answer), docId, compId === undefined),
       ),
 
     /** Reads a component. @param compId by default the one that the server chooses: `data`, else `data1` */
     get: (docId: string, { compId, signal }: CallOptions & { compId?: string } = {}): Promise<Outcome<ReceivedContent>> =>
-      call('get', { parameters: { docId, compId }, signal }, ({ header, body }) => {
+      call('get', { parameters: { docId, compId }, signal }, (answer) => {
+        const { header, body } = unencoded(answer)
         const announced = header('content-length')
-        return { ...contentHead(header), contentLength: announced === undefined ? undefined : Number(announced), body }
+        return { ...contentHead(answer), contentLength: announced === undefined ? undefined : Number(announced), body }
       }),
 
     /** Creates a document of one component. The bytes must be as many as `sizeBytes` says. @returns 403 `forbidden` if the document exists */

@@ -43,6 +43,13 @@ export class ContentServerFailure extends Error {
 
 export type Outcome<T> = { ok: true; value: T } | { ok: false; failure: ContentServerFailure }
 
+export const malformed = (message: string): ContentServerFailure =>
+  new ContentServerFailure('malformed_answer', `the answer is not that of a content server: ${message}`)
+
+/** An answer that differs from what the server has told of the component before. */
+export const contradiction = (compId: string, problem: string): ContentServerFailure =>
+  new ContentServerFailure('malformed_answer', `the content server contradicts itself about component ${compId}: ${problem}`)
+
 /** @param description what the server says about it; empty if nothing */
 export const refusedBy = (status: number, description: string, retryAfter?: string): ContentServerFailure => {
   const known = (codes as Record<number, FailureCode | undefined>)[status]

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Outbound } from '../security/outbound.ts'
-import { decodeHeader, printableAscii } from './encoding.ts'
-import { ContentServerFailure, refusedBy, toFailure, type Outcome } from './failure.ts'
+import { decodeHeader, encodingOf, printableAscii } from './encoding.ts'
+import { ContentServerFailure, malformed, refusedBy, toFailure, type Outcome } from './failure.ts'
 
 export interface HttpContext {
   /** Opens the connections, after it has checked their addresses. */
@@ -28,6 +28,8 @@ export interface HttpAnswer {
   status: number
   /** Returns the first value of a header as sent, with one character per byte. @param name in lower case */
   header(name: string): string | undefined
+  /** Returns all values of a header. */
+  values(name: string): string[]
   /** Must be read to its end or destroyed. Throws `ContentServerFailure` if the answer breaks off. */
   body: Readable
 }
@@ -44,18 +46,18 @@ export const createSend = (address: string, caCertificate: string | undefined, c
         origin,
         path: `${pathname}?${query}`,
         method,
-        headers: { 'user-agent': 'document-relay', ...context.headers, ...headers },
+        // Without it, a proxy may compress what it passes on.
+        headers: { 'user-agent': 'document-relay', 'accept-encoding': 'identity', ...context.headers, ...headers },
         body: body ?? null,
         signal: ends.length === 0 ? null : AbortSignal.any(ends),
         headersTimeout: idleTimeoutMs,
         bodyTimeout: idleTimeoutMs,
       })
+      const values: HttpAnswer['values'] = (name) => [response.headers[name] ?? []].flat()
       return {
         status: response.statusCode,
-        header: (name) => {
-          const value = response.headers[name]
-          return Array.isArray(value) ? value[0] : value
-        },
+        header: (name) => values(name)[0],
+        values,
         body: withFailures(response.body),
       }
     } catch (thrown) {
@@ -88,7 +90,8 @@ export const failureOf = async (answer: HttpAnswer): Promise<ContentServerFailur
   const announced = answer.header('x-errordescription')
   // A body in HTML repeats the header, or is the page of a proxy.
   const body = await readText(answer.body, descriptionMaxCharacters).catch(() => '')
-  const description = announced === undefined ? (body.trimStart().startsWith('<') ? '' : body) : decodeHeader(announced)
+  const isText = !body.trimStart().startsWith('<') && encodingOf(answer.values) === undefined
+  const description = announced === undefined ? (isText ? body : '') : decodeHeader(announced)
   const readable = withoutSignatures(printableAscii(description)).trim().slice(0, descriptionMaxCharacters)
   return refusedBy(answer.status, readable, answer.header('retry-after'))
 }
@@ -119,6 +122,16 @@ export const textOf = async ({ body, status }: HttpAnswer, maxBytes = textMaxByt
   const text = await readText(body, maxBytes + 1)
   if (text.length > maxBytes) throw tooLong(status, maxBytes)
   return text
+}
+
+/** Returns the answer. @throws `ContentServerFailure` if its bytes are not sent as they are: they would be taken for those of the document */
+export const unencoded = (answer: HttpAnswer): HttpAnswer => {
+  const encoding = encodingOf(answer.values)
+  if (encoding === undefined) return answer
+  answer.body.destroy()
+  throw malformed(
+    `its body is encoded (${printableAscii(encoding).slice(0, descriptionMaxCharacters)}), although the request does not allow it`,
+  )
 }
 
 /** Returns a body that fails with a `ContentServerFailure` after 4 MiB. */

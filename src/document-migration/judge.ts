@@ -4,7 +4,7 @@ import type { ArchiveDocument, ArchiveDocuments } from '../archive/documents.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import { isChangedSinceFetch } from '../archive/upstream-documents.ts'
 import { AppError, messageOf } from '../base/errors.ts'
-import type { DocumentFacts } from '../content-server/answers.ts'
+import type { MeasuredDocument } from '../content-server/answers.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { isRejectedValue } from '../db/errors.ts'
@@ -19,7 +19,7 @@ export interface JudgeDeps {
   archiveDocuments: Pick<ArchiveDocuments, 'find'>
   db: Database
   documents: Pick<Documents, 'setMetadata'>
-  readThrough: Pick<ReadThrough, 'delivers' | 'describe' | 'isDeleted' | 'keep'>
+  readThrough: Pick<ReadThrough, 'delivers' | 'describe' | 'isDeleted' | 'keep' | 'verify'>
 }
 
 export interface MigrationRow extends BusinessMetadata {
@@ -159,17 +159,22 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
   }
 
   /**
-   * Fetches a document that is not here, or that has changed there.
+   * Fetches a document that is not here, or that has changed there. A check reads it as a copy does, and stores nothing.
    * @returns undefined if it is here by now, or was changed or deleted here: then it is judged again
    */
-  const copy = async (row: MigrationRow, facts: DocumentFacts, run: Run, replaces = false): Promise<Verdict | undefined> => {
-    const { repository, migrationId: requestId, findKeeper } = run
+  const fetch = async (row: MigrationRow, facts: MeasuredDocument, run: Run, replaces: boolean): Promise<Verdict | undefined> => {
+    const { repository, mode, migrationId: requestId, findKeeper } = run
     const { erpObjectType, erpObjectId, arObject } = row
     const metadata = { erpObjectType, erpObjectId, arObject }
     const wanted: Wanted = { repository, docId: row.docId, requestId, receivedAt: new Date(), findKeeper, metadata, replaces }
     // A document that has changed since contradicts its facts: further attempts ask again.
-    const fetched = await persist(row, run, (attempt) => readThrough.keep({ ...wanted, facts: attempt === 0 ? facts : undefined }))
+    const fetched = await persist(row, run, async (attempt) => {
+      const now = { ...wanted, facts: attempt === 0 ? facts : undefined }
+      if (mode === 'copy') return readThrough.keep(now)
+      return (await readThrough.verify(now)) ? 'whole' : undefined
+    })
     if ('failure' in fetched) return { verdict: 'damaged', reason: reasonOf(fetched.failure), ...sizesOf(facts) }
+    if (fetched.answer === 'whole') return { verdict: 'found', reason: null, ...sizesOf(facts) }
     if (fetched.answer === 'not kept') throw new AppError('unavailable', 'the quota of the workspace does not allow further documents')
     if (fetched.answer === undefined) return missing(await readThrough.isDeleted(repository, row.docId))
     if (fetched.answer === 'here') return undefined
@@ -203,9 +208,9 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
       if (there && (!here || (isNewer && mode === 'copy'))) {
         const sizes = sizesOf(there)
         if (sizes.sizeBytes > documentMaxBytes) return { verdict: 'failed', reason: tooLarge(sizes.sizeBytes, documentMaxBytes), ...sizes }
-        if (mode === 'check') return { verdict: 'found', reason: deletedHere(await readThrough.isDeleted(repository, docId)), ...sizes }
-        const copied = await copy(row, there, run, here !== undefined)
-        if (copied) return copied
+        if (mode === 'check' && (await readThrough.isDeleted(repository, docId))) return { verdict: 'found', reason: deletedHere, ...sizes }
+        const fetched = await fetch(row, there, run, here !== undefined)
+        if (fetched) return fetched
         continue
       }
       if (!here) return missing(await readThrough.isDeleted(repository, docId))
@@ -233,11 +238,11 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
   }
 }
 
-const deletedHere = (isDeleted: boolean) => (isDeleted ? 'it was deleted here' : null)
+const deletedHere = 'it was deleted here'
 
 const missing = (isDeleted: boolean): Verdict => ({
   verdict: 'missing',
-  reason: deletedHere(isDeleted),
+  reason: isDeleted ? deletedHere : null,
   components: null,
   sizeBytes: null,
 })
@@ -260,7 +265,7 @@ const sizesOf = ({ components }: { components: { sizeBytes: number }[] }) => ({
 /** Says in what a document here differs from that of the old content server, or returns undefined. */
 const differenceOf = (
   here: { components: Pick<ArchiveDocument['components'][number], 'compId' | 'sizeBytes'>[] },
-  there: { components: Pick<DocumentFacts['components'][number], 'compId' | 'sizeBytes'>[] },
+  there: { components: Pick<MeasuredDocument['components'][number], 'compId' | 'sizeBytes'>[] },
 ): string | undefined => {
   const sizesHere = new Map(here.components.map(({ compId, sizeBytes }) => [compId, sizeBytes]))
   const sizesThere = new Map(there.components.map(({ compId, sizeBytes }) => [compId, sizeBytes]))

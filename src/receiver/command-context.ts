@@ -40,7 +40,7 @@ export interface CommandDeps {
   archiveDocuments: ArchiveDocuments
   receivingRepositories: Pick<ReceivingRepositories, 'find'>
   /** Documents that the upstream of a repository may have. */
-  readThrough: Pick<ReadThrough, 'describe' | 'open' | 'keep'>
+  readThrough: Pick<ReadThrough, 'describe' | 'exists' | 'open' | 'keep'>
   receive: Receive
   update: UpdateDocument
   append: AppendToDocument

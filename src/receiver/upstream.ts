@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import type { ArchiveComponent, ArchiveDocument } from '../archive/documents.ts'
-import type { DocumentFacts } from '../content-server/answers.ts'
+import type { MeasuredDocument } from '../content-server/answers.ts'
 import { timesOf, type Fetched, type Reading, type Wanted } from '../upstream/fetch.ts'
 import type { UpstreamRepository } from '../upstream/upstreams.ts'
 import type { CommandContext, CommandDeps } from './command-context.ts'
@@ -25,7 +25,7 @@ const hasUpstream = <R extends { upstream: UpstreamRepository['upstream'] | null
 const defaultContentType = 'application/octet-stream'
 
 /** Returns a document of the upstream as the relay would describe it after it has been fetched. */
-const described = (facts: DocumentFacts, now: Date): DescribedDocument => {
+const described = (facts: MeasuredDocument, now: Date): DescribedDocument => {
   const times = timesOf(facts, now)
   return {
     docId: facts.docId,
@@ -94,24 +94,38 @@ export const fetchWhole = async (context: CommandContext, deps: Deps): Promise<b
 
 /** Returns true if the upstream has a document. The relay itself is not asked. */
 export const existsUpstream = async ({ repository }: CommandContext, { readThrough }: Pick<Deps, 'readThrough'>, docId: string) =>
-  hasUpstream(repository) && (await readThrough.describe(repository, docId)) !== undefined
+  hasUpstream(repository) && readThrough.exists(repository, docId)
 
-/** Reads the bytes of a component that is being fetched. @param range both ends inclusive; by default all */
-export const readFetched = (copy: Readable, { start, end }: { start: number; end: number }): Readable => {
+const noBytes = { start: 0, end: -1 }
+
+/**
+ * Reads the bytes of a component that is being fetched. They end when all bytes of the component are verified, or the upstream has announced
+ * the length that it has told before: until then, they may be those of an error page.
+ * @param range both ends inclusive; undefined for one that is empty
+ */
+export const readFetched = (
+  { copy, isAnnounced }: ReturnType<Fetched['bodyOf']>,
+  { start, end }: { start: number; end: number } = noBytes,
+): Readable => {
   async function* cut(): AsyncGenerator<Buffer, void, undefined> {
     let at = 0
+    let last: Buffer | undefined
     for await (const chunk of copy as AsyncIterable<Buffer>) {
       const part = chunk.subarray(Math.max(0, start - at), Math.max(0, end + 1 - at))
       at += chunk.length
-      if (part.length > 0) yield part
-      if (at > end) return
+      if (part.length > 0) {
+        if (last) yield last
+        last = part
+      }
+      if (at > end && isAnnounced()) break
     }
+    if (last) yield last
   }
   // A generator that has not begun does not close the copy.
   return Readable.from(cut(), { objectMode: false }).once('close', () => copy.destroy())
 }
 
-/** Waits for the first bytes, so that a failure results in an error status and not in a broken answer. */
+/** Waits for the first bytes, or for the end if there are none, so that a failure results in an error status and not in a broken answer. */
 export const withFirstBytes = async (body: Readable): Promise<Readable> => {
   await once(body, 'readable')
   return body

@@ -4,10 +4,11 @@ import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { ComponentFacts, DocumentFacts } from '../content-server/answers.ts'
+import type { DocumentFacts, MeasuredComponent, MeasuredDocument } from '../content-server/answers.ts'
 import type { ReceivedContent } from '../content-server/client.ts'
 import { componentNamed } from '../content-server/component-name.ts'
 import type { Outcome } from '../content-server/failure.ts'
+import { agreedSize, isMeasured } from '../content-server/measure.ts'
 import { formats } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { StartDocument } from '../db/starts.ts'
@@ -25,7 +26,7 @@ export interface Wanted {
   /** The business object of the document, if it is known. */
   metadata?: BusinessMetadata
   /** What the upstream has just told of the document: it is not asked again. */
-  facts?: DocumentFacts | undefined
+  facts?: MeasuredDocument | undefined
   /** True to replace a document here that was fetched earlier, and that has changed upstream since. */
   replaces?: boolean
   /** Finds what is needed to keep the document, while the upstream is asked. @returns undefined if it must not be kept, and is only passed on */
@@ -40,9 +41,9 @@ interface Keeper {
 
 /** A document that is being fetched. */
 export interface Fetched {
-  facts: DocumentFacts
+  facts: MeasuredDocument
   /** Returns the bytes of a component that is read, while they arrive. What is not read is kept all the same. */
-  bodyOf(compId: string): Tee['copy']
+  bodyOf(compId: string): Pick<Tee, 'copy' | 'isAnnounced'>
   /** Settles when the document is kept, or is not. Never rejects. */
   settled: Promise<FetchEnd>
   /** Waits for the end. @returns the content as which a component is kept, undefined if it is not */
@@ -91,11 +92,15 @@ export const fetchDocument = async (
   begun.catch(() => {})
   keeperFound.catch(() => {})
   const stopBegun = () => void begun.then((outcome) => outcome.ok && outcome.value.body.destroy()).catch(() => {})
-  const describe = () =>
-    asked.describe(wanted.docId, signal).catch((thrown: unknown) => {
+  const describe = async (): Promise<MeasuredDocument | undefined> => {
+    try {
+      const told = await asked.describe(wanted.docId, signal)
+      return !told || isMeasured(told) ? told : await asked.measure(told, signal)
+    } catch (thrown) {
       stopBegun()
       throw thrown
-    })
+    }
+  }
   const facts = wanted.facts ?? (await describe())
   if (!facts) {
     stopBegun()
@@ -108,9 +113,9 @@ export const fetchDocument = async (
     const isRead = reading.what === 'document' || (reading.what === 'component' && component === firstComponent)
     if (!isRead) tees.get(component.compId)!.copy.destroy()
   }
-  const open = (component: ComponentFacts) =>
+  const open = (component: MeasuredComponent) =>
     component === firstComponent ? begun : client.get(wanted.docId, { compId: component.compId, signal })
-  const isAtFront = (component: ComponentFacts) => reading.what === 'component' && component === firstComponent
+  const isAtFront = (component: MeasuredComponent) => reading.what === 'component' && component === firstComponent
   const components = facts.components.toSorted((one, other) => Number(isAtFront(other)) - Number(isAtFront(one)))
   // A body that nobody has read would hold its connection.
   let failure: unknown
@@ -121,7 +126,7 @@ export const fetchDocument = async (
   const settled = keep(wanted, facts, { components, tees, open, stored, keeperFound }, { ...deps, onFailure }).finally(stopBegun)
   return {
     facts,
-    bodyOf: (compId) => tees.get(compId)!.copy,
+    bodyOf: (compId) => tees.get(compId)!,
     settled,
     contentOf: async (compId) => ((await settled) === 'kept' ? (stored.get(compId)?.content ?? undefined) : undefined),
     failure: () => failure,
@@ -130,17 +135,17 @@ export const fetchDocument = async (
 
 interface Sources {
   /** In the order in which they are fetched. */
-  components: ComponentFacts[]
+  components: MeasuredComponent[]
   tees: Map<string, Tee>
   /** What has been stored of them. */
   stored: Map<string, ReceivedComponent>
-  open(component: ComponentFacts): Promise<Outcome<ReceivedContent>>
+  open(component: MeasuredComponent): Promise<Outcome<ReceivedContent>>
   keeperFound: Promise<Keeper | undefined>
 }
 
 const keep = async (
   wanted: Wanted,
-  facts: DocumentFacts,
+  facts: MeasuredDocument,
   { components, tees, open, stored, keeperFound }: Sources,
   deps: FetchDeps & { onFailure(reason: unknown): void },
 ): Promise<FetchEnd> => {
@@ -156,9 +161,10 @@ const keep = async (
       // A document may have thousands of components: the client has read one before the next one that it reads takes memory.
       if (before && !tee.copy.destroyed && !(await before.read())) for (const { copy } of tees.values()) copy.destroy()
       before = tee
-      const received = await contentOf(component, await open(component))
+      const received = contentOf(component, await open(component))
       opened.push(received.body)
-      const bytes = tee.pass(received.body as AsyncIterable<Buffer>, { ...component, digest: received.digest })
+      const { body, contentLength, digest } = received
+      const bytes = tee.pass(body as AsyncIterable<Buffer>, { ...component, contentLength, digest })
       if (!keeper) {
         for await (const _ of bytes) continue
         continue
@@ -196,28 +202,25 @@ const keep = async (
 }
 
 /** @throws `UpstreamFailure` if the answer is a failure, or is not about the component as it was described */
-const contentOf = async ({ compId, sizeBytes }: ComponentFacts, outcome: Outcome<ReceivedContent>): Promise<ReceivedContent> => {
+const contentOf = (component: MeasuredComponent, outcome: Outcome<ReceivedContent>): ReceivedContent => {
   if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
-  const { value } = outcome
-  const other = value.compId !== undefined && value.compId !== compId
-  if (other || (value.contentLength !== undefined && value.contentLength !== sizeBytes)) {
-    value.body.destroy()
-    const problem = other ? `it sends ${value.compId} instead` : `info says ${sizeBytes} bytes, and get ${value.contentLength}`
-    throw new UpstreamFailure(`upstream: the content server contradicts itself about component ${compId}: ${problem}`, {
-      about: 'document',
-    })
+  try {
+    agreedSize(component, outcome.value)
+    return outcome.value
+  } catch (thrown) {
+    outcome.value.body.destroy()
+    throw toUpstreamFailure(thrown)
   }
-  return value
 }
 
 const receivedComponent = (
-  { compId, contentType, sizeBytes, ...times }: ComponentFacts,
+  { compId, contentType, sizeBytes, ...times }: MeasuredComponent,
   document: DocumentFacts,
   now: Date,
   content: ReceivedComponent['content'],
 ): ReceivedComponent => ({ compId, contentType, sizeBytes, content, times: timesOf({ ...document, ...definedOf(times) }, now) })
 
-const definedOf = ({ createdAt, modifiedAt }: Pick<ComponentFacts, 'createdAt' | 'modifiedAt'>) => ({
+const definedOf = ({ createdAt, modifiedAt }: Pick<MeasuredComponent, 'createdAt' | 'modifiedAt'>) => ({
   ...(createdAt && { createdAt }),
   ...(modifiedAt && { modifiedAt }),
 })

@@ -3,7 +3,7 @@ import { Counter, type Metric } from 'prom-client'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
 import { messageOf } from '../base/errors.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
-import type { DocumentFacts } from '../content-server/answers.ts'
+import type { DocumentFacts, MeasuredDocument } from '../content-server/answers.ts'
 import { UpstreamFailure } from './failure.ts'
 import type { UpstreamFailures } from './failures.ts'
 import { fetchDocument, type Fetched, type FetchDeps, type FetchEnd, type Reading, type Wanted } from './fetch.ts'
@@ -32,6 +32,11 @@ type Settled = FetchEnd | 'missing'
 
 const notFetched = (cause?: unknown) =>
   new UpstreamFailure('upstream: the document could not be fetched whole; the log says why', { about: 'relay', cause })
+
+const failureOf = (fetched: Fetched | undefined): UpstreamFailure => {
+  const failure = fetched?.failure()
+  return failure instanceof UpstreamFailure ? failure : notFetched(failure)
+}
 
 type Key = Pick<UpstreamRepository, 'id'>
 
@@ -95,6 +100,9 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     return settled
   }
 
+  const describe = async (repository: UpstreamRepository, docId: string): Promise<DocumentFacts | undefined> =>
+    (await upstreams.of(repository)).describe(docId, closing.signal)
+
   const isDeleted = (repository: UpstreamRepository, docId: string): Promise<boolean> =>
     deps.upstreamDocuments.isDeleted(repository.id, docId)
 
@@ -151,15 +159,22 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     isDeleted,
 
     /**
-     * Asks for a document without fetching it.
+     * Asks for a document without fetching it. Of one whose sizes the upstream does not tell, or tells as 0, it asks for the bytes as well.
      * @param evenIfDeleted to ask also for a document that was deleted here, and perhaps created again
      * @returns undefined if it does not exist
      * @throws `UpstreamFailure`
      */
-    describe: async (repository: UpstreamRepository, docId: string, evenIfDeleted = false): Promise<DocumentFacts | undefined> => {
+    describe: async (repository: UpstreamRepository, docId: string, evenIfDeleted = false): Promise<MeasuredDocument | undefined> => {
       if (!evenIfDeleted && (await isDeleted(repository, docId))) return undefined
-      return counted(repository, async () => (await upstreams.of(repository)).describe(docId, closing.signal))
+      return counted(repository, async () => {
+        const facts = await describe(repository, docId)
+        return facts && (await upstreams.of(repository)).measure(facts, closing.signal)
+      })
     },
+
+    /** Returns true if the upstream has a document, and it was not deleted here. @throws `UpstreamFailure` */
+    exists: async (repository: UpstreamRepository, docId: string): Promise<boolean> =>
+      !(await isDeleted(repository, docId)) && (await counted(repository, () => describe(repository, docId))) !== undefined,
 
     /**
      * Opens a document that the relay does not have. A second reader waits for the first one for a while, and otherwise streams the document
@@ -189,11 +204,22 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
       const fetched = other ? undefined : await lead(key, wanted, { what: 'nothing' })
       const settled = other ? await waitFor(other, waits.keptMaxMs) : fetched ? await fetched.settled : 'missing'
       if (settled === undefined) throw new UpstreamFailure('upstream: the document is still being fetched', { about: 'relay' })
-      const failure = fetched?.failure()
-      if (settled === 'failed') throw failure instanceof UpstreamFailure ? failure : notFetched(failure)
+      if (settled === 'failed') throw failureOf(fetched)
       if (settled === 'missing') return undefined
       if (settled === 'not kept') return settled
       return other || settled === 'exists' ? 'here' : 'kept'
+    },
+
+    /**
+     * Fetches a document to its end and keeps nothing: others that want to keep it do not wait for this.
+     * @returns false if it does not exist
+     * @throws `UpstreamFailure`
+     */
+    verify: async (wanted: Wanted): Promise<boolean> => {
+      const fetched = await beginUnlessDeleted({ ...wanted, findKeeper: async () => undefined }, { what: 'nothing' })
+      if (!fetched || (await fetched.settled) !== 'failed') return fetched !== undefined
+      recordFailure(wanted.repository, fetched.failure())
+      throw failureOf(fetched)
     },
 
     /** Returns true if the upstream has a document and delivers its first bytes. */

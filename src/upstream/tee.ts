@@ -6,18 +6,27 @@ import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
 
 // The source reads ahead of a client by this much.
 const aheadBytes = 1_024 * 1_024
+// What the copy holds back until the whole is verified. A shorter component is whole then.
+const heldBytes = 64 * 1_024
 // A client that takes nothing for so long is disconnected: it must not keep the document from being stored.
 const stallTimeoutMs = 30_000
 
 interface Expected {
   compId: string
   sizeBytes: number
+  /** As the answer announces it, if it does. */
+  contentLength?: number | undefined
   digest: ContentDigest | undefined
 }
 
 export interface Tee {
   /** The bytes for a client. Fails if they are not those that were announced. The client may stop reading at any time. */
   copy: Readable
+  /**
+   * Returns true if the answer announces the expected length, and no digest: then each of its bytes is one of the component, whatever follows.
+   * Known when the copy has its first byte.
+   */
+  isAnnounced(): boolean
   /** Passes the bytes of the source on, and copies them. Fails if they are not those that were announced. */
   pass(source: AsyncIterable<Buffer>, expected: Expected): AsyncGenerator<Buffer, void, undefined>
   /** Ends the copy, unless all bytes were passed: a client gets them also if they cannot be kept. */
@@ -26,11 +35,12 @@ export interface Tee {
   read(): Promise<boolean>
 }
 
-/** Creates a copy of a stream that does not end it. The last piece is copied once all of them have been verified. */
+/** Creates a copy of a stream that does not end it. The last 64 KiB are copied once all bytes have been verified. */
 export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
   const copy = new PassThrough({ highWaterMark: aheadBytes })
   // The reader sees the error in its own listener, if there is one.
   copy.on('error', () => {})
+  let isAnnounced = false
 
   /** Waits until the reader has taken what was offered, or is gone. Disconnects it if it takes too long. */
   const untilRead = async (event: 'drain' | 'end', maxMs: number): Promise<boolean> => {
@@ -56,6 +66,7 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
 
   return {
     copy,
+    isAnnounced: () => isAnnounced,
     fail: (error) => {
       if (!copy.writableEnded) copy.destroy(error)
     },
@@ -68,14 +79,20 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
     pass: async function* (source, expected) {
       const hash = expected.digest && createHash(expected.digest.algorithm)
       let bytes = 0
-      let held: Buffer | undefined
+      const held: Buffer[] = []
+      let heldFrom = 0
+      isAnnounced = expected.contentLength === expected.sizeBytes && !hash
       try {
         for await (const chunk of source) {
           bytes += chunk.length
           if (bytes > expected.sizeBytes) throw differs(expected, 'more')
           hash?.update(chunk)
-          if (held) await offer(held)
-          held = chunk
+          held.push(chunk)
+          while (held.length > 1 && bytes - heldFrom - held[0]!.length >= heldBytes) {
+            const piece = held.shift()!
+            heldFrom += piece.length
+            await offer(piece)
+          }
           yield chunk
         }
         if (bytes < expected.sizeBytes) throw differs(expected, 'fewer')
@@ -84,7 +101,7 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
             about: 'document',
           })
         }
-        if (held) await offer(held)
+        for (const piece of held) await offer(piece)
         copy.end()
       } catch (thrown) {
         const failure = toUpstreamFailure(thrown) as Error

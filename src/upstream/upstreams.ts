@@ -1,8 +1,9 @@
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { unlessAborted } from '../base/unless-aborted.ts'
-import type { DocumentFacts } from '../content-server/answers.ts'
+import type { DocumentFacts, MeasuredDocument } from '../content-server/answers.ts'
 import { createContentServerClient, type ContentServerClient } from '../content-server/client.ts'
+import { measureDocument } from '../content-server/measure.ts'
 import { createRequestSigner } from '../content-server/sign.ts'
 import type { Installation } from '../db/installation.ts'
 import { hopsHeader } from '../domain/headers.ts'
@@ -40,6 +41,8 @@ export interface Asked {
   client: ContentServerClient
   /** @returns undefined if the upstream has no such document */
   describe(docId: string, signal?: AbortSignal): Promise<DocumentFacts | undefined>
+  /** Asks for the sizes that the upstream has not told, and whether what it calls empty is empty. */
+  measure(facts: DocumentFacts, signal?: AbortSignal): Promise<MeasuredDocument>
   /** Returns true if the upstream has a document and delivers its first bytes. */
   delivers(docId: string, signal?: AbortSignal): Promise<boolean>
 }
@@ -90,8 +93,13 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
       await unlessAborted(requireServed, signal)
       return undefined
     }
+    const measure: Asked['measure'] = async (facts, signal) => {
+      const outcome = await measureDocument(client, facts, { signal })
+      if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
+      return outcome.value
+    }
     const delivers: Asked['delivers'] = async (docId, signal) => {
-      const component = (await describe(docId, signal))?.components.find(({ sizeBytes }) => sizeBytes > 0)
+      const component = (await describe(docId, signal))?.components.find(({ sizeBytes }) => sizeBytes !== 0)
       if (!component) return false
       const outcome = await client.get(docId, { compId: component.compId, signal })
       if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
@@ -106,7 +114,7 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
       }
       return bytes > 0
     }
-    return { client, describe, delivers }
+    return { client, describe, measure, delivers }
   }
 
   return {

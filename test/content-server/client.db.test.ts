@@ -118,6 +118,8 @@ describe('an answer that is not that of a content server', () => {
       multipart,
       multipartBody('B', [{ ...part, headers: { ...part.headers, 'X-compId': 'x'.repeat(256) } }]),
     ],
+    ['a component twice', multipart, multipartBody('B', [part, part])],
+    ['a body that is encoded', { ...multipart, 'content-encoding': 'gzip' }, multipartBody('B', [part])],
     ['half a part', multipart, '--B\r\nX-compId: da'],
   ] as const)('is a failure: %s', async (_, headers, body) => {
     target.answerWith((_arrival, response) => void response.writeHead(200, headers).end(body))
@@ -125,6 +127,24 @@ describe('an answer that is not that of a content server', () => {
       ok: false,
       failure: { code: 'malformed_answer' },
     })
+  })
+
+  test('is none that a proxy may compress', async () => {
+    target.answerWith((_, response) => void response.writeHead(200, { 'content-encoding': 'br' }).end('hello'))
+    expect(await clientOf({ url: target.origin }).get('D1')).toMatchObject({
+      failure: { code: 'malformed_answer', message: expect.stringContaining('its body is encoded (Content-Encoding: br)') },
+    })
+    expect(target.arrivals.at(-1)!.headers['accept-encoding']).toBe('identity')
+    target.answerWith((_, response) => void response.writeHead(502, { 'content-encoding': 'gzip' }).end('\x1f\x8b'))
+    expect(await clientOf({ url: target.origin }).get('D1')).toMatchObject({ failure: { message: 'the content server answers 502' } })
+  })
+
+  test('has no size of a part that only tells the length of its empty body', async () => {
+    const { 'X-Content-Length': _, ...headers } = part.headers
+    target.answerWith((_arrival, response) => void response.writeHead(200, multipart).end(multipartBody('B', [{ ...part, headers }])))
+    expect((await valueOf(clientOf({ url: target.origin }).info('D1'))).components).toMatchObject([
+      { compId: 'data', sizeBytes: undefined },
+    ])
   })
 
   test('is a failure with what the server says', async () => {

@@ -135,6 +135,24 @@ describe('a migration', () => {
     expect(await old.countRows()).toMatchObject({ documents: 1 })
   })
 
+  test.each<[ServerFault, string]>([
+    ['info_size', 'info says 6 bytes, and get 5'],
+    ['closes_midway', 'cannot be reached'],
+  ])('that only checks finds damaged what a copy does: %s', async (fault, reason) => {
+    await using old = await open()
+    for (const docId of ['D1', 'D2']) old.server.put(docId, { data: 'hello' })
+    const run = async (mode: 'check' | 'copy') => {
+      old.server.timing.beforeAnswer = async (url) => void old.server.faults[url.includes('docId=D1') ? 'add' : 'delete'](fault)
+      const { id } = await old.start(tableOf(['D1', 'D2']), { mode })
+      await old.run(id)
+      return old.verdicts(id)
+    }
+    const damaged = ['D1', 'damaged', expect.stringContaining(reason)]
+    expect(await run('check')).toEqual([damaged, ['D2', 'found', null]])
+    expect(await old.countRows()).toMatchObject({ documents: 0, contents: 0 })
+    expect(await run('copy')).toEqual([damaged, ['D2', 'copied', null]])
+  })
+
   test('does not bring back what the source system has deleted here', async () => {
     await using old = await open()
     old.server.put('D1', { data: 'x' })

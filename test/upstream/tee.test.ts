@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
 import { createTee } from '../../src/upstream/tee.ts'
 
@@ -18,6 +19,29 @@ test('a copy whose bytes were all passed is readable after a failure, and one th
   for (const tee of [whole, half]) tee.fail(new Error('the commit has failed'))
   expect(String(await buffer(whole.copy))).toBe('hello')
   await expect(buffer(half.copy)).rejects.toThrow('the commit has failed')
+})
+
+test('a copy has no byte of up to 64 KiB, and not the last ones of more, until all are verified', async () => {
+  const KiB = 1024
+  for (const [pieces, early] of [
+    [[20 * KiB, 44 * KiB], 0],
+    [[64 * KiB, 64 * KiB, 64 * KiB], 128 * KiB],
+    [[200 * KiB, 1, 1], 0],
+    [[200 * KiB, 64 * KiB], 200 * KiB],
+  ] as const) {
+    const size = pieces.reduce((sum, piece) => sum + piece, 0)
+    for (const isShort of [true, false]) {
+      const { copy, pass } = createTee()
+      const passing = drain(pass(source(...pieces.map((piece) => Buffer.alloc(piece))), expected(isShort ? size + 1 : size)))
+      if (isShort) await expect(passing).rejects.toThrow('fewer than')
+      else await passing
+      let bytes = 0
+      copy.on('data', (chunk: Buffer) => (bytes += chunk.length))
+      if (!isShort) await once(copy, 'end')
+      expect(bytes).toBeLessThanOrEqual(isShort ? early : size)
+      if (!isShort) expect(bytes).toBe(size)
+    }
+  }
 })
 
 test('a reader that pauses often leaves no listeners behind', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createContentServerClient, protocolVersion } from '../../content-server/client.ts'
 import { ContentServerFailure, type Outcome } from '../../content-server/failure.ts'
+import { measureDocument } from '../../content-server/measure.ts'
 import { createRequestSigner, requestQuery } from '../../content-server/sign.ts'
 import { hopsHeader } from '../../domain/headers.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
@@ -87,8 +88,10 @@ const expectSize = async (
   { docId, compId, sizeBytes }: { docId: string; compId: string; sizeBytes: number },
   signal: AbortSignal,
 ): Promise<void> => {
-  const { components } = valueOf(await client.info(docId, { compId, signal }))
-  const stored = components.find((component) => component.compId === compId)
+  const facts = valueOf(await client.info(docId, { compId, signal }))
+  const described = facts.components.filter((component) => component.compId === compId)
+  const isUntold = described.some((component) => component.sizeBytes === undefined)
+  const [stored] = isUntold ? valueOf(await measureDocument(client, { ...facts, components: described }, { signal })).components : described
   if (stored?.sizeBytes === sizeBytes) return
   const told = stored ? `${stored.sizeBytes} bytes` : 'no such component'
   throw new DeliveryError('content_altered', `the content server has accepted ${sizeBytes} bytes, but has ${told}`)

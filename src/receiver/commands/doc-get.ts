@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import type { ArchiveDocument } from '../../archive/documents.ts'
 import { bytesPiece, type Piece } from '../../capture/stored-body.ts'
 import type { Fetched } from '../../upstream/fetch.ts'
@@ -20,13 +21,14 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
   const end = parts.end(contents.length)
   const length = contents.reduce((sum, { head, sizeBytes }) => sum + head.length + sizeBytes + parts.foot.length, end.length)
 
-  const first = contents.find(({ sizeBytes }) => sizeBytes > 0)
-  const opened = first && (await withFirstBytes(first.read()))
+  const opened = await openFirst(contents)
 
   async function* write(): AsyncGenerator<Buffer, void, undefined> {
     for (const content of contents) {
       yield content.head
-      if (content.sizeBytes > 0) yield* content === first ? opened! : content.read()
+      const begun = opened.get(content) ?? content.read()
+      if (Buffer.isBuffer(begun)) yield begun
+      else yield* begun
       yield parts.foot
     }
     yield end
@@ -42,8 +44,8 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
   const body = Readable.from(write(), { objectMode: false })
   // The client may close the connection before the first chunk is read, or before a later component is opened.
   body.once('close', () => {
-    opened?.destroy()
-    if ('fetched' in found) for (const { compId } of document.components) found.fetched.bodyOf(compId).destroy()
+    for (const begun of opened.values()) if (!Buffer.isBuffer(begun)) begun.destroy()
+    if ('fetched' in found) for (const { compId } of document.components) found.fetched.bodyOf(compId).copy.destroy()
   })
   return {
     status: 200,
@@ -71,14 +73,33 @@ interface Source {
   read(): Readable
 }
 
+// As much of a document is read before the answer begins: a failure is an error status then, and not a broken answer.
+const readFirstBytes = 64 * 1_024
+
+/** Reads short components as a whole, and opens the first other one. */
+const openFirst = async <Content extends Pick<Source, 'sizeBytes' | 'read'>>(
+  contents: Content[],
+): Promise<Map<Content, Readable | Buffer>> => {
+  const opened = new Map<Content, Readable | Buffer>()
+  let left = readFirstBytes
+  for (const content of contents) {
+    left -= content.sizeBytes
+    opened.set(content, left >= 0 ? await buffer(content.read()) : await withFirstBytes(content.read()))
+    if (left < 0) break
+  }
+  return opened
+}
+
 const sourcesOfStored = ({ document }: { document: ArchiveDocument }, contents: ContentStores): Source[] =>
   document.components.map((component) => {
     const { content, store } = findContent(component, contents)
-    return { component, sizeBytes: component.sizeBytes, contentId: content.id, read: () => store.read(content) }
+    const { sizeBytes } = component
+    return { component, sizeBytes, contentId: content.id, read: () => (sizeBytes > 0 ? store.read(content) : Readable.from([])) }
   })
 
 const sourcesOfFetched = ({ document, fetched }: { document: DescribedDocument; fetched: Fetched }): Source[] =>
   document.components.map((component) => {
     const { compId, sizeBytes } = component
-    return { component, sizeBytes, read: () => readFetched(fetched.bodyOf(compId), { start: 0, end: sizeBytes - 1 }) }
+    const range = { start: 0, end: sizeBytes - 1 }
+    return { component, sizeBytes, read: () => readFetched(fetched.bodyOf(compId), range) }
   })

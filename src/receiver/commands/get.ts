@@ -19,15 +19,15 @@ export const get: CommandHandler = async (context, deps): Promise<Answer> => {
   const found = await findOrFetch(context, deps, { what: 'component', compId })
   if ('fetched' in found) {
     const component = findComponent(found.document, compId)
-    const copy = found.fetched.bodyOf(component.compId)
     const headers = headersOf(component, command)
     const range = rangeOf(component, command)
-    if (range) {
-      const keptAs = found.fetched.contentOf(component.compId).then((content) => content && [pieceOf(content, range)])
-      return { status: 200, headers, body: await withFirstBytes(readFetched(copy, range)), keptAs }
+    const body = await withFirstBytes(readFetched(found.fetched.bodyOf(component.compId), range))
+    if (!range) {
+      body.destroy()
+      return { status: 200, headers, body: '' }
     }
-    copy.destroy()
-    return { status: 200, headers, body: '' }
+    const keptAs = found.fetched.contentOf(component.compId).then((content) => content && [pieceOf(content, range)])
+    return { status: 200, headers, body, keptAs }
   }
   const component = findComponent(found.document, compId)
   const stored = findContent(component, deps.contents)

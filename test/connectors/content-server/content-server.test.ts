@@ -2,6 +2,7 @@ import { contentServer } from '../../../src/connectors/content-server/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
 import { disposable } from '../../support/disposable.ts'
+import { startHttpTarget } from '../../support/http-target.ts'
 import type { ServerFault } from '../../support/old-content-server-faults.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 import { share } from '../../support/share.ts'
@@ -65,6 +66,28 @@ describe('a document at another content server', () => {
     await contentServer.deliver(payload, old.target, context)
     expect([...old.server.documents.keys()]).toEqual([`Z1/${payload.documentId}`])
   })
+})
+
+test.each([
+  ['as many bytes as were sent', 'hello', undefined],
+  ['others', 'hell', 'content_altered'],
+])('a size that info does not tell is asked of get: %s', async (_, stored, code) => {
+  await using server = await startHttpTarget()
+  let isCreated = false
+  server.answerWith(({ method, url }, response) => {
+    if (method === 'PUT') {
+      isCreated = true
+      return void response.writeHead(201).end()
+    }
+    if (url.includes('?get&')) return void response.end(stored)
+    if (!isCreated) return void response.writeHead(404).end()
+    const parts = '--B\r\nX-compId: data\r\nContent-Length: 0\r\n\r\n\r\n--B--\r\n'
+    return void response.writeHead(200, { 'content-type': 'multipart/form-data; boundary=B' }).end(parts)
+  })
+  const target = { config: contentServer.config.parse({ url: server.origin, repository: 'Z1' }), credentials: {} }
+  const sent = contentServer.deliver(payloadOf(Buffer.from('hello'), { docId: 'D1', compId: 'data' }), target, context)
+  if (code === undefined) expect(await sent).toMatchObject({ bytesSent: 5, answer: { status: 201 } })
+  else expect(await failure(sent)).toMatchObject({ code })
 })
 
 describe('a content server that is broken', () => {
