@@ -39,6 +39,7 @@ const labels = {
     max_concurrent_deliveries: 'Concurrent deliveries',
     max_deliveries_per_minute: 'Deliveries per minute',
     method: 'HTTP method',
+    mount_point: 'Mount point',
     passphrase: 'Passphrase',
     password: 'Password',
     path: 'Directory',
@@ -106,6 +107,7 @@ const labels = {
     max_concurrent_deliveries: 'Gleichzeitige Zustellungen',
     max_deliveries_per_minute: 'Zustellungen pro Minute',
     method: 'HTTP-Methode',
+    mount_point: 'Einhängepunkt',
     passphrase: 'Passphrase',
     password: 'Passwort',
     path: 'Verzeichnis',
@@ -162,6 +164,8 @@ const englishDescriptions: Names = {
     'How the client ID and the client secret are sent to the token URL: in the header or in the form. Default: client_secret_basic',
   token_ca_certificate:
     'PEM certificate of the authority that signed the certificate of the token URL. Trusted instead of the public authorities',
+  mount_point:
+    'Directory at which the file system of the directory is mounted. Nothing is written while nothing is mounted there. Without it, the relay stores here at the first success where that file system is mounted. / stands for any',
   'webhook.password': 'Password that goes with the user name',
   'webhook.username': 'Sent together with the password as Authorization: Basic',
   cc: 'Further recipients',
@@ -225,6 +229,8 @@ const germanDescriptions: Names = {
   max_deliveries_per_minute:
     'Zustellungen an dieses Ziel, die in der ganzen Installation pro Minute beginnen; 0 heißt unbegrenzt. Standard: unbegrenzt, falls der Betreiber des Relays nichts anderes eingestellt hat',
   method: 'HTTP-Methode',
+  mount_point:
+    'Verzeichnis, an dem das Dateisystem des Verzeichnisses eingehängt ist. Solange dort nichts eingehängt ist, wird nichts geschrieben. Ist es leer, speichert das Relay hier beim ersten Erfolg, wo es eingehängt ist. / steht für jedes Dateisystem',
   passphrase: 'Passphrase des privaten Schlüssels',
   'email.password': 'Passwort des Kontos',
   'sftp.password':

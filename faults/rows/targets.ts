@@ -1,7 +1,9 @@
 // Faults of targets, of the content store and of the network.
 import { execFile } from 'node:child_process'
-import { rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Installation } from '../installation.ts'
 import type { Row } from '../run-row.ts'
 
 const run = promisify(execFile)
@@ -104,14 +106,51 @@ const contentsAway: Row = {
   },
 }
 
+const cannotMount = async () =>
+  process.getuid?.() === 0 && process.platform === 'linux' ? undefined : 'it mounts a file system, which only root may do, on Linux'
+
+const folderOf = ({ targets }: Installation) => (targets.all.directory.config as { path: string }).path
+// Keeps the file system while nothing is mounted at the folder.
+const diskOf = ({ workDir }: Installation) => join(workDir, 'mount-gone')
+
+const mountGone: Row = {
+  name: 'mount-gone',
+  fault:
+    'The mount (tmpfs) at the folder of a directory goes away for 8 s (long form: 60 s), and returns with its files. The folder below it exists',
+  kinds: ['directory'],
+  acceptsAlways: true,
+  cannotRun: cannotMount,
+  prepare: async (installation) => {
+    const disk = diskOf(installation)
+    await mkdir(disk)
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=4g', 'tmpfs', disk])
+    await run('mount', ['--bind', disk, folderOf(installation)])
+  },
+  run: async ({ installation, returned, hold, note }) => {
+    const folder = folderOf(installation)
+    // Files are open.
+    await run('umount', ['--lazy', folder])
+    await hold(8_000, 60_000)
+    const below = await readdir(folder, { recursive: true, withFileTypes: true })
+    const files = below.filter((entry) => entry.isFile())
+    if (files.length > 0) throw new Error(`${files.length} files are on the disk below the mount point: ${files[0]!.name}`)
+    await run('mount', ['--bind', diskOf(installation), folder])
+    returned()
+    note('nothing was written to the disk below the mount point')
+  },
+  cleanUp: async (installation) => {
+    await run('umount', ['--lazy', folderOf(installation)]).catch(() => {})
+    await run('umount', ['--lazy', diskOf(installation)])
+  },
+}
+
 const contentsFull: Row = {
   name: 'contents-full',
   longOnly: true,
   fault:
     'The file system of the content store (a tmpfs of a limited size under the S3 server) becomes full for 8 s (long form: 60 s), and grows again',
   variables: ({ contentsInS3 }) => contentsInS3,
-  cannotRun: async () =>
-    process.getuid?.() === 0 && process.platform === 'linux' ? undefined : 'it mounts a file system, which only root may do, on Linux',
+  cannotRun: cannotMount,
   prepare: async ({ contentStore }) => {
     await run('mount', ['-t', 'tmpfs', '-o', 'size=4g', 'tmpfs', contentStore.folder])
   },
@@ -127,4 +166,4 @@ const contentsFull: Row = {
   },
 }
 
-export const targetRows: Row[] = [hanging, resetting, late, slow, dnsFailing, contentsAway, contentsFull]
+export const targetRows: Row[] = [hanging, resetting, late, slow, dnsFailing, mountGone, contentsAway, contentsFull]

@@ -2919,6 +2919,8 @@ export interface components {
             max_concurrent_deliveries?: number;
             /** @description Deliveries that start at this destination per minute, in the whole installation; 0 is unlimited. Default: DELIVERY_MAX_PER_MINUTE_PER_DESTINATION */
             max_deliveries_per_minute?: number;
+            /** @description Directory at which the file system of path is mounted. Nothing is written while nothing is mounted there. Without it, the relay stores here at the first success where that file system is mounted. / stands for any */
+            mount_point?: string;
             /** @description Folder to store documents in, as an absolute path on the workers; it must exist, folders below it are created */
             path: string;
         };

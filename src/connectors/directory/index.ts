@@ -10,6 +10,7 @@ import { openPayload } from '../shared/payload-stream.ts'
 import { documentFile, requireSameLocation, sidecarFiles, sidecarProperties } from '../shared/properties.ts'
 import { partFileName, targetSegments } from '../shared/target-path.ts'
 import { fileSystemError, systemCodeOf } from './errors.ts'
+import { mountedFolder, type SeenMounts } from './mount.ts'
 import { makeFolder, realFolder } from './real-folder.ts'
 import { createDirectoryConfig, directoryCredentials, type DirectoryConfig, type DirectoryCredentials, directoryExample } from './schema.ts'
 
@@ -21,83 +22,101 @@ const cleanUpTimeoutMs = 1_500
  * never has an incomplete document. A repetition replaces the file with the same content.
  * @param roots are the directories below which destinations may write. Without any, every destination is refused.
  */
-export const createDirectory = (roots: readonly string[]): Connector<DirectoryConfig, DirectoryCredentials> => ({
-  kind: 'directory',
-  isAvailable: roots.length > 0,
-  config: createDirectoryConfig(roots),
-  credentials: directoryCredentials,
-  boundKeys: [],
-  example: directoryExample,
-
-  deliver: (payload, { config }, context) =>
-    withDeliveryErrors(
+export const createDirectory = (roots: readonly string[]): Connector<DirectoryConfig, DirectoryCredentials> => {
+  const seen: SeenMounts = new Map()
+  /** Returns the real folder of a destination whose file system is mounted. Pins its mount point. */
+  const openFolder = async ({ path, mount_point: expected }: DirectoryConfig, context: AttemptContext) => {
+    const { folder, mountPoint } = await completed(
+      mountedFolder(path, expected, seen, () => realFolder(path, roots)),
       context,
-      [],
-      async () => {
-        const folders = targetSegments(payload.path)
-        const name = folders.pop() ?? ''
-        const folder = await makeFolders(await completed(realFolder(config.path, roots), context), folders, roots, context)
-        const source = openPayload(payload, context)
-        const files = sidecarFiles(name, payload).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
-        try {
-          const note = await writeFiles(folder, [...files, { ...documentFile(name, payload.deliveryId), source }], context)
-          return {
-            path: join(config.path, ...folders, name),
-            bytesSent: payload.sizeBytes,
-            ...(note !== undefined && { answer: { note } }),
+    )
+    if (expected === undefined && mountPoint !== undefined) context.pin({ mount_point: mountPoint })
+    return folder
+  }
+  return {
+    kind: 'directory',
+    isAvailable: roots.length > 0,
+    config: createDirectoryConfig(roots),
+    credentials: directoryCredentials,
+    boundKeys: [],
+    pinnedKeys: ['mount_point'],
+    example: directoryExample,
+
+    deliver: (payload, { config }, context) =>
+      withDeliveryErrors(
+        context,
+        [],
+        async () => {
+          const folders = targetSegments(payload.path)
+          const name = folders.pop() ?? ''
+          const folder = await makeFolders(await openFolder(config, context), folders, roots, context)
+          const source = openPayload(payload, context)
+          const files = sidecarFiles(name, payload).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
+          try {
+            const note = await writeFiles(folder, [...files, { ...documentFile(name, payload.deliveryId), source }], context, () =>
+              openFolder(config, context),
+            )
+            return {
+              path: join(config.path, ...folders, name),
+              bytesSent: payload.sizeBytes,
+              ...(note !== undefined && { answer: { note } }),
+            }
+          } finally {
+            source.destroy()
           }
-        } finally {
-          source.destroy()
-        }
-      },
-      fileSystemError,
-    ),
+        },
+        fileSystemError,
+      ),
 
-  properties: sidecarProperties,
-  updateMetadata: (copy, { config }, context) =>
-    withDeliveryErrors(
-      context,
-      [],
-      async () => {
-        const folders = targetSegments(copy.path)
-        const name = folders.pop() ?? ''
-        requireSameLocation(copy, join(config.path, ...folders, name))
-        const folder = await makeFolders(await completed(realFolder(config.path, roots), context), folders, roots, context)
-        const files = sidecarFiles(name, copy).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
-        await writeFiles(folder, files, context)
-      },
-      fileSystemError,
-    ),
+    properties: sidecarProperties,
+    updateMetadata: (copy, { config }, context) =>
+      withDeliveryErrors(
+        context,
+        [],
+        async () => {
+          const folders = targetSegments(copy.path)
+          const name = folders.pop() ?? ''
+          requireSameLocation(copy, join(config.path, ...folders, name))
+          const folder = await makeFolders(await openFolder(config, context), folders, roots, context)
+          const files = sidecarFiles(name, copy).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
+          await writeFiles(folder, files, context, () => openFolder(config, context))
+        },
+        fileSystemError,
+      ),
 
-  probe: ({ config }, context) =>
-    withDeliveryErrors(
-      context,
-      [],
-      async () => {
-        const folder = await completed(realFolder(config.path, roots), context)
-        const partFile = join(folder, partFileName('probe', newId()))
-        try {
-          await writeFile(partFile, [Buffer.from('.')], context)
-          await completed(rm(partFile), context)
-        } catch (thrown) {
-          await cleanUp(partFile)
-          throw thrown
-        }
-        return `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process. The workers need the same folder.`
-      },
-      fileSystemError,
-    ),
-})
+    probe: ({ config }, context) =>
+      withDeliveryErrors(
+        context,
+        [],
+        async () => {
+          const folder = await openFolder(config, context)
+          const partFile = join(folder, partFileName('probe', newId()))
+          try {
+            await writeFile(partFile, [Buffer.from('.')], context)
+            await completed(rm(partFile), context)
+          } catch (thrown) {
+            await cleanUp(partFile)
+            throw thrown
+          }
+          return `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process. The workers need the same folder.`
+        },
+        fileSystemError,
+      ),
+  }
+}
 
 /**
  * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that whoever finds it finds
  * its properties.
+ * @param requireMount throws if the file system of the folder is not mounted. What was written beside it has no name then, and what was written
+ *   into it has none beside it
  * @returns what could not be done after the files were in place, which is no failure: a repetition would meet it again
  */
 const writeFiles = async (
   folder: string,
   files: { name: string; partName: string; source: Readable | Buffer[] }[],
   context: AttemptContext,
+  requireMount: () => Promise<unknown>,
 ): Promise<string | undefined> => {
   try {
     const written: { from: string; to: string; fileId: bigint }[] = []
@@ -105,6 +124,7 @@ const writeFiles = async (
       const from = join(folder, partName)
       written.push({ from, to: join(folder, name), fileId: await writeFile(from, source, context) })
     }
+    await requireMount()
     for (const { from, to, fileId } of written) await moveFile(from, to, fileId, context)
   } catch (thrown) {
     for (const { partName } of files) await cleanUp(join(folder, partName))

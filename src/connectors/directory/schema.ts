@@ -18,6 +18,15 @@ export const createDirectoryConfig = (roots: readonly string[]) =>
           : 'must be below a directory that the operator of this relay allows (RELAY_DIRECTORY_ROOTS)',
       )
       .describe('Folder to store documents in, as an absolute path on the workers; it must exist, folders below it are created'),
+    mount_point: plainText(1_024)
+      .refine(
+        (path) => isAbsolute(path) && resolve(path) === path,
+        'must be an absolute path without empty, . or .. segments, and without a / at the end',
+      )
+      .optional()
+      .describe(
+        'Directory at which the file system of path is mounted. Nothing is written while nothing is mounted there. Without it, the relay stores here at the first success where that file system is mounted. / stands for any',
+      ),
   })
 
 /** Empty: the worker's own account writes the files. */

@@ -26,6 +26,7 @@ import { createDirectory } from '../../../src/connectors/directory/index.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
 import { parseTarget } from '../../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
+import { mountsMissing, runWithMounts } from '../../support/mounts.ts'
 import { contextOf, failing, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
 import { createArchive } from './rig.ts'
 
@@ -144,6 +145,61 @@ describe('the allowed directories', () => {
     } finally {
       await rename(moved, scene.root)
     }
+  })
+})
+
+const describeWithMounts = mountsMissing === undefined ? describe : describe.skip
+
+describeWithMounts(`a mount (${mountsMissing ?? 'real ones'})`, () => {
+  test('that is gone is an error, and nothing is written to the disk below it', async () => {
+    const told = await runWithMounts(new URL('./deliver-to-mounts.ts', import.meta.url), scene.root)
+    const refused = ['file_system_failure, retried', 'file_system_failure, retried']
+    const isGuarded = (pinned: string) => ({ pinned, before: ['success', 'success'], without: refused, onTheDisk: [], after: ['success'] })
+    expect(told).toEqual({
+      'above the root, stored': isGuarded('mnt'),
+      'above the root, seen': isGuarded('mnt'),
+      'at the root, stored': isGuarded('mnt'),
+      'at the root, seen': isGuarded('mnt'),
+      'between root and folder, stored': isGuarded('mnt/nas'),
+      'between root and folder, seen': isGuarded('mnt/nas'),
+      'between root and folder, which is nowhere else, stored': isGuarded('mnt/nas'),
+      'between root and folder, which is nowhere else, seen': isGuarded('mnt/nas'),
+      'at the folder, stored': isGuarded('mnt/nas'),
+      'at the folder, seen': isGuarded('mnt/nas'),
+      'behind a symbolic link, stored': isGuarded('mnt/nas'),
+      'behind a symbolic link, seen': isGuarded('mnt/nas'),
+    })
+  })
+})
+
+describe('a mount point', () => {
+  const at = (mountPoint: string) => {
+    const { config, credentials } = scene.target()
+    return { config: scene.connector.config.parse({ ...config, mount_point: mountPoint }), credentials }
+  }
+
+  test('that is none, or does not exist, is an error that passes when it is mounted', async () => {
+    for (const mountPoint of [scene.archive, join(scene.root, 'not-there')]) {
+      for (const attempt of [deliver(small(), at(mountPoint)), scene.connector.probe(at(mountPoint), contextOf(outbound))]) {
+        const message = expect.stringContaining(`no file system is mounted at ${mountPoint}`) as string
+        expect(await failure(attempt)).toMatchObject({ code: 'file_system_failure', permanent: false, message })
+      }
+    }
+    expect(await filesBelow(scene.root)).toEqual([])
+  })
+
+  test('of / stands for any file system', async () => {
+    await deliver(small(), at('/'))
+    expect(await filesBelow(scene.archive)).toEqual(['data'])
+  })
+
+  test('that is not above the folder is an error that says what to correct', async () => {
+    const message = expect.stringContaining(`${scene.archive} is not below /proc; set mount_point`) as string
+    expect(await failure(deliver(small(), at('/proc')))).toMatchObject({ code: 'config_invalid', permanent: true, message })
+  })
+
+  test.each(['mnt', '/mnt/', '/mnt/../srv', '/mnt//a', ''])('%j is not valid', (mountPoint) => {
+    expect(scene.connector.config.safeParse({ path: scene.archive, mount_point: mountPoint }).success).toBe(false)
   })
 })
 
