@@ -136,9 +136,15 @@ export const createToBegin = (db: Database | Transaction) => ({
   stillWaiting: async (documentIds: string[]): Promise<Set<string>> =>
     new Set((await stillWaiting(db, { documentIds: JSON.stringify(documentIds) })).map(({ documentId }) => documentId)),
 
-  /** Takes documents out of the queue whose workflows do not begin. The reconciler asks Temporal about them. */
+  /**
+   * Takes documents out of the queue whose workflows do not begin. The reconciler asks Temporal about them, but not at once: a slow server may
+   * still be about to start them.
+   */
   leave: async (documentIds: string[]): Promise<void> => {
-    await db('deliveries').whereIn('document_id', documentIds).where('begin_at', '<=', db.fn.now()).update({ begin_at: null })
+    await db('deliveries')
+      .whereIn('document_id', documentIds)
+      .where('begin_at', '<=', db.fn.now())
+      .update({ begin_at: null, checked_at: db.fn.now() })
   },
 
   /** Lets a document that Temporal refuses wait, so that it does not hold up others. */

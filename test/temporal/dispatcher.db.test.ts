@@ -3,6 +3,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { startGraceMs, type Start } from '../../src/db/starts.ts'
+import { findOverdue } from '../../src/delivery/overdue.ts'
 import { createDispatcher, type Dispatcher } from '../../src/temporal/dispatcher.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
@@ -235,6 +236,12 @@ test('a document that no worker begins does not keep its place for ever: the rec
   await dispatcher.close()
   expect(dispatcher.idsOf().toSorted()).toEqual(stuck.toSorted())
   expect(await db('deliveries').whereIn('document_id', stuck).where({ status: 'pending', begin_at: null })).toHaveLength(4)
+  // But not at once: Temporal has just been told.
+  await db('deliveries')
+    .whereIn('document_id', stuck)
+    .update({ next_attempt_at: new Date(0) })
+  const overdue = await findOverdue(db, 3_600_000, undefined)
+  expect(overdue.filter(({ documentId }) => stuck.includes(documentId))).toEqual([])
 })
 
 test('a document is begun with all of its deliveries, and a retry under one request id however often it is sent', async () => {
