@@ -36,7 +36,7 @@ import type { CancelDelivery, OutboxMessage, ProcessBatches, StartEnrichment, St
 import type { RetryDelivery, Start, StartDelivery } from '../db/starts.ts'
 import type { RetryPolicy } from '../domain/retry.ts'
 import { createDeliveryWorkflows } from './delivery-workflows.ts'
-import { isInvalid, isRefusal } from './errors.ts'
+import { isInvalid, isNotFound, isRefusal } from './errors.ts'
 import { addMissing } from './search-attributes.ts'
 
 // By default, a client of gRPC waits up to two minutes before it connects again after a long outage.
@@ -160,20 +160,21 @@ export const createTemporal = (
    */
   const endBackOff = async (workflowId: string): Promise<boolean> => {
     try {
-      const { raw } = await withTimeout(() => workflow.getHandle(workflowId).describe())
+      const { raw, runId } = await withTimeout(() => workflow.getHandle(workflowId).describe())
       const waiting = raw.pendingActivities?.find(({ state }) => Number(state) === scheduled)
       if (!waiting) return false
       await withTimeout(() =>
         connection.workflowService.resetActivity({
           namespace,
-          execution: { workflowId },
+          execution: { workflowId, runId },
           id: waiting.activityId ?? '',
           identity: client.options.identity,
         }),
       )
       return true
     } catch (thrown) {
-      if (thrown instanceof WorkflowNotFoundError || isRefusal(thrown)) return false
+      // The run may have closed since it was described.
+      if (thrown instanceof WorkflowNotFoundError || isNotFound(thrown) || isRefusal(thrown)) return false
       throw thrown
     }
   }
