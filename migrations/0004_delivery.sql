@@ -20,6 +20,7 @@ create table deliveries (
   begin_at timestamptz,
   begin_as text not null default 'document' check (begin_as in ('document', 'delivery', 'retry')),
   checked_at timestamptz,
+  stuck_run text,
   last_error text,
   last_error_code text,
   ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds', 'workflow_cancelled', 'workflow_terminated',
@@ -63,6 +64,10 @@ comment on column deliveries.begin_as is
   'its own, after a release or a loss of Temporal. retry: by a signal that starts a new round. No meaning if begin_at is null.';
 comment on column deliveries.checked_at is
   'When the reconciler last asked Temporal about the delivery, because its next attempt was overdue.';
+comment on column deliveries.stuck_run is
+  'The run of its workflow that could not go on at checked_at, and the length of its history, as run/length. If the next check finds the same, '
+  'the reconciler terminates the run and has the delivery begun again. The run stays here without the length then, so that its end is not taken '
+  'for that of a person.';
 comment on column deliveries.last_error_code is
   'The code of last_error. Null if the error is not one of an attempt.';
 comment on column deliveries.ended_by is
@@ -220,6 +225,8 @@ create table bulk_retries (
   retried_deliveries bigint not null default 0,
   skipped_documents bigint not null default 0,
   document_cursor text collate "C" not null default '',
+  checked_at timestamptz,
+  stuck_run text,
   actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
   user_id text collate "C",
   actor_id text collate "C",
@@ -244,6 +251,10 @@ comment on column bulk_retries.matched_deliveries is
   'Counted when the bulk retry was created.';
 comment on column bulk_retries.document_cursor is
   'The last document that was processed.';
+comment on column bulk_retries.checked_at is
+  'When the reconciler found stuck_run.';
+comment on column bulk_retries.stuck_run is
+  'The run of its workflow that could not go on at checked_at, as deliveries.stuck_run.';
 comment on column bulk_retries.actor_type is
   'The actor who requested it.';
 comment on column bulk_retries.actor_id is

@@ -115,16 +115,23 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
       // A delivery that was cancelled, or whose retry window has closed, has reported its end before.
       const reported = states.get(destination.id)!
       if (isCancellation(thrown) || reported.status === 'failed') return reported
-      if (thrown instanceof ChildWorkflowFailure) await recordTermination({ documentId: input.documentId, destinationId: destination.id })
-      return { destinationId: destination.id, status: 'failed', error: endErrors.workflow_terminated }
+      // Temporal has lost the start of the delivery, so it was begun without this workflow.
+      if (!(thrown instanceof ChildWorkflowFailure)) return reported
+      const { runId } = thrown.execution
+      const status = await recordTermination({
+        documentId: input.documentId,
+        destinationId: destination.id,
+        ...(runId && { runId }),
+      })
+      return { destinationId: destination.id, ...(status ? { status } : { status: 'failed', error: endErrors.workflow_terminated }) }
     }
   }
   await Promise.all(destinations.map(async (destination) => applyDeliveryState(await deliverTo(destination))))
 
   await enriched?.ended
 
-  // A held delivery has not failed. Its release starts a workflow of its own.
-  const undelivered = destinations.filter(({ id }) => !['delivered', 'held'].includes(states.get(id)!.status))
+  // A held delivery has not failed: its release starts a workflow of its own. So has one that the reconciler has begun again.
+  const undelivered = destinations.filter(({ id }) => ['failed', 'cancelled'].includes(states.get(id)!.status))
   if (undelivered.length === 0 || overall() === 'delivered') return [...states.values()]
   const summary = undelivered.map(({ id, name }) => `${name} (${describe(states.get(id)!)})`).join(', ')
   throw ApplicationFailure.nonRetryable(`not delivered to ${summary}`, 'DocumentNotDelivered', [...states.values()])

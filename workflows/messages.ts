@@ -112,8 +112,11 @@ export interface DeliveryActivities {
   attemptDelivery(input: AttemptInput): Promise<AttemptOutcome>
   /** Records that the workflow of a delivery was cancelled. @returns the status of the delivery */
   recordCancellation(delivery: DeliveryRef): Promise<DeliveryStatus>
-  /** Records that an operator terminated the workflow of a delivery. */
-  recordTermination(delivery: DeliveryRef): Promise<void>
+  /**
+   * Records that an operator terminated a run of the workflow of a delivery, unless the relay has done so to start another one.
+   * @returns the status of the delivery, unless it has failed because of that
+   */
+  recordTermination(delivery: DeliveryRef & { runId?: string }): Promise<DeliveryStatus | undefined>
 }
 
 /** How the enrichment of a document has ended. `gone`: the document or its enrichment was deleted. */

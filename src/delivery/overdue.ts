@@ -2,6 +2,7 @@ import type { DocumentKey } from '../../workflows/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
+import { nextStuckRun } from './stuck-run.ts'
 import type { DeliveryRef } from './transition.ts'
 
 /** An open delivery that should have shown a sign of life. */
@@ -14,6 +15,8 @@ export interface Overdue {
   due: string
   revision: number
   isContentKept: boolean
+  /** What the last check has noted of a run that could not go on: see stuck-run.ts. */
+  stuckRun: string | null
   document: DocumentKey
 }
 
@@ -49,7 +52,7 @@ export const findOverdue = async (db: Database, ageMs: number, after: Position |
   const { rows } = await db.raw<{ rows: Overdue[] }>(
     `
     with overdue as materialized (
-      select document_id, destination_id, status, status_since, greatest(next_attempt_at, checked_at) as due
+      select document_id, destination_id, status, status_since, stuck_run, greatest(next_attempt_at, checked_at) as due
       from deliveries
       where ${isOverdue}
         and (greatest(next_attempt_at, checked_at), document_id, destination_id)
@@ -59,7 +62,7 @@ export const findOverdue = async (db: Database, ageMs: number, after: Position |
     )
     select
       document_id as "documentId", destination_id as "destinationId", overdue.status, status_since as "statusSince", due::text,
-      revision, content_id is not null as "isContentKept",
+      revision, content_id is not null as "isContentKept", stuck_run as "stuckRun",
       jsonb_build_object(
         'documentId', document_id, 'workspace', user_slug || '/' || workspace_slug, 'repoId', repo_id, 'docId', doc_id,
         'compId', comp_id) as document
@@ -73,9 +76,12 @@ export const findOverdue = async (db: Database, ageMs: number, after: Position |
   return rows
 }
 
-/** An overdue delivery, of which Temporal has said whether an operator has paused it. */
+/** An overdue delivery, and what Temporal has said about it. */
 export interface Checked extends Overdue {
+  /** An operator has paused it. */
   isPaused: boolean
+  /** What this check notes of a run that cannot go on. */
+  stuckRun: string | null
 }
 
 /**
@@ -86,9 +92,9 @@ export const noteChecked = async (trx: Transaction, deliveries: Checked[]): Prom
   const { rows } = await trx.raw<{ rows: DeliveryRef[] }>(
     `
     with picked as (
-      select document_id, destination_id, "isPaused"
+      select document_id, destination_id, "isPaused", "stuckRun"
       from jsonb_to_recordset(:deliveries::jsonb)
-        as found ("documentId" text, "destinationId" text, status text, due timestamptz, "isPaused" boolean)
+        as found ("documentId" text, "destinationId" text, status text, due timestamptz, "isPaused" boolean, "stuckRun" text)
       join documents on documents.id = "documentId"
       join deliveries on document_id = "documentId" and destination_id = "destinationId"
       where deliveries.status = found.status
@@ -100,7 +106,8 @@ export const noteChecked = async (trx: Transaction, deliveries: Checked[]): Prom
     update deliveries
     set
       checked_at = clock_timestamp(),
-      waiting = case when "isPaused" then 'paused' else nullif(waiting, 'paused') end
+      waiting = case when "isPaused" then 'paused' else nullif(waiting, 'paused') end,
+      stuck_run = ${nextStuckRun('picked."stuckRun"')}
     from picked
     where deliveries.document_id = picked.document_id
       and deliveries.destination_id = picked.destination_id
@@ -108,7 +115,14 @@ export const noteChecked = async (trx: Transaction, deliveries: Checked[]): Prom
     `,
     {
       deliveries: JSON.stringify(
-        deliveries.map(({ documentId, destinationId, status, due, isPaused }) => ({ documentId, destinationId, status, due, isPaused })),
+        deliveries.map(({ documentId, destinationId, status, due, isPaused, stuckRun }) => ({
+          documentId,
+          destinationId,
+          status,
+          due,
+          isPaused,
+          stuckRun,
+        })),
       ),
     },
   )

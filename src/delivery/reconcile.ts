@@ -1,18 +1,23 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import type { BulkRetryInput } from '../../workflows/messages.ts'
+import type { DeliveryTermsConfig } from '../archive/delivery-input.ts'
 import { countOf } from '../base/count-of.ts'
 import type { Config } from '../config/config.ts'
 import { systemActor } from '../db/audit.ts'
-import type { Database } from '../db/database.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import { noteDone } from '../db/duties.ts'
 import { addMessages, type OutboxMessage, type StartBulkRetry } from '../db/outbox.ts'
 import type { BulkRetries } from './bulk-retry.ts'
 import { findOverdue, noteChecked, overdueAfterMs, pageSize, type Overdue } from './overdue.ts'
+import { nextStuckRun, suspicionOf, type RunProgress } from './stuck-run.ts'
 import { beginAgain } from './to-begin.ts'
 import { transition, type DeliveryRef } from './transition.ts'
+import { wakeDeliveries } from './wake.ts'
 
 // The database is the record of what is open, and Temporal does the work. Temporal may lose its state or be restored from an older backup:
-// the reconciler finds open deliveries on which no workflow works, which the dispatcher then begins again, and such bulk retries.
+// the reconciler finds open deliveries on which no workflow works, which the dispatcher then begins again, and such bulk retries. A server that is
+// slow looks like one that has lost something: what only waits for the server is at work, a workflow that sleeps is called, and only one whose
+// tasks fail is terminated: by its run, and after two checks in a row have found it at the same place.
 
 /** State of the workflow of open work, as Temporal knows it. */
 export type WorkflowState =
@@ -24,25 +29,27 @@ export type WorkflowState =
   | { state: 'paused' }
   /** No workflow is open, and none will be started. */
   | { state: 'missing' }
+  /** The workflow of the delivery sleeps until it is called. */
+  | { state: 'asleep' }
   /** The workers cannot continue the workflow. */
-  | { state: 'stuck' }
-  /** An operator has ended the workflow. */
-  | { state: 'terminated' | 'cancelled'; closedAt: Date }
+  | ({ state: 'stuck' } & RunProgress)
+  /** Somebody has ended the workflow. */
+  | { state: 'terminated' | 'cancelled'; runId: string; closedAt: Date }
 
 /** Temporal, as the reconciler uses it. @throws if Temporal does not answer */
 export interface DeliveryWorkflows {
   findDeliveryWorkflow(document: DocumentKey, revision: number, destinationId: string): Promise<WorkflowState>
   findBulkRetryWorkflow(bulkRetry: BulkRetryInput): Promise<WorkflowState>
-  /** Ends a workflow that is stuck, if it is still open. */
-  terminateDelivery(document: DocumentKey, destinationId: string): Promise<void>
-  terminateBulkRetry(bulkRetry: BulkRetryInput): Promise<void>
+  /** Ends a run that is stuck, if it is still open. */
+  terminateDelivery(document: DocumentKey, destinationId: string, runId: string): Promise<void>
+  terminateBulkRetry(bulkRetry: BulkRetryInput, runId: string): Promise<void>
 }
 
 /** Result of a run of the reconciler, or of a dry run. */
 export interface Reconciled {
   /** Overdue deliveries about which Temporal was asked. */
   checked: number
-  /** Deliveries whose workflow was missing or stuck. */
+  /** Deliveries whose workflow was missing, was stuck and is replaced, or slept and was called. */
   started: number
   /** Deliveries whose workflow waited for a manual retry that had been requested already. */
   retried: number
@@ -56,12 +63,13 @@ export interface Reconciled {
   complete: boolean
 }
 
-type Action = 'none' | 'pause' | 'start' | 'replace' | 'retry' | keyof typeof endedBy
+/** `suspect`: notes what the next check has to find again. `replace`: terminates the run, and has another one started. */
+type Action = 'none' | 'pause' | 'suspect' | 'wake' | 'start' | 'replace' | 'retry' | keyof typeof endedBy
 
 /** What ends a delivery, by the action that records it. */
 const endedBy = { terminated: 'workflow_terminated', cancelled: 'workflow_cancelled', erased: 'document_erased' } as const
 
-export type ReconcileConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'>
+export type ReconcileConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'> & DeliveryTermsConfig
 
 /** The duty of the reconciler, as the table `duties` names it. */
 export const reconcileDuty = 'reconcile'
@@ -77,15 +85,71 @@ const bulkRetriesMax = 1_000
 const maxChecksInOrder = 2_000
 
 /** Decides what a delivery needs that the database has as `pending` or `retrying`. */
-export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept'>, found: WorkflowState): Action => {
+export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept' | 'stuckRun'>, found: WorkflowState): Action => {
   if (found.state === 'working') return 'none'
   if (found.state === 'paused') return 'pause'
   if (!delivery.isContentKept) return 'erased'
   if (found.state === 'waiting') return 'retry'
-  if (found.state === 'stuck') return 'replace'
-  // A workflow that was ended before the delivery got its status belongs to the past: a later one has been lost.
-  if (found.state === 'missing' || found.closedAt < delivery.statusSince) return 'start'
+  if (found.state === 'asleep') return 'wake'
+  if (found.state === 'stuck') return delivery.stuckRun === suspicionOf(found) ? 'replace' : 'suspect'
+  // A workflow that was ended before the delivery got its status belongs to the past: a later one has been lost. So has the successor of one that
+  // the reconciler has terminated.
+  if (found.state === 'missing' || found.closedAt < delivery.statusSince || found.runId === delivery.stuckRun) return 'start'
   return found.state
+}
+
+/** Returns what a check notes in `stuck_run`. */
+const noteOf = (action: Action | BulkRetryAction, found: WorkflowState): string | null => {
+  if (found.state !== 'stuck') return null
+  if (action === 'suspect') return suspicionOf(found)
+  return action === 'replace' ? found.runId : null
+}
+
+interface Decided {
+  delivery: Overdue
+  found: WorkflowState
+  action: Action
+}
+
+interface RunningBulkRetry extends BulkRetryInput {
+  stuckRun: string | null
+  /** True if `stuckRun` was noted so long ago that it may be found again. */
+  isDue: boolean | null
+}
+
+type BulkRetryAction = Extract<Action, 'none' | 'suspect' | 'start' | 'replace'> | 'cancel'
+
+const decideBulkRetry = ({ stuckRun, isDue }: Pick<RunningBulkRetry, 'stuckRun' | 'isDue'>, found: WorkflowState): BulkRetryAction => {
+  if (found.state === 'missing') return 'start'
+  if (found.state === 'stuck' && stuckRun !== suspicionOf(found)) return 'suspect'
+  if (found.state === 'stuck' && isDue) return 'replace'
+  if (found.state === 'terminated' && found.runId === stuckRun) return 'start'
+  return found.state === 'terminated' || found.state === 'cancelled' ? 'cancel' : 'none'
+}
+
+/**
+ * Notes the check of a bulk retry, and adds messages, unless the bulk retry has ended or another run of the reconciler has noted something since.
+ * @returns false if so
+ */
+const noteBulkRetry = async (
+  trx: Transaction,
+  { input, stuckRun, next }: { input: BulkRetryInput; stuckRun: string | null; next: string | null },
+  messages: OutboxMessage[],
+): Promise<boolean> => {
+  const { rows } = await trx.raw<{ rows: unknown[] }>(
+    `
+    update bulk_retries
+    set checked_at = clock_timestamp(), stuck_run = ${nextStuckRun(':next::text')}
+    where id = :bulkRetryId
+      and status = 'running'
+      and stuck_run is not distinct from :stuckRun::text
+    returning id
+    `,
+    { bulkRetryId: input.bulkRetryId, stuckRun, next },
+  )
+  if (rows.length === 0) return false
+  await addMessages(trx, messages)
+  return true
 }
 
 interface RunOptions {
@@ -111,16 +175,30 @@ export const createReconcile = (
     return results
   }
 
-  /** Applies the decisions about one page of deliveries. @returns the actions that were taken */
-  const apply = (decided: { delivery: Overdue; action: Action }[]): Promise<Action[]> =>
+  /**
+   * Notes the decisions about one page of deliveries, and then does in Temporal what they demand.
+   * @returns the decisions that were noted. The others are void: their deliveries have changed since they were found
+   */
+  const apply = async (decided: Decided[]): Promise<Decided[]> => {
+    const { noted, messages } = await note(decided)
+    const replaced = noted.filter(({ action }) => action === 'replace')
+    await inGroups(replaced, async ({ delivery: { document, destinationId }, found }) => {
+      if (found.state === 'stuck') await workflows.terminateDelivery(document, destinationId, found.runId)
+    })
+    await sendAll(messages)
+    return noted
+  }
+
+  const note = (decided: Decided[]): Promise<{ noted: Decided[]; messages: OutboxMessage[] }> =>
     db.transaction(async (trx) => {
       const keyOf = ({ documentId, destinationId }: DeliveryRef) => `${documentId}/${destinationId}`
-      const actionOf = new Map(decided.map(({ delivery, action }) => [keyOf(delivery), action]))
+      const decisionOf = new Map(decided.map((each) => [keyOf(each.delivery), each]))
       const checked = await noteChecked(
         trx,
-        decided.map(({ delivery, action }) => ({ ...delivery, isPaused: action === 'pause' })),
+        decided.map(({ delivery, found, action }) => ({ ...delivery, isPaused: action === 'pause', stuckRun: noteOf(action, found) })),
       )
-      const withAction = (action: Action) => checked.filter((delivery) => actionOf.get(keyOf(delivery)) === action)
+      const noted = checked.map((delivery) => decisionOf.get(keyOf(delivery))!)
+      const withAction = (action: Action): DeliveryRef[] => noted.filter((each) => each.action === action).map(({ delivery }) => delivery)
       for (const action of ['terminated', 'cancelled', 'erased'] as const) {
         const operation = action === 'erased' ? 'cancel' : 'endWorkflow'
         for (const delivery of withAction(action)) await transition(trx, operation, delivery, endedBy[action])
@@ -128,7 +206,7 @@ export const createReconcile = (
       await beginAgain(trx, withAction('start'), 'delivery')
       await beginAgain(trx, withAction('replace'), 'delivery', terminationMs)
       await beginAgain(trx, withAction('retry'), 'retry')
-      return checked.map((delivery) => actionOf.get(keyOf(delivery))!)
+      return { noted, messages: await wakeDeliveries(trx, withAction('wake'), config) }
     })
 
   const reconcileDeliveries = async (result: Reconciled, { dryRun, signal }: RunOptions): Promise<void> => {
@@ -139,20 +217,17 @@ export const createReconcile = (
       const page = await findOverdue(db, ageMs, after)
       const decided = await inGroups(page, async (delivery) => {
         const { document, revision, destinationId } = delivery
-        return { delivery, action: decide(delivery, await workflows.findDeliveryWorkflow(document, revision, destinationId)) }
+        const found = await workflows.findDeliveryWorkflow(document, revision, destinationId)
+        return { delivery, found, action: decide(delivery, found) }
       })
-      const actions = dryRun ? decided.map(({ action }) => action) : await apply(decided)
-      if (!dryRun) {
-        const stuck = decided.filter(({ action }) => action === 'replace')
-        await inGroups(stuck, ({ delivery }) => workflows.terminateDelivery(delivery.document, delivery.destinationId))
-      }
+      const actions = (dryRun ? decided : await apply(decided)).map(({ action }) => action)
       const count = (action: Action) => actions.filter((each) => each === action).length
       result.checked += page.length
-      result.started += count('start') + count('replace')
+      result.started += count('start') + count('replace') + count('wake')
       result.retried += count('retry')
       result.failed += count('terminated') + count('cancelled')
       result.cancelled += count('erased')
-      inOrder += page.length - actions.filter((each) => each !== 'none' && each !== 'pause').length
+      inOrder += page.length - actions.filter((each) => !['none', 'pause', 'suspect'].includes(each)).length
       if (page.length < pageSize) return
       if (inOrder >= maxInOrder) {
         result.complete = false
@@ -163,9 +238,11 @@ export const createReconcile = (
   }
 
   const reconcileBulkRetries = async (result: Reconciled, { dryRun, signal }: RunOptions): Promise<void> => {
-    const { rows } = await db.raw<{ rows: BulkRetryInput[] }>(
+    const { rows } = await db.raw<{ rows: RunningBulkRetry[] }>(
       `
-      select bulk_retries.id as "bulkRetryId", user_slug || '/' || workspace_slug as workspace
+      select
+        bulk_retries.id as "bulkRetryId", user_slug || '/' || workspace_slug as workspace, stuck_run as "stuckRun",
+        checked_at <= now() - :ageMs::float8 * interval '1 millisecond' as "isDue"
       from bulk_retries
       join workspaces on workspaces.id = workspace_id
       where bulk_retries.status = 'running'
@@ -180,20 +257,25 @@ export const createReconcile = (
       `,
       { ageMs, limit: bulkRetriesMax },
     )
-    const found = await inGroups(rows, async (input) => ({ input, state: (await workflows.findBulkRetryWorkflow(input)).state }))
-    for (const { input, state } of found) {
+    const decided = await inGroups(rows, async ({ stuckRun, isDue, ...input }) => {
+      const found = await workflows.findBulkRetryWorkflow(input)
+      return { input, stuckRun, found, action: decideBulkRetry({ stuckRun, isDue }, found) }
+    })
+    for (const { input, stuckRun, found, action } of decided) {
       signal?.throwIfAborted()
-      if (state === 'missing' || state === 'stuck') {
-        result.bulkRetriesStarted += 1
-        const message: StartBulkRetry = { kind: 'startBulkRetry', input }
-        if (dryRun) continue
-        await db.transaction((trx) => addMessages(trx, [message]))
-        if (state === 'stuck') await workflows.terminateBulkRetry(input)
-        await sendAll([message])
-      } else if (state === 'terminated' || state === 'cancelled') {
-        result.bulkRetriesCancelled += 1
-        if (!dryRun) await bulkRetries.cancel(input.bulkRetryId, systemActor)
-      }
+      // Nothing is written about one that is in order.
+      if (action === 'none' && (stuckRun === null || found.state === 'stuck')) continue
+      const message: StartBulkRetry = { kind: 'startBulkRetry', input }
+      const starts = action === 'start' || action === 'replace'
+      const next = noteOf(action, found)
+      const isNoted = dryRun || (await db.transaction((trx) => noteBulkRetry(trx, { input, stuckRun, next }, starts ? [message] : [])))
+      if (!isNoted) continue
+      if (starts) result.bulkRetriesStarted += 1
+      if (action === 'cancel') result.bulkRetriesCancelled += 1
+      if (dryRun) continue
+      if (action === 'replace' && found.state === 'stuck') await workflows.terminateBulkRetry(input, found.runId)
+      if (starts) await sendAll([message])
+      if (action === 'cancel') await bulkRetries.cancel(input.bulkRetryId, systemActor)
     }
   }
 

@@ -87,31 +87,27 @@ export const expire = async (db: Database, { documentId, destinationId }: Delive
  */
 export const recordCancellation = async (db: Database, { documentId, destinationId }: DeliveryRef): Promise<DeliveryStatus> => {
   await transition(db, 'endWorkflow', { documentId, destinationId }, 'workflow_cancelled')
-  const found: { status: DeliveryStatus } | undefined = await db('deliveries')
-    .where({ document_id: documentId, destination_id: destinationId })
-    .first('status')
-  // The workspace was deleted.
-  return found?.status ?? 'cancelled'
+  return (await find(db, { documentId, destinationId }))?.status ?? 'cancelled'
 }
-
-// Much longer than the workflow of a document takes to learn that one of its deliveries has ended.
-const reconcilerMs = 600_000
 
 /**
- * Records that the workflow of a delivery was terminated, unless the reconciler has just checked the delivery: it may have ended a workflow
- * that was stuck, and started the delivery again. If an operator has ended the workflow, the reconciler records that in one of its next
- * runs.
+ * Records that an operator terminated a run of the workflow of a delivery, unless the reconciler has: the delivery goes on in another run then.
+ * @returns the status of the delivery, unless it has failed because of that
  */
-export const recordTermination = async (db: Database, delivery: DeliveryRef): Promise<void> => {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    `
-    select
-    from deliveries
-    where document_id = :documentId
-      and destination_id = :destinationId
-      and checked_at > now() - :reconcilerMs * interval '1 millisecond'
-    `,
-    { documentId: delivery.documentId, destinationId: delivery.destinationId, reconcilerMs },
-  )
-  if (rows.length === 0) await transition(db, 'endWorkflow', delivery, 'workflow_terminated')
+export const recordTermination = async (
+  db: Database,
+  { runId, ...delivery }: DeliveryRef & { runId?: string },
+): Promise<DeliveryStatus | undefined> => {
+  const before = await find(db, delivery)
+  if (runId !== undefined && before?.stuckRun === runId) return before.status
+  await transition(db, 'endWorkflow', delivery, 'workflow_terminated')
+  const { status } = (await find(db, delivery)) ?? { status: 'cancelled' }
+  return status === 'failed' ? undefined : status
 }
+
+/** Returns nothing if the workspace was deleted. */
+const find = (
+  db: Database,
+  { documentId, destinationId }: DeliveryRef,
+): Promise<{ status: DeliveryStatus; stuckRun: string | null } | undefined> =>
+  db('deliveries').where({ document_id: documentId, destination_id: destinationId }).first('status', 'stuck_run as stuckRun')

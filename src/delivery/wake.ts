@@ -7,6 +7,7 @@ import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type WakeDelivery } from '../db/outbox.ts'
 import { isBehindCircuit } from './circuit.ts'
 import { catchUpMs, limitsOf } from './slots.ts'
+import type { DeliveryRef } from './transition.ts'
 
 // A delivery that finds no free slot at its destination, or a circuit that is not closed, waits in line: its workflow sleeps without a
 // timer, and costs nothing. Whatever makes room calls the next ones in line, in the order of their documents: the end of an attempt, and
@@ -101,6 +102,22 @@ export const addWakes = async (
   const messages = deliveries.map((each): WakeDelivery => ({ kind: 'wakeDelivery', requestId, input: startInputOf(each, config), ...more }))
   await addMessages(trx, messages)
   return messages
+}
+
+/** Adds the messages that wake these deliveries, whose workflows sleep. @returns the messages */
+export const wakeDeliveries = async (trx: Transaction, deliveries: DeliveryRef[], config: DeliveryTermsConfig): Promise<WakeDelivery[]> => {
+  if (deliveries.length === 0) return []
+  const { rows } = await trx.raw<{ rows: StartableDelivery[] }>(
+    `
+    with asleep as (
+      select "documentId" as document_id, "destinationId" as destination_id
+      from jsonb_to_recordset(:deliveries::jsonb) as found ("documentId" text, "destinationId" text)
+    )
+    ${startablesOf('asleep')}
+    `,
+    { deliveries: JSON.stringify(deliveries.map(({ documentId, destinationId }) => ({ documentId, destinationId }))) },
+  )
+  return addWakes(trx, rows, config)
 }
 
 /**

@@ -10,6 +10,7 @@ import { bulkRetryWorkflowId, deliveryWorkflowId, documentWorkflowId, type Docum
 import { manualRetryTimer } from '../../workflows/messages.ts'
 import type { DeliveryWorkflows, WorkflowState } from '../delivery/reconcile.ts'
 import type { IsDeliveryRunning } from '../delivery/retry.ts'
+import type { RunProgress } from '../delivery/stuck-run.ts'
 
 // Any other status, for example of a workflow that an operator has paused, is that of an open one.
 const closedStatuses = new Set<WorkflowExecutionStatusName>(['COMPLETED', 'FAILED', 'TIMED_OUT', 'CANCELLED', 'TERMINATED'])
@@ -22,7 +23,17 @@ const isOpen = ({ status }: WorkflowExecutionDescription) => !closedStatuses.has
 // A workflow task that fails is repeated with a growing delay, and one that was tried this often does not succeed by itself.
 const stuckAttempts = 3
 
+// Time that a server may take for what it owes a workflow: to schedule the first task of a child, or to deliver a signal.
+const serverMs = 60_000
+
+/** Reason of a termination by the relay, as the history of the workflow names it. */
+export const terminationReason =
+  'the relay ends this run, because its tasks failed and it made no progress between two checks, and starts another one'
+
 type Call = <T>(call: () => Promise<T>) => Promise<T>
+
+/** Returns how far a run of a workflow has come. */
+export const progressOf = ({ runId, historyLength }: WorkflowExecutionDescription): RunProgress => ({ runId, historyLength })
 
 /** Returns the last events of a workflow, the latest first. @param withTimeout calls the server, with a time limit */
 const readLastEvents = async (
@@ -33,6 +44,29 @@ const readLastEvents = async (
   const request = { namespace, execution: { workflowId, runId }, maximumPageSize: lastEvents }
   const { history } = await withTimeout(() => workflowService.getWorkflowExecutionHistoryReverse(request))
   return history?.events ?? []
+}
+
+type Events = Awaited<ReturnType<typeof readLastEvents>>
+
+/** Returns the last timer of a workflow, with its summary, if it runs. Many signals may have followed its start. */
+const timerOf = (events: Events): { summary: unknown } | undefined => {
+  const last = events.find(
+    (event) => event.timerStartedEventAttributes ?? event.timerFiredEventAttributes ?? event.timerCanceledEventAttributes,
+  )
+  const summary = last?.userMetadata?.summary
+  return last?.timerStartedEventAttributes ? { summary: summary && defaultPayloadConverter.fromPayload(summary) } : undefined
+}
+
+/**
+ * Returns true if the server owes a workflow the next event. It owes none if nothing but notes has followed the last task: the workflow
+ * sleeps until it is called. After anything else, the server is still to act: it has started a child and not scheduled its first task, or
+ * delivers a signal to another workflow. A slow server takes seconds for that; one that takes much longer has lost it.
+ */
+const isServersTurn = (events: Events): boolean => {
+  const last = events.find((event) => !(event.upsertWorkflowSearchAttributesEventAttributes ?? event.markerRecordedEventAttributes))
+  if (last?.workflowTaskCompletedEventAttributes) return false
+  const seconds = last?.eventTime?.seconds?.toNumber()
+  return seconds === undefined || Date.now() - seconds * 1_000 < serverMs
 }
 
 /**
@@ -69,34 +103,26 @@ export const createDeliveryWorkflows = (
     }
   }
 
-  /** Returns the last timer of a workflow that runs, with its summary. Many signals may have followed its start. */
-  const findTimer = async (found: WorkflowExecutionDescription): Promise<{ summary: unknown } | undefined> => {
-    const events = await readLastEvents(found, { namespace, workflowService: connection.workflowService }, withTimeout)
-    const last = events.find(
-      (event) => event.timerStartedEventAttributes ?? event.timerFiredEventAttributes ?? event.timerCanceledEventAttributes,
-    )
-    const summary = last?.userMetadata?.summary
-    return last?.timerStartedEventAttributes ? { summary: summary && defaultPayloadConverter.fromPayload(summary) } : undefined
-  }
-
   /**
    * Returns what an open workflow of an overdue delivery does. A query would cost a replay, and a worker may answer it from its memory of a
    * state that the server has lost.
    */
   const stateOfOpen = async (found: WorkflowExecutionDescription): Promise<WorkflowState> => {
-    if (await isStuck(found)) return { state: 'stuck' }
     const { pendingActivities, pendingWorkflowTask } = found.raw
-    if (found.status.name === 'PAUSED' || pendingActivities?.some(({ paused }) => paused)) return { state: 'paused' }
+    if (found.status.name === 'PAUSED') return { state: 'paused' }
+    if (await isStuck(found)) return { state: 'stuck', ...progressOf(found) }
+    if (pendingActivities?.some(({ paused }) => paused)) return { state: 'paused' }
     if (pendingWorkflowTask || pendingActivities?.length) return { state: 'working' }
-    const timer = await findTimer(found)
+    const events = await readLastEvents(found, { namespace, workflowService: connection.workflowService }, withTimeout)
+    const timer = timerOf(events)
     if (timer) return { state: timer.summary === manualRetryTimer ? 'waiting' : 'working' }
-    // Nothing will wake it but a message that Temporal has lost. A delivery in line waits in the same way, and is not overdue.
-    return { state: 'stuck' }
+    // A delivery in line sleeps, too, and is not overdue. This one waits for a call that Temporal has lost, or has not been sent.
+    return { state: isServersTurn(events) ? 'working' : 'asleep' }
   }
 
-  const stateOfClosed = ({ status, closeTime }: WorkflowExecutionDescription): WorkflowState => {
-    if (status.name === 'TERMINATED') return { state: 'terminated', closedAt: closeTime! }
-    if (status.name === 'CANCELLED') return { state: 'cancelled', closedAt: closeTime! }
+  const stateOfClosed = ({ runId, status, closeTime }: WorkflowExecutionDescription): WorkflowState => {
+    if (status.name === 'TERMINATED') return { state: 'terminated', runId, closedAt: closeTime! }
+    if (status.name === 'CANCELLED') return { state: 'cancelled', runId, closedAt: closeTime! }
     return { state: 'missing' }
   }
 
@@ -117,17 +143,17 @@ export const createDeliveryWorkflows = (
     return ended && 'closedAt' in ended ? { ...ended, state: 'cancelled' } : { state: 'missing' }
   }
 
-  const terminateStuck = async (workflowId: string): Promise<void> => {
+  const terminateRun = async (workflowId: string, runId: string): Promise<void> => {
     try {
-      await withTimeout(() => workflow.getHandle(workflowId).terminate('stuck: the reconciler starts it again'))
+      await withTimeout(() => workflow.getHandle(workflowId, runId).terminate(terminationReason))
     } catch (thrown) {
       if (!(thrown instanceof WorkflowNotFoundError)) throw thrown
     }
   }
 
   return {
-    terminateDelivery: (document, destinationId) => terminateStuck(deliveryWorkflowId(document, destinationId)),
-    terminateBulkRetry: (bulkRetry) => terminateStuck(bulkRetryWorkflowId(bulkRetry)),
+    terminateDelivery: (document, destinationId, runId) => terminateRun(deliveryWorkflowId(document, destinationId), runId),
+    terminateBulkRetry: (bulkRetry, runId) => terminateRun(bulkRetryWorkflowId(bulkRetry), runId),
 
     findDeliveryWorkflow: async (document, revision, destinationId) => {
       const found = await describe(deliveryWorkflowId(document, destinationId))
@@ -136,7 +162,7 @@ export const createDeliveryWorkflows = (
     findBulkRetryWorkflow: async (bulkRetry) => {
       const found = await describe(bulkRetryWorkflowId(bulkRetry))
       if (!found) return { state: 'missing' }
-      if (await isStuck(found)) return { state: 'stuck' }
+      if (await isStuck(found)) return { state: 'stuck', ...progressOf(found) }
       return isOpen(found) ? { state: 'working' } : stateOfClosed(found)
     },
     /** Returns true if a workflow works, or will work, on a delivery. */

@@ -1,10 +1,18 @@
-import { ScheduleAlreadyRunning, ScheduleNotFoundError, type Client, type Connection, type ScheduleOptions } from '@temporalio/client'
+import {
+  ScheduleAlreadyRunning,
+  ScheduleNotFoundError,
+  type Client,
+  type Connection,
+  type ScheduleOptions,
+  type WorkflowExecutionDescription,
+} from '@temporalio/client'
 import type { MaintenanceInput } from '../../workflows/messages.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
+import { suspicionOf } from '../delivery/stuck-run.ts'
 import type { Temporal } from './client.ts'
-import { createIsStuck } from './delivery-workflows.ts'
+import { createIsStuck, progressOf, terminationReason } from './delivery-workflows.ts'
 import { reasonOf } from './errors.ts'
 
 /** A job that a schedule runs. */
@@ -70,15 +78,30 @@ export const createSchedules = (
 
   const isStuck = createIsStuck(client.options.namespace, connection, withTimeout)
 
-  /** Starts a job anew whose workflow the workers cannot continue. @returns the ids of the terminated workflows */
+  // What the last check has found of workflows that cannot go on, by workflow id.
+  const suspicions = new Map<string, string>()
+
+  /** Returns true if the last check has found the same workflow at the same place. */
+  const isStuckAgain = async (found: WorkflowExecutionDescription): Promise<boolean> => {
+    const { workflowId } = found
+    const before = suspicions.get(workflowId)
+    suspicions.delete(workflowId)
+    if (!(await isStuck(found))) return false
+    const suspicion = suspicionOf(progressOf(found))
+    if (suspicion === before) return true
+    suspicions.set(workflowId, suspicion)
+    return false
+  }
+
+  /** Starts a job anew whose workflow the workers could not continue at two checks. @returns the ids of the terminated workflows */
   const replaceStuck = async (job: ScheduledJob): Promise<string[]> => {
     const schedule = client.schedule.getHandle(scheduleIdOf(job))
     const { info } = await withTimeout(() => schedule.describe())
     const terminated: string[] = []
     for (const { workflow } of info.runningActions) {
-      const handle = client.workflow.getHandle(workflow.workflowId)
-      if (!(await isStuck(await withTimeout(() => handle.describe())))) continue
-      await withTimeout(() => handle.terminate('stuck: its schedule starts it again'))
+      const found = await withTimeout(() => client.workflow.getHandle(workflow.workflowId).describe())
+      if (!(await isStuckAgain(found))) continue
+      await withTimeout(() => client.workflow.getHandle(workflow.workflowId, found.runId).terminate(terminationReason))
       await withTimeout(() => schedule.trigger())
       terminated.push(workflow.workflowId)
     }
@@ -91,7 +114,7 @@ export const createSchedules = (
       for (const job of jobs) await ensureOne(job)
     },
 
-    /** Starts jobs anew whose workflows the workers cannot continue. @returns the ids of the terminated workflows */
+    /** Starts jobs anew whose workflows the workers could not continue at this call and the one before. @returns the ids of the terminated workflows */
     replaceStuck: async (jobs: readonly ScheduledJob[]): Promise<string[]> => (await Promise.all(jobs.map(replaceStuck))).flat(),
 
     /** Returns the ids of missing schedules. */

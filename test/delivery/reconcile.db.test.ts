@@ -17,6 +17,7 @@ import { dueStarts, startsToCome } from '../support/starts.ts'
 const config = testConfig()
 const missing: WorkflowState = { state: 'missing' }
 const working: WorkflowState = { state: 'working' }
+const stuck: WorkflowState = { state: 'stuck', runId: 'first', historyLength: 7 }
 
 const database = share(await createTestDatabase())
 
@@ -40,8 +41,9 @@ const setUp = (answer: Answer, limits: { maxInOrder?: number } = {}) => {
       return answer(destinationId, document.documentId)
     },
     findBulkRetryWorkflow: async ({ bulkRetryId }: { bulkRetryId: string }) => answer(bulkRetryId, ''),
-    terminateDelivery: async ({ documentId }: { documentId: string }) => void terminated.push(documentId),
-    terminateBulkRetry: async ({ bulkRetryId }: { bulkRetryId: string }) => void terminated.push(bulkRetryId),
+    terminateDelivery: async ({ documentId }: { documentId: string }, _: string, runId: string) =>
+      void terminated.push(`${documentId}/${runId}`),
+    terminateBulkRetry: async ({ bulkRetryId }: { bulkRetryId: string }, runId: string) => void terminated.push(`${bulkRetryId}/${runId}`),
   }
   const sendAll = async (messages: OutboxMessage[]) => void sent.push(...messages)
   return {
@@ -139,8 +141,8 @@ describe('the reconciler', () => {
     const [terminated, cancelled, waiting, erased] = (await receive(4)).ids as [string, string, string, string]
     await database.db('documents').where({ id: erased }).update({ content_id: null })
     const answers: Record<string, WorkflowState> = {
-      [terminated]: { state: 'terminated', closedAt },
-      [cancelled]: { state: 'cancelled', closedAt },
+      [terminated]: { state: 'terminated', runId: 'first', closedAt },
+      [cancelled]: { state: 'cancelled', runId: 'first', closedAt },
       [waiting]: { state: 'waiting' },
       [erased]: missing,
     }
@@ -162,32 +164,119 @@ describe('the reconciler', () => {
     expect(await deliveryOf(erased)).toMatchObject({ status: 'cancelled', ended_by: 'document_erased' })
   })
 
-  test('ends a workflow that is stuck before it starts the delivery again, but not in a dry run', async () => {
+  test('terminates the run of a workflow that is stuck at two checks before it starts the delivery again, but not in a dry run', async () => {
     const { ids } = await receive(1)
-    const { reconcile, terminated } = setUp(() => ({ state: 'stuck' }))
+    const { reconcile, terminated } = setUp(() => stuck)
+    expect(await reconcile()).toMatchObject({ checked: 1, started: 0 })
+    // Not twice in one interval.
+    expect(await reconcile()).toMatchObject({ checked: 0 })
+    await makeOverdue(ids, 3_600_000)
     expect([await reconcile({ dryRun: true }), terminated]).toEqual([expect.objectContaining({ started: 1 }), []])
-    expect(await reconcile()).toMatchObject({ started: 1 })
+    expect(await reconcile()).toMatchObject({ checked: 1, started: 1 })
     // Not before the workflow has been ended.
-    expect([terminated, await dueStarts(database.db)]).toEqual([ids, []])
+    expect([terminated, await dueStarts(database.db)]).toEqual([[`${ids[0]}/first`], []])
     expect(await startsToCome(database.db)).toMatchObject([{ kind: 'startDelivery' }])
   })
 
-  test('a delivery whose stuck workflow was replaced does not fail when the workflow of its document learns of the end', async () => {
-    const { ids, destinationId } = await receive(2)
-    const [replaced, ended] = [ids[0]!, ids[1]!]
-    const { reconcile } = setUp((_, id) => (id === replaced ? { state: 'stuck' } : working))
-    await reconcile()
-    const terminated = (documentId: string) => recordTermination(database.db, { documentId, destinationId })
-    await terminated(replaced)
-    expect(await deliveryOf(replaced)).toMatchObject({ status: 'pending', last_error: null })
+  test.each<[string, WorkflowState[]]>([
+    ['its history has grown', [stuck, { ...stuck, historyLength: 8 }, { ...stuck, historyLength: 9 }]],
+    ['another run has followed', [stuck, { ...stuck, runId: 'second' }, stuck]],
+    ['it was at work in between', [stuck, working, stuck]],
+    ['it was paused in between', [stuck, { state: 'paused' }, stuck]],
+  ])('terminates no workflow that has made progress between two checks: %s', async (_, answers) => {
+    const { ids } = await receive(1)
+    const { reconcile, terminated } = setUp(() => answers.shift()!)
+    while (answers.length > 0) {
+      expect(await reconcile()).toMatchObject({ checked: 1, started: 0 })
+      await makeOverdue(ids, 3_600_000)
+    }
+    expect([terminated, await startsToCome(database.db)]).toEqual([[], []])
+  })
 
-    // An operator ends a workflow that the reconciler checked an hour ago.
-    await database
-      .db('deliveries')
-      .where({ document_id: ended })
-      .update({ checked_at: new Date(Date.now() - 3_600_000) })
-    await terminated(ended)
-    expect(await deliveryOf(ended)).toMatchObject({ status: 'failed', last_error: 'the delivery workflow was terminated' })
+  test('terminates no workflow whose delivery has moved on, or is being changed, since Temporal was asked', async () => {
+    const { db } = database
+    const { ids } = await receive(5)
+    const [ended, alive, begun, locked, unchanged] = ids as [string, string, string, string, string]
+    const lock = await db.transaction()
+    const deliveryIs = (id: string) => db('deliveries').where({ document_id: id })
+    const moves: Record<string, () => PromiseLike<unknown>> = {
+      [ended]: () => deliveryIs(ended).update({ status: 'delivered' }),
+      [alive]: () => deliveryIs(alive).update({ next_attempt_at: db.fn.now() }),
+      [begun]: () => deliveryIs(begun).update({ begin_at: db.fn.now() }),
+      [locked]: () => lock('documents').where({ id: locked }).forUpdate(),
+    }
+    let check = 0
+    const { reconcile, terminated } = setUp(async (_, id) => {
+      if (check === 2) await moves[id]?.()
+      return stuck
+    })
+    try {
+      for (check = 1; check <= 2; check += 1) {
+        await makeOverdue(ids, 3_600_000)
+        expect(await reconcile()).toMatchObject({ checked: 5, started: check === 1 ? 0 : 1 })
+      }
+    } finally {
+      await lock.rollback()
+    }
+    expect(terminated).toEqual([`${unchanged}/first`])
+  })
+
+  test('calls a workflow that sleeps, and terminates nothing, however often', async () => {
+    const { ids } = await receive(2)
+    const { reconcile, terminated, sent } = setUp(() => ({ state: 'asleep' }))
+    for (let check = 0; check < 3; check += 1) {
+      await makeOverdue(ids, 3_600_000)
+      expect(await reconcile()).toMatchObject({ checked: 2, started: 2 })
+    }
+    expect(new Set(sent.map(({ kind }) => kind))).toEqual(new Set(['wakeDelivery']))
+    expect(sent).toHaveLength(6)
+    expect(sent[0]).toMatchObject({ input: { documentId: ids[0], destination: { name: 'archive' }, policy: {} } })
+    expect([terminated, await startsToCome(database.db)]).toEqual([[], []])
+  })
+
+  test('a delivery whose workflow the reconciler has terminated does not fail, however late its end becomes known', async () => {
+    const { db } = database
+    const { ids, destinationId } = await receive(2)
+    const [replaced, suspected] = [ids[0]!, ids[1]!]
+    const { reconcile } = setUp((_, id) => (id === replaced ? stuck : working))
+    await reconcile()
+    await makeOverdue(ids, 3_600_000)
+    await reconcile()
+    const terminated = (documentId: string, runId = 'first') => recordTermination(db, { documentId, destinationId, runId })
+    expect(await terminated(replaced)).toBe('pending')
+    // The next run was begun, and has been checked since.
+    await db('deliveries').where({ document_id: replaced }).update({ begin_at: null })
+    await makeOverdue(ids, 3_600_000)
+    await setUp(() => working).reconcile()
+    expect(await terminated(replaced)).toBe('pending')
+    expect(await deliveryOf(replaced)).toMatchObject({ status: 'pending', last_error: null })
+    // A person ends the next run.
+    expect(await terminated(replaced, 'second')).toBeUndefined()
+    expect(await deliveryOf(replaced)).toMatchObject({ status: 'failed', ended_by: 'workflow_terminated' })
+
+    // A person ends a run that the reconciler has suspected only, just after its check.
+    await makeOverdue(ids, 3_600_000)
+    await setUp(() => stuck).reconcile()
+    expect(await terminated(suspected)).toBeUndefined()
+    expect(await deliveryOf(suspected)).toMatchObject({
+      last_error: 'the delivery workflow was terminated',
+      ended_by: 'workflow_terminated',
+    })
+  })
+
+  test('a delivery whose workflow the reconciler has terminated is started again, although its start has been lost', async () => {
+    const { ids } = await receive(1)
+    let found: WorkflowState = stuck
+    const { reconcile } = setUp(() => found)
+    for (let check = 0; check < 2; check += 1) {
+      await reconcile()
+      await makeOverdue(ids, 3_600_000)
+    }
+    await database.db('deliveries').update({ begin_at: null })
+    found = { state: 'terminated', runId: 'first', closedAt: new Date(Date.now() + 60_000) }
+    expect(await reconcile()).toMatchObject({ checked: 1, started: 1, failed: 0 })
+    expect(await dueStarts(database.db)).toMatchObject([{ kind: 'startDelivery' }])
+    expect(await deliveryOf(ids[0]!)).toMatchObject({ status: 'pending' })
   })
 
   test('a paused delivery waits for an operator, until Temporal says that its workflow works', async () => {
@@ -206,10 +295,11 @@ describe('the reconciler', () => {
   })
 
   test('a workflow that was ended before the delivery got its status is started again', () => {
-    const since = { statusSince: new Date(2_000), isContentKept: true }
-    expect(decide(since, { state: 'terminated', closedAt: new Date(1_000) })).toBe('start')
-    expect(decide(since, { state: 'cancelled', closedAt: new Date(1_000) })).toBe('start')
-    expect(decide(since, { state: 'terminated', closedAt: new Date(3_000) })).toBe('terminated')
+    const since = { statusSince: new Date(2_000), isContentKept: true, stuckRun: null }
+    const runId = 'first'
+    expect(decide(since, { state: 'terminated', runId, closedAt: new Date(1_000) })).toBe('start')
+    expect(decide(since, { state: 'cancelled', runId, closedAt: new Date(1_000) })).toBe('start')
+    expect(decide(since, { state: 'terminated', runId, closedAt: new Date(3_000) })).toBe('terminated')
   })
 
   test('a dry run reports the same and changes nothing', async () => {
@@ -277,9 +367,61 @@ describe('running bulk retries', () => {
     expect(sent).toMatchObject([{ kind: 'startBulkRetry', input: { bulkRetryId: id } }])
     await database.db('outbox').delete()
     expect(await setUp(() => working).reconcile()).toMatchObject({ bulkRetriesStarted: 0, bulkRetriesCancelled: 0 })
-    const ended = setUp(() => ({ state: 'terminated', closedAt: new Date() }))
+    const ended = setUp(() => ({ state: 'terminated', runId: 'first', closedAt: new Date() }))
     expect(await ended.reconcile()).toMatchObject({ bulkRetriesCancelled: 1 })
     expect(await bulkRetries.find(workspaceId, id)).toMatchObject({ status: 'cancelled' })
+  })
+
+  const makeDue = () => database.db('bulk_retries').update({ checked_at: new Date(0) })
+
+  test('are replaced if their workflow is stuck at two checks, one interval apart, and never cancelled for that', async () => {
+    const { workspaceId, id } = await start()
+    await database.db('outbox').delete()
+    const { reconcile, terminated, sent, bulkRetries } = setUp(() => stuck)
+    expect(await reconcile()).toMatchObject({ bulkRetriesStarted: 0 })
+    expect(await reconcile()).toMatchObject({ bulkRetriesStarted: 0 })
+    expect(terminated).toEqual([])
+    await makeDue()
+    expect(await reconcile()).toMatchObject({ bulkRetriesStarted: 1 })
+    expect([terminated, sent]).toMatchObject([[`${id}/first`], [{ kind: 'startBulkRetry' }]])
+    // The message was sent before the run was ended, and had no effect.
+    await database.db('outbox').delete()
+    const ended: WorkflowState = { state: 'terminated', runId: 'first', closedAt: new Date() }
+    expect(await setUp(() => ended).reconcile()).toMatchObject({ bulkRetriesStarted: 1, bulkRetriesCancelled: 0 })
+    expect(await bulkRetries.find(workspaceId, id)).toMatchObject({ status: 'running' })
+  })
+
+  test.each<[string, WorkflowState]>([
+    ['its history has grown', { ...stuck, historyLength: 8 }],
+    ['another run has followed', { ...stuck, runId: 'second' }],
+    ['it was at work', working],
+  ])('are not replaced if they have made progress since: %s', async (_, next) => {
+    await start()
+    await database.db('outbox').delete()
+    const answers = [stuck, next, stuck]
+    const { reconcile, terminated } = setUp(() => answers.shift()!)
+    for (let check = 0; check < 3; check += 1) {
+      expect(await reconcile()).toMatchObject({ bulkRetriesStarted: 0 })
+      await makeDue()
+    }
+    expect(terminated).toEqual([])
+  })
+
+  test('are neither cancelled nor started twice by a run that has asked before another one acted', async () => {
+    const { workspaceId, id } = await start()
+    const { db } = database
+    await db('outbox').delete()
+    await setUp(() => stuck).reconcile()
+    await makeDue()
+    const other = setUp(() => stuck)
+    // While this run asks, the other one terminates the workflow.
+    const late = setUp(async () => {
+      await other.reconcile()
+      return { state: 'terminated', runId: 'first', closedAt: new Date() }
+    })
+    expect(await late.reconcile()).toMatchObject({ bulkRetriesStarted: 0, bulkRetriesCancelled: 0 })
+    expect([other.terminated, late.sent]).toEqual([[`${id}/first`], []])
+    expect(await late.bulkRetries.find(workspaceId, id)).toMatchObject({ status: 'running' })
   })
 })
 

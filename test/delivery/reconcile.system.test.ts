@@ -136,7 +136,7 @@ test('a delivery that an operator has paused in Temporal waits for "paused", and
   })
 }, 240_000)
 
-test('a delivery is started again whose workflow waits in line for a message that Temporal has lost', async () => {
+test('a workflow that waits in line for a message which Temporal has lost is called', async () => {
   const unanswered: ServerResponse[] = []
   target.answerWith((_, response) => void unanswered.push(response))
   await relay.run(async (running) => {
@@ -147,14 +147,59 @@ test('a delivery is started again whose workflow waits in line for a message tha
     const row = () => relay.db('deliveries').where({ document_id: second.id })
     await until('the second waits in line', async () => (await row().first('waiting')).waiting === 'in_line')
     await until('its workflow sleeps', async () => (await second.handle('web').describe()).raw.pendingActivities!.length === 0)
+    const { runId } = await second.handle('web').describe()
     await row().update({ waiting: 'called', next_attempt_at: new Date(0) })
 
     const reconcile = createReconciler(running)
-    await until('the workflow is replaced', async () => (await reconcile()).started === 1)
+    await until('the workflow is called', async () => (await reconcile()).started === 1)
     target.answerWith((_, response) => void response.end())
     unanswered[0]!.end()
     await untilStatus(first, 'delivered')
     await untilStatus(second, 'delivered')
     expect(target.arrivals.filter(({ body }) => body.toString() === 'second')).toHaveLength(1)
+    expect((await second.handle('web').describe()).runId).toBe(runId)
   })
+}, 240_000)
+
+test('a workflow whose task fails again and again is replaced after two checks, and its document does not fail', async () => {
+  target.answerWith((_, response) => void response.end())
+  let attempts = 0
+  const scenario = async (running: Running) => {
+    const { receive } = await running.createRoutes([{ name: 'web', config: { url: target.origin } }])
+    const document = await receive('replaced')
+    const row = () => relay.db('deliveries').where({ document_id: document.id })
+    const { runId } = await until('the delivery is started', () =>
+      document
+        .handle('web')
+        .describe()
+        .catch(() => undefined),
+    ).then((found) => found!)
+    await until('its task fails', async () => ((await document.handle('web').describe()).raw.pendingWorkflowTask?.attempt ?? 0) >= 3)
+    await row().update({ begin_at: null, next_attempt_at: new Date(0), checked_at: null })
+
+    const reconcile = createReconciler(running)
+    const suspicion = until('the workflow is suspected', async () => {
+      expect(await reconcile()).toMatchObject({ started: 0 })
+      return (await row().first('stuck_run')).stuck_run as string | null
+    })
+    expect(await suspicion).toMatch(new RegExp(`^${runId}/\\d+$`))
+    expect((await document.handle('web').describe()).status.name).toBe('RUNNING')
+    await until('the workflow is replaced', async () => (await reconcile()).started === 1)
+    await untilStatus(document, 'delivered')
+
+    const ended = env.client.workflow.getHandle(document.handle('web').workflowId, runId)
+    expect((await ended.describe()).status.name).toBe('TERMINATED')
+    const last = (await ended.fetchHistory()).events!.at(-1)!
+    expect(last.workflowExecutionTerminatedEventAttributes!.reason).toMatch(/^the relay ends this run, because/)
+    await expect(document.handle().result()).resolves.toMatchObject([{ status: 'pending' }])
+    expect(await document.deliveries()).toMatchObject({ web: { status: 'delivered', ended_by: null } })
+    expect(target.arrivals.filter(({ body }) => body.toString() === 'replaced')).toHaveLength(1)
+  }
+  await relay.run(scenario, ({ attemptDelivery }) => ({
+    // A worker of another version has answered first. This one cannot continue the workflow.
+    attemptDelivery: async (input) => {
+      attempts += 1
+      return attempts === 1 ? ({ status: 'of another version' } as never) : attemptDelivery(input)
+    },
+  }))
 }, 240_000)

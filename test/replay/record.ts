@@ -61,7 +61,7 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities & Enrichme
       return story.answer(attempt, destinationId)
     },
     recordCancellation: async () => 'failed',
-    recordTermination: async () => {},
+    recordTermination: async () => undefined,
   }
   return { activities: repeatAttempts(activities), attempted: first.promise }
 }

@@ -38,7 +38,7 @@ test('a document is not delayed by hundreds of queued documents of another works
       return { status: 'delivered' }
     },
     recordCancellation: async () => 'failed',
-    recordTermination: async () => {},
+    recordTermination: async () => undefined,
   }
   for (let count = 0; count < waiting; count += 20) await Promise.all(Array.from({ length: 20 }, () => start('acme/busy')))
   const single = await start('acme/quiet')

@@ -37,7 +37,7 @@ test('a delivery that waits many times continues in a new run with the same roun
       return attempts.length <= earlierAttempts ? { status: 'waiting', askAgainMs: 10 } : { status: 'delivered' }
     },
     recordCancellation: async () => 'failed',
-    recordTermination: async () => {},
+    recordTermination: async () => undefined,
   }
   await withWorker(env, repeatAttempts(activities), async (taskQueue) => {
     const handle = await env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })
@@ -70,7 +70,7 @@ test('a retry requested during a round starts after the round, once, even if a n
       return attempts.length === earlierAttempts ? { status: 'failed', error: 'HTTP 403' } : { status: 'delivered' }
     },
     recordCancellation: async () => 'failed',
-    recordTermination: async () => {},
+    recordTermination: async () => undefined,
   }
   await withWorker(env, activities, async (taskQueue) => {
     const document = await env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })

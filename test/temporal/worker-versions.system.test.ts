@@ -30,7 +30,7 @@ const startBuild = async (buildId: string, name: string, outcome: AttemptOutcome
   const activities: DeliveryActivities = {
     attemptDelivery: async () => outcome,
     recordCancellation: async () => 'failed',
-    recordTermination: async () => {},
+    recordTermination: async () => undefined,
   }
   const worker = await startTemporalWorker(
     configOf(buildId, name),

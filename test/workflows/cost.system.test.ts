@@ -42,7 +42,7 @@ const costOf = async (destinations: number, failures: number, enrichment?: Enric
       return { status: 'retrying', delayMs: 50, failures: attempt, error: 'the target answered 503', errorCode: 'http_503' }
     },
     recordCancellation: async () => 'failed',
-    recordTermination: async () => {},
+    recordTermination: async () => undefined,
   }
   const names = Array.from({ length: destinations }, (_, index) => `D${index}`)
   const input: DocumentInput = { ...documentTo(...names), ...(enrichment && { enrichment }) }

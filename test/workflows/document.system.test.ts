@@ -209,6 +209,20 @@ describe('the document workflow', () => {
     expect(waits).toEqual(Array.from({ length: 32 }, () => 1))
   })
 
+  test('does not fail because of a delivery that was begun without it, and records no termination of that', async () => {
+    const input = documentTo('begun')
+    const { activities, attemptsTo, terminated } = scriptedActivities(() => 'down')
+    await withWorker(env, activities, async (taskQueue) => {
+      const delivery = await startAgain(input, taskQueue)
+      await until('the delivery has begun', () => attemptsTo('begun').length > 0)
+      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'begun', status: 'pending' }])
+      expect((await delivery.describe()).status.name).toBe('RUNNING')
+      await delivery.cancel()
+      await expect(delivery.result()).rejects.toThrow(WorkflowFailedError)
+    })
+    expect(terminated).toEqual([])
+  })
+
   test('records the cancellation of one delivery and does not affect the others', async () => {
     const input = documentTo('good', 'stuck')
     const { activities, cancelled, attemptsTo } = scriptedActivities((destination) => (destination === 'stuck' ? 'down' : 'delivered'))

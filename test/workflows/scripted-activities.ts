@@ -46,6 +46,7 @@ export const scriptedActivities = (
     },
     recordTermination: async ({ destinationId }) => {
       terminated.push(destinationId)
+      return undefined
     },
   }
   return {
