@@ -1,5 +1,15 @@
 // Faults of Temporal. The database alone decides if a create is acknowledged, so none may be refused.
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Load } from '../load.ts'
 import type { Row, Scene } from '../run-row.ts'
+
+/** Creates small documents, as fast as this number of clients can. */
+const createTogether = (load: Load, documents: number, clients: number) =>
+  Promise.all(
+    Array.from({ length: clients }, async (_, client) => {
+      for (let number = client; number < documents; number += clients) await load.create({ sizeBytes: 1_024 })
+    }),
+  )
 
 const crashed: Row = {
   name: 'temporal-crashed',
@@ -20,6 +30,27 @@ const frozen: Row = {
     await temporal.freeze()
     await hold(8_000, 60_000)
     await temporal.thaw()
+    returned()
+  },
+}
+
+const burstDocuments = 80
+const burstClients = 8
+
+const slow: Row = {
+  name: 'temporal-slow',
+  fault:
+    'Temporal stands still for 400 of every 500 ms, for 45 s (long form: 150 s), and 80 documents arrive at once. What it owes a workflow takes it seconds',
+  acceptsAlways: true,
+  load: { clients: 2, intervalMs: 3_000 },
+  run: async ({ installation: { temporal }, load, returned, isShort }) => {
+    const burst = createTogether(load, burstDocuments, burstClients)
+    for (const endsAt = Date.now() + (isShort ? 45_000 : 150_000); Date.now() < endsAt; await pause(100)) {
+      await temporal.freeze()
+      await pause(400)
+      await temporal.thaw()
+    }
+    await burst
     returned()
   },
 }
@@ -86,11 +117,7 @@ const emptyWithBacklog: Row = {
     const { temporal, targets } = installation
     const proxies = [targets.all.objstore, targets.all.sftp, targets.all.webhook].map(({ proxy }) => proxy!)
     for (const proxy of proxies) proxy.set({ kind: 'down' })
-    await Promise.all(
-      Array.from({ length: backlogClients }, async (_, client) => {
-        for (let number = client; number < backlogDocuments; number += backlogClients) await load.create({ sizeBytes: 1_024 })
-      }),
-    )
+    await createTogether(load, backlogDocuments, backlogClients)
     await temporal.kill()
     await temporal.erase()
     await temporal.start()
@@ -147,4 +174,4 @@ const olderAndRestarted: Row = {
   cleanUp: async ({ targets }) => targets.all.sftp.proxy!.set({ kind: 'up' }),
 }
 
-export const temporalRows: Row[] = [crashed, frozen, silent, away, empty, emptyWithBacklog, older, olderAndRestarted]
+export const temporalRows: Row[] = [crashed, frozen, slow, silent, away, empty, emptyWithBacklog, older, olderAndRestarted]
