@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { DeleteObjectsCommand, GetObjectCommand, HeadObjectCommand, NotFound, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { newId } from '../base/ids.ts'
+import { requireStoreAnswers } from '../base/s3-answers.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import {
@@ -144,5 +145,8 @@ export const openS3 = (config: S3StoreConfig, { isAnonymous = false } = {}): S3C
     options.credentials = { accessKeyId: config.CONTENT_S3_ACCESS_KEY_ID, secretAccessKey: config.CONTENT_S3_SECRET_ACCESS_KEY }
   }
   if (isAnonymous) options.signer = { sign: (request) => Promise.resolve(request) }
-  return new S3Client(options)
+  const client = new S3Client(options)
+  // A status alone does not show that the bytes are stored, which a source system deletes as soon as they are acknowledged.
+  requireStoreAnswers(client)
+  return client
 }

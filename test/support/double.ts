@@ -17,6 +17,8 @@ export interface DoubleRequest {
 export interface DoubleResponse {
   status: number
   json?: unknown
+  /** Instead of JSON. */
+  text?: string
   headers?: Record<string, string>
 }
 
@@ -28,8 +30,9 @@ export interface Double extends AsyncDisposable {
   /**
    * Responses to the next requests whose `METHOD /path` matches, instead of the double's own. If the fault is late, the double has done
    * by then what the request asks for.
+   * @param skip the number of matching requests that the double answers itself before
    */
-  faults: { match: RegExp; response: DoubleResponse; times: number; isLate?: boolean }[]
+  faults: { match: RegExp; response: DoubleResponse; times: number; isLate?: boolean; skip?: number }[]
   stop(): Promise<void>
 }
 
@@ -49,15 +52,18 @@ export const startDouble = async (
     const line = `${method} ${path}`
     requests.push(line)
     agents.add(headers['user-agent'] ?? '')
-    const fault = faults.find(({ match, times }) => times > 0 && match.test(line))
+    const found = faults.find(({ match, times }) => times > 0 && match.test(line))
+    const isSkipped = found?.skip !== undefined && found.skip > 0
+    if (found && isSkipped) found.skip! -= 1
+    const fault = isSkipped ? undefined : found
     if (fault) fault.times -= 1
     try {
       const own = fault && !fault.isLate ? fault.response : await answer({ method, path, url, headers, body: request })
-      const { status, json, headers: more = {} } = fault?.response ?? own
+      const { status, json, text: page, headers: more = {} } = fault?.response ?? own
       // Read the rest of the body even if it is not needed: a client that is still sending would see a closed connection.
       request.resume()
       if (!request.readableEnded) await once(request, 'end')
-      const text = json === undefined ? '' : JSON.stringify(json)
+      const text = page ?? (json === undefined ? '' : JSON.stringify(json))
       response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...more }).end(text)
     } catch {
       request.destroy()
