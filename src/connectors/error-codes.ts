@@ -132,6 +132,12 @@ export const errorCodes = {
   },
   message_too_large: { permanent: true, remedy: 'configuration', action: 'Lower max_attachment_bytes of {destination}' },
   not_a_blob_service: { permanent: true, remedy: 'configuration', action: 'Correct account_url of {destination}' },
+  overwrite_forbidden: {
+    permanent: true,
+    remedy: 'configuration',
+    action:
+      'Compare what is stored at {destination} under the name of the document, and remove it there, or let path_template of the connection give the document another name',
+  },
   path_refused: { permanent: true, remedy: 'configuration', action: 'Correct path_template of the connection to {destination}' },
   path_too_long: {
     permanent: true,

@@ -11,6 +11,7 @@ import { startForwardProxy } from '../support/forward-proxy.ts'
 import { fullOr } from '../support/full-run.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
+import { describePages } from './conformance-pages.ts'
 import type { Job, Report } from './deliver-in-process.ts'
 import { contextOf, failing, failure, largePayload, MiB, payloadOf, slowly, watched } from './payloads.ts'
 import type { Rig, RunningTarget } from './rig.ts'
@@ -315,6 +316,7 @@ export const describeConnector = (rig: Rig) => {
     })
 
     if (rig.usesNetwork) describeNetwork(() => ({ running, outbound }))
+    if (rig.demandsEvidence) describePages(() => ({ running, outbound }))
   })
 }
 

@@ -2,6 +2,7 @@ import type { TlsOptions } from 'node:tls'
 import type { Connector, DeliveryResult, Payload, Target } from '../../src/connectors/connector.ts'
 import { connectorTypes } from '../../src/connectors/index.ts'
 import type { Busy, Load } from '../support/busy-server.ts'
+import type { Answered, Pages } from '../support/pages.ts'
 
 interface StoredDocument {
   sha256: string
@@ -19,6 +20,8 @@ interface NetworkTarget {
   busy(load: Load, retryAfter: string): Promise<Busy>
   /** `true` if the protocol cannot say until when: the relay's own backoff decides. */
   hasNoRetryAfter?: boolean
+  /** Puts something before the target that answers requests with a page. Absent if the target does not speak HTTP, or accepts any answer. */
+  pages?(status: number, which: Answered): Promise<Pages>
   wrongCredentials: Target<unknown, unknown>
   /** The strings that no message may contain. */
   secrets: string[]
@@ -108,6 +111,11 @@ export interface Rig {
   usesNetwork: boolean
   /** `true` if an upload of a large document holds several of its parts in memory. */
   holdsSeveralParts?: boolean
+  /**
+   * `true` if the connector speaks HTTP and demands that an answer identifies what is stored. `NetworkTarget.pages` is needed then. A webhook
+   * takes any 2xx, by contract.
+   */
+  demandsEvidence?: boolean
   start(): Promise<RunningTarget>
   /** Returns the connector in a process that has not started the target. */
   connectorIn(processSettings: unknown): Connector

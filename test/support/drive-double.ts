@@ -36,6 +36,8 @@ export interface DriveDouble extends Double {
   sessions: Map<string, Session>
   /** The number of bytes of the next part that the double stores. Initially all. */
   storeAtMost: { bytes: number }
+  /** Whether the answer to the next upload has no digest, because Drive computes it later. Initially not. */
+  nextDigest: { isMissing: boolean }
   /** Files that a search does not find, as happens for a while after their creation. */
   unsearchable: Set<string>
   revokeTokens(): void
@@ -64,6 +66,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
   const issuedIds = new Set<string>()
   const storeAtMost = { bytes: Infinity }
   const unsearchable = new Set<string>()
+  const nextDigest = { isMissing: false }
 
   const refused = (status: number, reason: string, message: string): DoubleResponse => ({
     status,
@@ -242,7 +245,10 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
       owner: session.owner,
     }
     files.set(session.fileId, session.done)
-    return { status: before ? 200 : 201, json: fileAnswer(session.done) }
+    const { sha256Checksum, ...described } = fileAnswer(session.done)
+    const json = nextDigest.isMissing ? described : { ...described, sha256Checksum }
+    nextDigest.isMissing = false
+    return { status: before ? 200 : 201, json }
   }
 
   const answer = async (request: DoubleRequest): Promise<DoubleResponse> => {
@@ -293,6 +299,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     sessions,
     storeAtMost,
     unsearchable,
+    nextDigest,
     revokeTokens: () => tokens.clear(),
   }
 }

@@ -7,6 +7,7 @@ interface StoredItem {
   path: string
   sizeBytes: number
   sha256: string
+  quickXorHash: string
   /** Values of columns of the list that belongs to the library. */
   columns: Record<string, unknown>
 }
@@ -17,7 +18,38 @@ interface Session {
   replace: boolean
   next: number
   total: number | undefined
-  hash: Hash
+  hash: ContentHash
+}
+
+/** The digests of a content. */
+interface ContentHash {
+  sha256: Hash
+  /** Of quickXorHash: each byte is xored into 160 bits, 11 bits after the one before it. The length is xored into the last 64 bits. */
+  register: Buffer
+  sizeBytes: number
+}
+
+const newHash = (): ContentHash => ({ sha256: createHash('sha256'), register: Buffer.alloc(20), sizeBytes: 0 })
+const copyOf = ({ sha256, register, sizeBytes }: ContentHash): ContentHash => ({
+  sha256: sha256.copy(),
+  register: Buffer.from(register),
+  sizeBytes,
+})
+const add = (hash: ContentHash, bytes: Buffer) => {
+  hash.sha256.update(bytes)
+  const { register } = hash
+  for (const byte of bytes) {
+    const bit = (hash.sizeBytes * 11) % 160
+    const word = byte << (bit & 7)
+    register[bit >> 3]! ^= word & 0xff
+    register[((bit >> 3) + 1) % 20]! ^= word >> 8
+    hash.sizeBytes += 1
+  }
+}
+const digestsOf = ({ sha256, register, sizeBytes }: ContentHash) => {
+  const last = register.readBigUInt64LE(12) ^ BigInt(sizeBytes)
+  register.writeBigUInt64LE(last, 12)
+  return { sizeBytes, sha256: sha256.digest('hex'), quickXorHash: register.toString('base64') }
 }
 
 export interface GraphDouble extends Double {
@@ -76,12 +108,18 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
   })
   const isFolder = (key: string) => [...items.keys()].some((other) => other.startsWith(`${key}/`))
 
-  const store = (key: string, path: string, sizeBytes: number, hash: Hash): DoubleResponse => {
+  const describe = ({ id, path, sizeBytes, quickXorHash }: StoredItem) => ({
+    id,
+    name: path.split('/').at(-1),
+    size: sizeBytes,
+    eTag: `"${randomUUID()},1"`,
+    file: { hashes: { quickXorHash } },
+  })
+  const store = (key: string, path: string, hash: ContentHash): DoubleResponse => {
     const before = items.get(key)
-    const item = { id: before?.id ?? `01${randomUUID()}`, path, sizeBytes, sha256: hash.digest('hex'), columns: before?.columns ?? {} }
+    const item = { id: before?.id ?? `01${randomUUID()}`, path, ...digestsOf(hash), columns: before?.columns ?? {} }
     items.set(key, item)
-    const json = { id: item.id, name: path.split('/').at(-1), size: sizeBytes, eTag: `"${randomUUID()},1"`, file: {} }
-    return { status: before ? 200 : 201, json, headers: { 'request-id': randomUUID() } }
+    return { status: before ? 200 : 201, json: describe(item), headers: { 'request-id': randomUUID() } }
   }
 
   const fileCall = async (request: DoubleRequest, driveId: string, encodedPath: string, action: string): Promise<DoubleResponse> => {
@@ -94,25 +132,25 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
     const key = `${driveId}/${path}`.toLowerCase()
     if (isFolder(key)) return refused(409, 'nameAlreadyExists', 'A folder has this name')
 
+    if (request.method === 'GET' && action === '') {
+      const item = items.get(key)
+      return item ? { status: 200, json: describe(item) } : refused(404, 'itemNotFound', 'The resource could not be found.')
+    }
     if (request.method === 'PUT' && action === 'content') {
-      const hash = createHash('sha256')
-      let sizeBytes = 0
-      for await (const chunk of request.body as AsyncIterable<Buffer>) {
-        hash.update(chunk)
-        sizeBytes += chunk.length
-      }
-      if (sizeBytes > singleMaxBytes) return refused(413, 'maxFileSizeExceeded', 'Use an upload session')
+      const hash = newHash()
+      for await (const chunk of request.body as AsyncIterable<Buffer>) add(hash, chunk)
+      if (hash.sizeBytes > singleMaxBytes) return refused(413, 'maxFileSizeExceeded', 'Use an upload session')
       if (items.has(key) && request.url.searchParams.get('@microsoft.graph.conflictBehavior') === 'fail') {
         return refused(409, 'nameAlreadyExists', 'The name exists')
       }
-      return store(key, path, sizeBytes, hash)
+      return store(key, path, hash)
     }
     if (request.method === 'POST' && action === 'createUploadSession') {
       const { item } = JSON.parse((await textOf(request.body)) || '{}') as { item?: Record<string, string> }
       const replace = item?.['@microsoft.graph.conflictBehavior'] === 'replace'
       if (items.has(key) && !replace) return refused(409, 'nameAlreadyExists', 'The name exists')
       const id = randomUUID()
-      sessions.set(id, { key, path, replace, next: 0, total: undefined, hash: createHash('sha256') })
+      sessions.set(id, { key, path, replace, next: 0, total: undefined, hash: newHash() })
       const uploadUrl = `https://localhost:${request.url.port}/up/${id}?tempauth=key-of-${id}`
       return { status: 200, json: { uploadUrl, expirationDateTime: '2026-11-22T09:00:00Z', nextExpectedRanges: ['0-'] } }
     }
@@ -154,13 +192,13 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
     if (last + 1 !== total && sizeBytes % partUnit !== 0) return refused(400, 'invalidRequest', 'Not a multiple of 320 KiB')
     if (sizeBytes >= partMaxBytes) return refused(413, 'invalidRequest', 'More than 60 MiB at once')
     // A part that is cut off must not change the session.
-    const hash = session.hash.copy()
-    for await (const chunk of body as AsyncIterable<Buffer>) hash.update(chunk)
+    const hash = copyOf(session.hash)
+    for await (const chunk of body as AsyncIterable<Buffer>) add(hash, chunk)
     Object.assign(session, { hash, next: last + 1, total })
     if (session.next < total) return { status: 202, json: progress() }
     if (items.has(session.key) && !session.replace) return refused(409, 'nameAlreadyExists', 'The name exists')
     sessions.delete(id)
-    return store(session.key, session.path, total, hash)
+    return store(session.key, session.path, hash)
   }
 
   const answer = async (request: DoubleRequest): Promise<DoubleResponse> => {
@@ -180,8 +218,8 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
       return { status: 200, json: { value: libraries.slice(page, page + 1), ...(more && link) } }
     }
     // The path is decoded per name: a decoded name may contain a separator.
-    const file = /^\/v1\.0\/drives\/([^/]+)\/root:\/(.+):\/([\w/]+)$/.exec(url.pathname)
-    if (file) return fileCall(request, decodeURIComponent(file[1]!), file[2]!, file[3]!)
+    const file = /^\/v1\.0\/drives\/([^/]+)\/root:\/(.+?)(?::\/([\w/]+))?$/.exec(url.pathname)
+    if (file) return fileCall(request, decodeURIComponent(file[1]!), file[2]!, file[3] ?? '')
     return refused(404, 'itemNotFound', 'The resource could not be found.')
   }
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { DoubleResponse } from './double.ts'
+import type { Double, DoubleResponse } from './double.ts'
 
 /** The requests that something in between answers: all of them, or the one of this number, counted from 0. */
 export type Answered = 'all' | number
@@ -55,4 +55,12 @@ export const startPages = async (targetPort: number, status: number, which: Answ
       await once(server, 'close')
     },
   }
+}
+
+/** Makes a double answer some of its next requests with a page. */
+export const pagesOf = (double: Double, status: number, which: Answered): Pages => {
+  const times = which === 'all' ? 1_000 : 1
+  const fault = { match: /^/, response: pageOf(status), times, ...(which !== 'all' && { skip: which }) }
+  double.faults.push(fault)
+  return { port: double.port, answered: () => times - fault.times, stop: async () => void double.faults.splice(0) }
 }

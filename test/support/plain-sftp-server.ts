@@ -11,6 +11,10 @@ export interface PlainSftpServer extends AsyncDisposable {
   calls: string[]
   /** Refuses every file from now on. */
   forbid(code?: number, message?: string): void
+  /** From now on, refuses to remove files under their final names, as a server over write-once storage does. */
+  keepFiles(code: number): void
+  /** From now on, refuses to open files for reading. */
+  forbidReading(): void
   stop(): Promise<void>
 }
 
@@ -21,6 +25,8 @@ export interface PlainSftpServer extends AsyncDisposable {
 export const startPlainSftpServer = async (password: string, port = 0): Promise<PlainSftpServer> => {
   const files = new Map<string, Buffer>()
   const calls: string[] = []
+  let keepsFiles: number | undefined
+  let isReadable = true
   let refusal: { code: number; message: string | undefined } | undefined
 
   const serve = (sftp: SFTPWrapper) => {
@@ -33,9 +39,11 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
       return file ? sftp.attrs(id, { mode: 0o100_644, uid: 0, gid: 0, size: file.length, atime: 0, mtime: 0 }) : answer(id, false)
     }
     sftp.on('STAT', stat).on('LSTAT', stat)
-    sftp.on('OPEN', (id, path) => {
+    sftp.on('OPEN', (id, path, flags) => {
       if (refusal) return sftp.status(id, refusal.code, refusal.message)
-      files.set(path, Buffer.alloc(0))
+      const isWritten = (flags & ssh2.utils.sftp.OPEN_MODE.WRITE) !== 0
+      if (!isWritten && !isReadable) return answer(id, false, STATUS_CODE.PERMISSION_DENIED)
+      if (isWritten) files.set(path, Buffer.alloc(0))
       handles.set(String(id), path)
       sftp.handle(id, Buffer.from(String(id)))
     })
@@ -45,9 +53,16 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
       files.set(path, Buffer.concat([file.subarray(0, offset), data]))
       answer(id, file.length === offset, STATUS_CODE.FAILURE)
     })
+    sftp.on('READ', (id, handle, offset, length) => {
+      const bytes = files.get(handles.get(handle.toString()) ?? '')?.subarray(offset, offset + length)
+      if (!bytes || bytes.length === 0) return answer(id, false, STATUS_CODE.EOF)
+      // Fewer than were asked for, as the protocol permits.
+      sftp.data(id, bytes.subarray(0, 20_000))
+    })
     sftp.on('CLOSE', (id) => answer(id, true))
     sftp.on('REMOVE', (id, path) => {
       calls.push(`remove ${path}`)
+      if (keepsFiles !== undefined && !path.endsWith('.part')) return answer(id, false, keepsFiles)
       answer(id, files.delete(path))
     })
     sftp.on('RENAME', (id, from, to) => {
@@ -81,6 +96,12 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     calls,
     forbid: (code = STATUS_CODE.PERMISSION_DENIED, message) => {
       refusal = { code, message }
+    },
+    keepFiles: (code) => {
+      keepsFiles = code
+    },
+    forbidReading: () => {
+      isReadable = false
     },
     stop,
     [Symbol.asyncDispose]: stop,

@@ -4,6 +4,7 @@ import { request as send, type Dispatcher } from 'undici'
 import { DeliveryError, type AttemptContext, type Target } from '../connector.ts'
 import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'
 import { readResponse } from '../shared/http.ts'
+import { withoutEvidence } from './errors.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
 
 type BlobTarget = Target<BlobConfig, BlobCredentials>
@@ -73,6 +74,10 @@ const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: Atte
         `the host of account_url answered with a redirect (${response.statusCode}), which the relay does not follow; correct account_url`,
         { permanent: false, answer: { status: response.statusCode } },
       )
+    }
+    // A proxy or a portal in between may answer with a page and any status. Every answer of the service has an id.
+    if (response.statusCode < 300 && response.headers['x-ms-request-id'] === undefined) {
+      throw withoutEvidence(target.config, { status: response.statusCode, body: bodyAsText })
     }
     const headers = request.headers.clone()
     for (const name of headers.headerNames()) headers.remove(name)

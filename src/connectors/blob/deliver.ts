@@ -1,15 +1,16 @@
-import { isRestError, type BlockBlobClient, type ContainerClient } from '@azure/storage-blob'
+import { isRestError, type BlobGetPropertiesResponse, type BlockBlobClient, type ContainerClient } from '@azure/storage-blob'
 import { z } from 'zod'
-import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
+import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
+import { foundInPlace, storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import type { EntraTokens } from '../shared/entra-tokens.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
-import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { contentTypeHeader, isPermanentStatus, percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 import { createContainerClient, principalOf } from './client.ts'
-import { blobError } from './errors.ts'
+import { blobError, refusalOf, withoutEvidence } from './errors.ts'
 import { secretsOf, type BlobConfig, type BlobCredentials } from './schema.ts'
 
 const nameMaxCharacters = 1_024
@@ -22,16 +23,52 @@ type BlobConnector = Connector<BlobConfig, BlobCredentials>
 export const createDeliver =
   (tokens: EntraTokens, memory: PartMemory): BlobConnector['deliver'] =>
   (payload, target, context) =>
-    withContainer(target, tokens, context, async (container) => {
+    withContainer(target, tokens, context, async (container, toError) => {
       const name = nameOf(target.config.prefix, payload.path)
       const path = urlOf(target.config, name)
       const client = container.getBlockBlobClient(name)
-      const { stored, bytesSent } =
+      const upload = () =>
         payload.sizeBytes <= minPartBytes
-          ? await uploadInOneRequest(client, payload, context)
-          : await uploadInBlocks(client, path, payload, context, memory)
-      return { path, bytesSent, answer: { status: 201, etag: stored.etag, version_id: stored.versionId, request_id: stored.requestId } }
+          ? uploadInOneRequest(client, payload, context)
+          : uploadInBlocks(client, path, payload, context, memory)
+      return storeOrFind(
+        async () => {
+          const { stored, bytesSent } = await upload()
+          if (stored.etag === undefined) throw withoutEvidence(target.config, { status: 201, request_id: stored.requestId })
+          return { path, bytesSent, answer: { status: 201, ...answerOf(stored) } }
+        },
+        { attempt: payload.attempt, refusalOf, look: () => findBlob(client, path, payload, context.signal), toError },
+      )
     })
+
+const answerOf = ({ etag, versionId, requestId }: Pick<BlobGetPropertiesResponse, 'etag' | 'versionId' | 'requestId'>) => ({
+  etag,
+  version_id: versionId,
+  request_id: requestId,
+})
+
+/** Looks at the blob under the name of a document. */
+const findBlob = async (
+  client: BlockBlobClient,
+  path: string,
+  payload: Payload,
+  abortSignal: AbortSignal,
+): Promise<Found<DeliveryResult>> => {
+  try {
+    const stored = await client.getProperties({ abortSignal })
+    const { sha256, delivery_id: deliveryId } = stored.metadata ?? {}
+    const isOurs = sha256 === payload.sha256 && deliveryId === percentEncoded(payload.deliveryId)
+    if (!isOurs || stored.contentLength !== payload.sizeBytes) return { state: 'other' }
+    return { state: 'ours', stored: { path, bytesSent: 0, answer: { status: 200, ...answerOf(stored), body: foundInPlace } } }
+  } catch (thrown) {
+    const status = isRestError(thrown) ? thrown.statusCode : undefined
+    if (status === 404) return { state: 'absent' }
+    if (status !== undefined && isPermanentStatus(status)) {
+      return { state: 'unknown', needs: 'it needs the permission to read (r in a SAS token, blobs/read in a role) to look' }
+    }
+    throw thrown
+  }
+}
 
 const urlOf = ({ account_url: accountUrl, container }: BlobConfig, name: string) => `${accountUrl.replace(/\/$/, '')}/${container}/${name}`
 
@@ -65,15 +102,11 @@ const withContainer = <Result>(
   target: Target<BlobConfig, BlobCredentials>,
   tokens: EntraTokens,
   context: AttemptContext,
-  act: (container: ContainerClient) => Promise<Result>,
+  act: (container: ContainerClient, toError: (thrown: unknown) => DeliveryError) => Promise<Result>,
 ) => {
   const secrets = secretsOf(target.credentials)
-  return withDeliveryErrors(
-    context,
-    secrets,
-    () => act(createContainerClient(target, tokens, context, secrets)),
-    (thrown) => blobError(thrown, target, secrets),
-  )
+  const toError = (thrown: unknown) => blobError(thrown, target, secrets)
+  return withDeliveryErrors(context, secrets, () => act(createContainerClient(target, tokens, context, secrets), toError), toError)
 }
 
 /**

@@ -1,6 +1,7 @@
-import { isRestError } from '@azure/storage-blob'
-import { DeliveryError, type Target } from '../connector.ts'
+import { isRestError, type RestError } from '@azure/storage-blob'
+import { DeliveryError, type Target, type TargetAnswer } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
+import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError, withoutSecrets } from '../shared/errors.ts'
 import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
@@ -22,12 +23,38 @@ const accessErrors: Record<string, string> = {
   AuthorizationSourceIPMismatch: 'the SAS token is for other source addresses',
   AccountIsDisabled: 'the account is disabled',
   BlobImmutableDueToPolicy: 'a blob of this name exists and an immutability policy protects it',
+  BlobImmutableDueToLegalHold: 'a blob of this name exists and a legal hold protects it',
+  UnauthorizedBlobOverwrite: 'a blob of this name exists and the credentials do not permit to replace it',
 }
+// A blob of the name exists, and it is not the content of the request that is refused.
+const existsErrors = new Set(['BlobImmutableDueToPolicy', 'BlobImmutableDueToLegalHold', 'UnauthorizedBlobOverwrite', 'BlobAlreadyExists'])
+// Conflicts that have nothing to do with the blob.
+const otherConflicts = new Set(['ContainerBeingDeleted', 'ContainerDisabled', 'AccountBeingCreated', 'AccountIsDisabled'])
 // A leased blob, a container that is being deleted, blocks that another attempt has committed meanwhile.
 const temporaryErrors = new Set(['LeaseIdMissing', 'ContainerBeingDeleted', 'InvalidBlockList', 'OperationTimedOut'])
 
 // A response that does not come from the service may be a whole web page.
 const messageMaxCharacters = 1_000
+
+/** Returns the error for a status of success without what identifies the service, or what it has stored. */
+export const withoutEvidence = ({ account_url: accountUrl }: BlobConfig, answer: TargetAnswer): DeliveryError =>
+  new DeliveryError(
+    'answer_unreadable',
+    `${accountUrl} answered ${answer.status} without the headers of Blob storage, so nothing shows that it has got the document; check account_url, and the proxies before it`,
+    { answer },
+  )
+
+const nameOf = (thrown: RestError) => thrown.response?.headers.get('x-ms-error-code') ?? thrown.code ?? 'unknown'
+
+/** Returns whether a refusal can mean that a blob of the name is stored and may not be replaced. */
+export const refusalOf = (thrown: unknown): Refusal => {
+  if (!isRestError(thrown) || thrown.response?.headers.get('x-ms-request-id') === undefined) return undefined
+  const name = nameOf(thrown)
+  if (existsErrors.has(name)) return 'exists'
+  // A lease, a tier, another type of blob. A token that may only create is refused so by older versions.
+  const isConflict = (thrown.statusCode === 409 || thrown.statusCode === 412) && !otherConflicts.has(name)
+  return isConflict || name === 'AuthorizationPermissionMismatch' ? 'perhaps' : undefined
+}
 
 /** Maps an error of the Blob SDK. Retries everything that is not certainly permanent. */
 export const blobError = (
@@ -39,13 +66,15 @@ export const blobError = (
   if (!isRestError(thrown) || status === undefined) return toDeliveryError(thrown, 'store_failure')
 
   const headers = thrown.response?.headers
-  const name = headers?.get('x-ms-error-code') ?? thrown.code ?? 'unknown'
+  const name = nameOf(thrown)
   const [firstLine = ''] = thrown.message.split('\n', 1)
   // Redact before cutting: a secret that is cut in two would not be found.
   const message = withoutSecrets(firstLine, secrets).slice(0, messageMaxCharacters)
   const answer = { status, body: `${name}: ${message}`, request_id: headers?.get('x-ms-request-id') }
   const refusal = (code: FixedErrorCode, text: string) => new DeliveryError(code, text, { answer })
 
+  // The SDK could not read what was answered.
+  if (status < 300) return withoutEvidence(config, answer)
   if (headers?.get('x-ms-request-id') === undefined && status < 500) {
     return refusal('not_a_blob_service', `${config.account_url} answered ${status} but is no Blob storage; correct account_url`)
   }

@@ -1,14 +1,16 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
+import type { DocumentFacts } from '../../content-server/answers.ts'
 import { createContentServerClient, protocolVersion } from '../../content-server/client.ts'
 import { ContentServerFailure, type Outcome } from '../../content-server/failure.ts'
 import { measureDocument } from '../../content-server/measure.ts'
 import { createRequestSigner, requestQuery } from '../../content-server/sign.ts'
 import { hopsHeader } from '../../domain/headers.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
+import { foundInPlace, storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
-import { contentTypeHeader } from '../shared/http.ts'
+import { contentTypeHeader, isPermanentStatus } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
-import { contentServerError, repositoryMissing } from './errors.ts'
+import { contentServerError, refusalOf, repositoryMissing } from './errors.ts'
 import {
   contentServerConfig,
   contentServerCredentials,
@@ -53,11 +55,13 @@ const attempt = <Result>(
 const deliver = async (
   client: Client,
   payload: Payload,
-  { config }: ContentServerTarget,
+  { config, credentials }: ContentServerTarget,
   { signal, onProgress }: AttemptContext,
 ): Promise<DeliveryResult> => {
   const { compId, sizeBytes } = payload
   const docId = config.document_ids === 'relay' ? payload.documentId : payload.docId
+  const query = requestQuery('get', 'GET', { pVersion: protocolVersion, contRep: config.repository, docId, compId })
+  const path = `${config.url}?${query}`
   const send = (command: 'create' | 'update') =>
     withPayloadStream(payload, { signal, onProgress }, async (body, abortSignal) => {
       const component = { compId, contentType: contentTypeHeader(payload.contentType), sizeBytes, body }
@@ -68,12 +72,47 @@ const deliver = async (
       if (command === 'create' && sent.failure.code === 'not_found') throw repositoryMissing(sent.failure, config.repository)
       throw sent.failure
     })
+  const store = async (): Promise<DeliveryResult> => {
+    const isNew = !(await exists(client, docId, signal)) && (await send('create'))
+    if (!isNew) await send('update')
+    await expectSize(client, { docId, compId, sizeBytes }, signal)
+    return { path, bytesSent: sizeBytes, answer: { status: isNew ? 201 : 200 } }
+  }
+  return storeOrFind(store, {
+    attempt: payload.attempt,
+    refusalOf,
+    look: async () => {
+      const found = await findComponent(client, { ...payload, docId }, signal)
+      return found.state === 'ours' ? { ...found, stored: { path, bytesSent: 0, answer: { status: 200, body: foundInPlace } } } : found
+    },
+    toError: (thrown) => contentServerError(thrown, credentials.auth_id !== undefined),
+  })
+}
 
-  const isNew = !(await exists(client, docId, signal)) && (await send('create'))
-  if (!isNew) await send('update')
-  await expectSize(client, { docId, compId, sizeBytes }, signal)
-  const query = requestQuery('get', 'GET', { pVersion: protocolVersion, contRep: config.repository, docId, compId })
-  return { path: `${config.url}?${query}`, bytesSent: sizeBytes, answer: { status: isNew ? 201 : 200 } }
+/** Looks at the component under the ids of a document. The server keeps nothing of the relay with it, so the content decides. */
+const findComponent = async (
+  client: Client,
+  { docId, compId, sizeBytes, sha256 }: Pick<Payload, 'docId' | 'compId' | 'sizeBytes' | 'sha256'>,
+  signal: AbortSignal,
+): Promise<Found<true>> => {
+  const unseen = { state: 'unknown', needs: 'the content server does not permit it to read the component' } as const
+  const described = await client.info(docId, { compId, signal })
+  if (!described.ok) {
+    if (described.failure.code === 'not_found') return { state: 'absent' }
+    if (isPermanentStatus(described.failure.status ?? 0)) return unseen
+    throw described.failure
+  }
+  const component = described.value.components.find((one) => one.compId === compId)
+  if (!component) return { state: 'absent' }
+  if (component.sizeBytes !== undefined && component.sizeBytes !== sizeBytes) return { state: 'other' }
+  const content = await client.get(docId, { compId, signal })
+  if (!content.ok) {
+    if (isPermanentStatus(content.failure.status ?? 0)) return unseen
+    throw content.failure
+  }
+  const hash = createHash('sha256')
+  for await (const chunk of content.value.body as AsyncIterable<Buffer>) hash.update(chunk)
+  return hash.digest('hex') === sha256 ? { state: 'ours', stored: true } : { state: 'other' }
 }
 
 const exists = async (client: Client, docId: string, signal: AbortSignal): Promise<boolean> => {
@@ -82,16 +121,24 @@ const exists = async (client: Client, docId: string, signal: AbortSignal): Promi
   return found.ok
 }
 
+/** Returns a component of a document with its size, which is asked for if `info` has not told it. */
+const measured = async (client: Client, facts: DocumentFacts, compId: string, signal: AbortSignal) => {
+  const components = facts.components.filter((component) => component.compId === compId)
+  const isUntold = components.some((component) => component.sizeBytes === undefined)
+  const [stored] = isUntold ? valueOf(await measureDocument(client, { ...facts, components }, { signal })).components : components
+  return stored
+}
+
 /** Asks the content server what it has stored. @throws DeliveryError if that has another length */
 const expectSize = async (
   client: Client,
   { docId, compId, sizeBytes }: { docId: string; compId: string; sizeBytes: number },
   signal: AbortSignal,
 ): Promise<void> => {
-  const facts = valueOf(await client.info(docId, { compId, signal }))
-  const described = facts.components.filter((component) => component.compId === compId)
-  const isUntold = described.some((component) => component.sizeBytes === undefined)
-  const [stored] = isUntold ? valueOf(await measureDocument(client, { ...facts, components: described }, { signal })).components : described
+  const described = await client.info(docId, { compId, signal })
+  // Something in between may have answered the create.
+  if (!described.ok && described.failure.code !== 'not_found') throw described.failure
+  const stored = described.ok ? await measured(client, described.value, compId, signal) : undefined
   if (stored?.sizeBytes === sizeBytes) return
   const told = stored ? `${stored.sizeBytes} bytes` : 'no such component'
   throw new DeliveryError('content_altered', `the content server has accepted ${sizeBytes} bytes, but has ${told}`)

@@ -1,5 +1,5 @@
 import { DeliveryError } from '../connector.ts'
-import { isNotFound, parseObject, type CloudApi } from '../shared/cloud-api.ts'
+import { isNotFound, parseObject, requireId, type CloudApi } from '../shared/cloud-api.ts'
 
 export interface Folder {
   id: string
@@ -66,7 +66,9 @@ const findDelivered = async (drive: CloudApi, folder: Folder, deliveryId: string
     ...(folder.driveId === undefined ? { corpora: 'user' } : { corpora: 'drive', driveId: folder.driveId }),
   })
   const { files } = parseObject((await drive.request(`/drive/v3/files?${query.toString()}`, { method: 'GET' })).text)
-  return Array.isArray(files) ? toKnownFile(files[0]) : undefined
+  // An answer that does not come from Drive must not be taken for a search that has found nothing: a second file would be created.
+  if (!Array.isArray(files)) throw new DeliveryError('answer_unreadable', 'Drive answered a search in an unknown form')
+  return toKnownFile(files[0])
 }
 
 const quoted = (text: string) => text.replace(/[\\']/g, '\\$&')
@@ -75,10 +77,12 @@ const quoted = (text: string) => text.replace(/[\\']/g, '\\$&')
  * Fetches a file by its id, which works before a search finds the file.
  * @returns `elsewhere` if somebody has moved the file to the trash or to another folder
  */
-const fileById = async (drive: CloudApi, folder: Folder, id: string): Promise<KnownFile | 'absent' | 'elsewhere'> => {
+export const fileById = async (drive: CloudApi, folder: Folder, id: string): Promise<KnownFile | 'absent' | 'elsewhere'> => {
   const query = new URLSearchParams({ supportsAllDrives: 'true', fields: 'id,sha256Checksum,trashed,parents' })
   try {
-    const file = parseObject((await drive.request(`/drive/v3/files/${id}?${query.toString()}`, { method: 'GET' })).text)
+    const response = await drive.request(`/drive/v3/files/${id}?${query.toString()}`, { method: 'GET' })
+    requireId(response, 'Drive')
+    const file = parseObject(response.text)
     const isInFolder = file.trashed !== true && Array.isArray(file.parents) && file.parents.includes(folder.id)
     return (isInFolder && toKnownFile(file)) || 'elsewhere'
   } catch (thrown) {

@@ -10,8 +10,8 @@ import {
   type Target,
 } from '../connector.ts'
 import { createTokenCache } from '../shared/access-tokens.ts'
-import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
-import { withDeliveryErrors } from '../shared/errors.ts'
+import { abortSession, createCloudApi, isNotFound, requireId, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
+import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
 import { plainValue } from '../shared/properties.ts'
 import { cutToBytes } from '../shared/target-path.ts'
 import { driveError } from './errors.ts'
@@ -102,8 +102,12 @@ export const createDrive = (
           if (!known) folders.set(key, folder, Date.now() + folderLifetimeMs)
           const { sha256 } = payload
           if (file.sha256 === sha256) {
-            await setProperties(drive, file.id, payload.properties)
-            return resultOf(file.id, 0)
+            // The document is stored. That its properties cannot be set, for example because the file is locked, must not fail it.
+            const propertiesError = await setProperties(drive, file.id, payload.properties).catch((thrown: unknown) => {
+              context.signal.throwIfAborted()
+              return withoutSecrets(toDeliveryError(thrown, 'request_failed').message, drive.secrets)
+            })
+            return { ...resultOf(file.id, 0), ...(typeof propertiesError === 'string' && { propertiesError }) }
           }
 
           fileIds.set(fileKey, file.id, Date.now() + fileIdLifetimeMs)
@@ -112,7 +116,6 @@ export const createDrive = (
           save(savedUrl)
           const { subject } = target.config
           const { response, bytesSent } = await uploadInParts(drive, { folder, file, savedUrl, save }, payload, { ...context, subject })
-          requireSameContent(response, payload)
           return resultOf(file.id, bytesSent, response)
         } catch (thrown) {
           // The folder may have been deleted or shared again. The next attempt looks it up.
@@ -146,11 +149,12 @@ export const createDrive = (
 /** Sets properties of a file. Those of others stay. */
 const setProperties = async (drive: CloudApi, id: string, properties: Payload['properties']): Promise<void> => {
   if (Object.keys(properties).length === 0) return
-  await drive.request(`/drive/v3/files/${encodeURIComponent(id)}?supportsAllDrives=true&fields=id`, {
+  const response = await drive.request(`/drive/v3/files/${encodeURIComponent(id)}?supportsAllDrives=true&fields=id`, {
     method: 'PATCH',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ properties }),
   })
+  requireId(response, 'Drive')
 }
 
 const principalOf = ({ config, credentials }: DriveTarget): GooglePrincipal => ({
@@ -164,14 +168,6 @@ const folderKey = ({ config, credentials }: DriveTarget) =>
   createHash('sha256')
     .update(JSON.stringify([config.folder_id, config.subject, credentials.service_account.client_email]))
     .digest('base64')
-
-/** Compares Drive's digest, if the response has one, with the document's. Drive stores content unchanged. */
-const requireSameContent = (response: CloudResponse, { sha256 }: Payload) => {
-  const { sha256Checksum: stored } = parseObject(response.text)
-  if (typeof stored === 'string' && stored.toLowerCase() !== sha256) {
-    throw new DeliveryError('content_altered', 'Drive stored other content than was sent; the next attempt replaces it')
-  }
-}
 
 const filePrefix = 'https://drive.google.com/file/d/'
 

@@ -3,6 +3,8 @@ import { mediaTypeOf } from '../../domain/headers.ts'
 import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
 import {
   abortSession,
+  parseObject,
+  requireId,
   requireUploadUrl,
   toTargetAnswer,
   withUploadSession,
@@ -13,7 +15,7 @@ import {
 import { shortened, targetSegments } from '../shared/target-path.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { driveError } from './errors.ts'
-import { deliveryProperty, type DriveFile, type Folder } from './files.ts'
+import { deliveryProperty, fileById, type DriveFile, type Folder } from './files.ts'
 
 /** The properties of a document that Drive gets before the content. */
 export type FileProperties = Pick<Payload, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes' | 'properties'>
@@ -74,24 +76,50 @@ export const uploadInParts = async (
   { signal, onProgress, subject }: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
 ): Promise<CompletedUpload> => {
   const found = savedUrl === undefined ? undefined : await findSession(drive, savedUrl, payload)
-  if (found?.completed) return { response: found.completed, bytesSent: 0 }
+  if (found?.completed) {
+    await requireStored(drive, folder, file, payload, found.completed)
+    return { response: found.completed, bytesSent: 0 }
+  }
   const { uploadUrl, nextByte } = found ?? (await startSession(drive, folder, file, payload))
   save(uploadUrl)
-  const response = await withUploadSession(drive, uploadUrl, signal, () =>
-    sendPartsInSequence<CloudResponse>(payload, { startByte: nextByte, partBytes, signal, onProgress }, async ({ start, end, body }) => {
+  const sent = { startByte: nextByte, partBytes, signal, onProgress }
+  const response = await withUploadSession(drive, uploadUrl, signal, async () => {
+    const stored = await sendPartsInSequence<CloudResponse>(payload, sent, async ({ start, end, body }) => {
       // Content-Range has no form for an empty range.
       const range = end > start && { 'content-range': `bytes ${start}-${end - 1}/${payload.sizeBytes}` }
-      const stored = await drive.requestSession(uploadUrl, {
+      const answer = await drive.requestSession(uploadUrl, {
         method: 'PUT',
         headers: { 'content-length': String(end - start), ...range },
         body,
       })
-      if (stored.status === 308) return { nextByte: nextByteOf(stored) }
-      if (stored.status >= 300) throw sessionError(stored, subject)
-      return { done: stored }
-    }),
-  )
+      if (answer.status === 308) return { nextByte: nextByteOf(answer) }
+      if (answer.status >= 300) throw sessionError(answer, subject)
+      return { done: answer }
+    })
+    await requireStored(drive, folder, file, payload, stored)
+    return stored
+  })
   return { response, bytesSent: payload.sizeBytes - nextByte }
+}
+
+/**
+ * Requires that Drive has stored the document: its answer names the file, and has the digest of the content. If the answer has no digest, the
+ * file is looked at. Drive stores content unchanged.
+ * @throws DeliveryError `answer_unreadable`, `content_altered`
+ */
+const requireStored = async (drive: CloudApi, folder: Folder, file: DriveFile, { sha256 }: Payload, response: CloudResponse) => {
+  const id = requireId(response, 'Drive')
+  const { sha256Checksum: told } = parseObject(response.text)
+  const answer = toTargetAnswer(response)
+  const found = typeof told === 'string' ? { sha256: told } : await fileById(drive, folder, file.id)
+  // Drive computes the digest of some files later.
+  if (typeof found === 'object' && found.sha256 !== undefined && found.sha256.toLowerCase() !== sha256) {
+    throw new DeliveryError('content_altered', 'Drive stored other content than was sent; the next attempt replaces it', { answer })
+  }
+  if (typeof found === 'object' && id === file.id) return
+  throw new DeliveryError('answer_unreadable', `Drive answered ${response.status}, but the file ${file.id} is not in the folder`, {
+    answer,
+  })
 }
 
 /** Starts a session that writes the file. */

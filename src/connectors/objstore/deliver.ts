@@ -9,15 +9,17 @@ import {
   type CreateMultipartUploadCommandInput,
   type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3'
+import { requireStoreAnswers } from '../../base/s3-answers.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
-import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
+import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
+import { secretsIn, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
-import { objstoreError } from './errors.ts'
-import { findUpload, startUpload, uploadParts } from './multipart-upload.ts'
+import { objstoreError, refusalOf } from './errors.ts'
+import { findObject, findUpload, startUpload, uploadParts, type Wanted } from './multipart-upload.ts'
 import { objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './schema.ts'
 
 type ObjstoreConnector = Connector<ObjstoreConfig, ObjstoreCredentials>
@@ -28,27 +30,36 @@ const keyMaxBytes = 1_024
 /** Stores the document as an object under prefix and path. A repetition writes the same object again. */
 export const createDeliver =
   (memory: PartMemory): ObjstoreConnector['deliver'] =>
-  (payload, target, context) =>
-    withClient(
+  (payload, target, context) => {
+    const purpose = hasProperties(payload) ? purposes.storeWithTags : purposes.store
+    return withClient(
       target,
       context,
       async (client) => {
         const key = keyOf(target.config.prefix, payload.path)
         const object = objectOf(payload, target.config, key)
-        const result = { path: urlOf(target.config, key), ...(await store(client, object, payload, context, memory)) }
-        if (object.Tagging === undefined && hasProperties(payload)) {
-          const { Bucket, Key } = object
-          const tagging = new PutObjectTaggingCommand({ Bucket, Key, Tagging: tagSetOf(payload.properties) })
-          await client.send(tagging, { abortSignal: context.signal })
-        }
-        return result
+        const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
+        const stored = await storeOrFind(() => store(client, wanted, payload, context, memory), {
+          attempt: payload.attempt,
+          refusalOf,
+          look: async () => {
+            const found = await findObject(client, wanted, context.signal)
+            return found.state === 'ours'
+              ? { ...found, stored: { bytesSent: 0, answer: { ...answerOf(found.stored), body: foundInPlace } } }
+              : found
+          },
+          toError: (thrown) => objstoreError(thrown, target.config, purpose),
+        })
+        const propertiesError = object.Tagging === undefined ? await setTags(client, object, payload, target, context) : undefined
+        return { path: urlOf(target.config, key), ...stored, ...(propertiesError !== undefined && { propertiesError }) }
       },
-      hasProperties(payload) ? purposes.storeWithTags : purposes.store,
+      purpose,
     )
+  }
 
 const store = async (
   client: S3Client,
-  object: CreateMultipartUploadCommandInput,
+  wanted: Wanted,
   payload: Payload,
   context: AttemptContext,
   memory: PartMemory,
@@ -57,7 +68,7 @@ const store = async (
     const stored = await withPayloadStream(payload, context, (body, abortSignal) =>
       client.send(
         new PutObjectCommand({
-          ...object,
+          ...wanted.object,
           Body: body,
           ContentLength: payload.sizeBytes,
           ChecksumSHA256: Buffer.from(payload.sha256, 'hex').toString('base64'),
@@ -67,7 +78,6 @@ const store = async (
     )
     return { bytesSent: payload.sizeBytes, answer: answerOf(stored) }
   }
-  const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
   const found = await findUpload(client, context.saved, wanted, context.signal)
   if (found.state === 'completed') return { bytesSent: 0, answer: answerOf(found.object) }
   const started = found.state === 'started' ? found : { ...(await startUpload(client, wanted, context.signal)), startByte: 0 }
@@ -77,6 +87,27 @@ const store = async (
     uploadParts(client, started, body, { sizeBytes: bytesSent, memory }, abortSignal),
   )
   return { bytesSent, answer: answerOf(stored) }
+}
+
+/**
+ * Sets the tags that did not fit into the header of the upload. The object is stored: that its tags cannot be set must not send it again.
+ * @returns why the store did not set them
+ */
+const setTags = async (
+  client: S3Client,
+  { Bucket, Key }: CreateMultipartUploadCommandInput,
+  { properties }: Payload,
+  { config, credentials }: ObjstoreTarget,
+  { signal }: AttemptContext,
+): Promise<string | undefined> => {
+  if (Object.keys(properties).length === 0) return undefined
+  try {
+    await client.send(new PutObjectTaggingCommand({ Bucket, Key, Tagging: tagSetOf(properties) }), { abortSignal: signal })
+    return undefined
+  } catch (thrown) {
+    signal.throwIfAborted()
+    return withoutSecrets(objstoreError(thrown, config, purposes.tag).message, secretsIn(objstoreCredentials, credentials))
+  }
 }
 
 const hasProperties = ({ properties }: Payload) => Object.keys(properties).length > 0
@@ -190,7 +221,7 @@ const ignore = () => {}
 /** Creates an SDK client for one attempt. */
 const createClient = ({ config, credentials }: ObjstoreTarget, { outbound, connectTimeoutMs, idleTimeoutMs }: AttemptContext) => {
   const agents = outbound.agents({ connectTimeoutMs, caCertificate: config.ca_certificate })
-  return new S3Client({
+  const client = new S3Client({
     region: config.region,
     credentials: {
       accessKeyId: credentials.access_key_id,
@@ -218,6 +249,8 @@ const createClient = ({ config, credentials }: ObjstoreTarget, { outbound, conne
       socketTimeout: idleTimeoutMs,
     },
   })
+  requireStoreAnswers(client)
+  return client
 }
 
 // A page of a list has at most 1,000 parts of some 300 bytes.

@@ -1,6 +1,8 @@
 import { types } from 'node:util'
+import { ForeignAnswerError } from '../../base/s3-answers.ts'
 import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
+import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
 import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
 import type { ObjstoreConfig } from './schema.ts'
@@ -36,6 +38,21 @@ const temporaryErrors = new Set([
   'NoSuchUpload',
 ])
 
+// In what stores say about an object that a retention, a legal hold, a policy or a condition protects: `ObjectUnderRetention` (Dell ECS),
+// `FileImmutable` and `FileAlreadyExists` (Alibaba), `InvalidRequest` "Object is WORM protected and cannot be overwritten" (MinIO).
+const saysProtected = /worm|immutab|retention|legal.?hold|object.?lock|already.?exist|overwr/i
+// Codes of refusals that pass by themselves, or have nothing to do with the object.
+const otherConflicts = new Set(['OperationAborted', 'ConditionalRequestConflict', 'BucketAlreadyExists', 'NoSuchBucket', 'NoSuchUpload'])
+
+/** Returns whether a refusal can mean that an object is stored under the key and may not be replaced. */
+export const refusalOf = (thrown: unknown): Refusal => {
+  const { $metadata, name, message } = thrown as ServiceError
+  const status = $metadata?.httpStatusCode ?? 0
+  if (status < 400 || status >= 500 || credentialErrors.has(name) || temporaryErrors.has(name) || otherConflicts.has(name)) return undefined
+  if (status === 412 || saysProtected.test(`${name} ${message}`)) return 'exists'
+  return [403, 405, 409, 423, 451].includes(status) ? 'perhaps' : undefined
+}
+
 /**
  * Maps an error of the S3 SDK. Retries everything that is not certainly permanent.
  * @param purpose what the account needs a permission for
@@ -43,7 +60,10 @@ const temporaryErrors = new Set([
 export const objstoreError = (thrown: unknown, config: ObjstoreConfig, purpose: string): DeliveryError => {
   const error = thrown as ServiceError
   const status = error.$metadata?.httpStatusCode
+  if (thrown instanceof ForeignAnswerError) return foreignAnswer(thrown.status, thrown.message, thrown.body)
   if (!types.isNativeError(thrown) || thrown instanceof DeliveryError || status === undefined) return networkError(thrown)
+  // The SDK could not read what was answered.
+  if (status < 300) return foreignAnswer(status, `${status} with a body that no store sends`)
 
   const headers = error.$response?.headers ?? {}
   const answer = { status, body: `${error.name}: ${error.message}`, request_id: error.$metadata?.requestId }
@@ -76,6 +96,13 @@ export const objstoreError = (thrown: unknown, config: ObjstoreConfig, purpose: 
     ...details,
   })
 }
+
+const foreignAnswer = (status: number, what: string, body?: string) =>
+  new DeliveryError(
+    'answer_unreadable',
+    `the store answered ${what}, so nothing shows that it has got the document; check endpoint, and the proxies before it`,
+    { answer: { status, ...(body !== undefined && { body }) } },
+  )
 
 const networkError = (thrown: unknown): DeliveryError => {
   const error = toDeliveryError(thrown, 'store_failure')

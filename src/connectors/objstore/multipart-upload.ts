@@ -14,6 +14,8 @@ import {
 } from '@aws-sdk/client-s3'
 import { z } from 'zod'
 import { Interruption } from '../connector.ts'
+import type { Found } from '../shared/earlier-copy.ts'
+import { isPermanentStatus } from '../shared/http.ts'
 import { partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 
 // The store accepts 10,000.
@@ -49,7 +51,7 @@ type FoundUpload =
   /** The worker was lost after the store had completed the upload. */
   | { state: 'completed'; object: HeadObjectCommandOutput }
 
-interface Wanted {
+export interface Wanted {
   object: CreateMultipartUploadCommandInput
   sizeBytes: number
   sha256: string
@@ -154,16 +156,29 @@ export const findUpload = async (client: S3Client, saved: unknown, wanted: Wante
   }
 }
 
-const findCompleted = async (client: S3Client, { object, sizeBytes, sha256 }: Wanted, abortSignal: AbortSignal): Promise<FoundUpload> => {
+/** Looks at the object under the key of a document. */
+export const findObject = async (
+  client: S3Client,
+  { object, sizeBytes, sha256 }: Wanted,
+  abortSignal: AbortSignal,
+): Promise<Found<HeadObjectCommandOutput>> => {
   try {
     const { Bucket, Key, Metadata = {} } = object
-    const found = await client.send(new HeadObjectCommand({ Bucket, Key }), { abortSignal })
-    const isOurs = found.Metadata?.sha256 === sha256 && found.Metadata['delivery-id'] === Metadata['delivery-id']
-    return isOurs && found.ContentLength === sizeBytes ? { state: 'completed', object: found } : absent
+    const stored = await client.send(new HeadObjectCommand({ Bucket, Key }), { abortSignal })
+    const isOurs = stored.Metadata?.sha256 === sha256 && stored.Metadata['delivery-id'] === Metadata['delivery-id']
+    return isOurs && stored.ContentLength === sizeBytes ? { state: 'ours', stored } : { state: 'other' }
   } catch (thrown) {
-    if ([403, 404].includes(statusOf(thrown) ?? 0)) return absent
+    const status = statusOf(thrown) ?? 0
+    if (status === 404) return { state: 'absent' }
+    // Without permission to list the bucket, a store answers 403 for an absent object, too.
+    if (isPermanentStatus(status)) return { state: 'unknown', needs: 'it needs s3:GetObject to look' }
     throw thrown
   }
+}
+
+const findCompleted = async (client: S3Client, wanted: Wanted, abortSignal: AbortSignal): Promise<FoundUpload> => {
+  const found = await findObject(client, wanted, abortSignal)
+  return found.state === 'ours' ? { state: 'completed', object: found.stored } : absent
 }
 
 type UploadLocation = Pick<CreateMultipartUploadCommandInput, 'Bucket' | 'Key'> & { UploadId: string }

@@ -1,14 +1,17 @@
+import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import ssh2, { type Stats } from 'ssh2'
 import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
+import { storeOrFind } from '../shared/earlier-copy.ts'
 import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { documentFile, requireSameLocation, sidecarFiles } from '../shared/properties.ts'
 import { partFileName, targetSegments } from '../shared/target-path.ts'
 import { sendPartsInParallel } from '../shared/upload-parts.ts'
 import { sftpError, sftpStatusOf } from './errors.ts'
+import { findFile, refusalOf } from './find-file.ts'
 import { sftpCredentials, type SftpConfig, type SftpCredentials } from './schema.ts'
 import { openSftpSession, type SftpSession } from './session.ts'
 
@@ -35,9 +38,10 @@ export const deliver: SftpConnector['deliver'] = async (payload, target, context
     await requireFolder(session, target.config.directory, context.signal)
     await makeFolders(session, target.config.directory, folders, context.signal)
     const source = openPayload(payload, context)
-    const document = { ...documentFile(name, payload.deliveryId), sizeBytes: payload.sizeBytes, source }
+    const { sizeBytes, sha256, attempt } = payload
+    const document = { ...documentFile(name, payload.deliveryId), sizeBytes, sha256, source }
     try {
-      await writeFiles(session, folder, [...sidecarsOf(name, payload), document], context.signal)
+      await writeFiles(session, folder, [...sidecarsOf(name, payload), document], attempt, context.signal)
     } finally {
       source.destroy()
     }
@@ -52,26 +56,42 @@ export const updateMetadata: NonNullable<SftpConnector['updateMetadata']> = asyn
   requireSameLocation(copy, urlOf(target.config, path))
   await withSession(target, context, async (session) => {
     await requireFolder(session, directory, context.signal)
-    await writeFiles(session, posix.dirname(path), sidecarsOf(posix.basename(path), copy), context.signal)
+    await writeFiles(session, posix.dirname(path), sidecarsOf(posix.basename(path), copy), 1, context.signal)
   })
 }
 
 const sidecarsOf = (name: string, copy: Pick<Payload, 'deliveryId' | 'properties'>) =>
-  sidecarFiles(name, copy).map(({ bytes, ...file }) => ({ ...file, sizeBytes: bytes.length, source: Readable.from([bytes]) }))
+  sidecarFiles(name, copy).map(({ bytes, ...file }) => ({
+    ...file,
+    sizeBytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    source: Readable.from([bytes]),
+  }))
 
 /**
  * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that whoever finds it finds
- * its properties.
+ * its properties. A server may forbid to replace a file: one that has the content already is in place.
+ * @param attempt counts the attempts of the delivery
  */
 const writeFiles = async (
   session: SftpSession,
   folder: string,
-  files: (Content & { name: string; partName: string })[],
+  files: (Content & { name: string; partName: string; sha256: string })[],
+  attempt: number,
   signal: AbortSignal,
 ) => {
   try {
     for (const { partName, ...content } of files) await writeFile(session, posix.join(folder, partName), content, signal)
-    for (const { partName, name } of files) await replace(session, posix.join(folder, partName), posix.join(folder, name), signal)
+    for (const { partName, name, ...wanted } of files) {
+      const [from, to] = [posix.join(folder, partName), posix.join(folder, name)]
+      const placed = await storeOrFind<'renamed' | 'found'>(() => replace(session, from, to, signal), {
+        attempt,
+        refusalOf,
+        look: () => findFile(session, to, wanted, signal),
+        toError: sftpError,
+      })
+      if (placed === 'found') await cleanUp(session, from)
+    }
   } catch (thrown) {
     for (const { partName } of files) await cleanUp(session, posix.join(folder, partName))
     throw thrown
@@ -146,9 +166,10 @@ const flushToDisk = async ({ sftp: channel, call }: SftpSession, handle: Buffer,
 }
 
 /** Renames a file to a name that may exist, for example because of an earlier run of this delivery. */
-const replace = async ({ sftp: channel, call }: SftpSession, from: string, to: string, signal: AbortSignal) => {
+const replace = async ({ sftp: channel, call }: SftpSession, from: string, to: string, signal: AbortSignal): Promise<'renamed'> => {
   try {
-    return await call((done) => channel.ext_openssh_rename(from, to, done), signal)
+    await call((done) => channel.ext_openssh_rename(from, to, done), signal)
+    return 'renamed'
   } catch (thrown) {
     if (!isMissingExtension(thrown)) throw thrown
   }
@@ -159,6 +180,7 @@ const replace = async ({ sftp: channel, call }: SftpSession, from: string, to: s
   )
   if (exists) await call((done) => channel.unlink(to, done), signal)
   await call((done) => channel.rename(from, to, done), signal)
+  return 'renamed'
 }
 
 const requireFolder = async (session: SftpSession, folder: string, signal: AbortSignal) => {

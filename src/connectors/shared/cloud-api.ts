@@ -63,6 +63,20 @@ export const parseObject = (text: string): Record<string, unknown> => {
   }
 }
 
+/**
+ * Returns the id of what a service has stored. A proxy or a portal in between may answer with a page and a status of success.
+ * @throws DeliveryError `answer_unreadable` if the response has none
+ */
+export const requireId = (response: CloudResponse, service: string): string => {
+  const { id } = parseObject(response.text)
+  if (typeof id === 'string' && id !== '') return id
+  throw new DeliveryError(
+    'answer_unreadable',
+    `${service} answered ${response.status} without the id of a file, so nothing shows that it has stored the document; check the proxies before it`,
+    { answer: toTargetAnswer(response) },
+  )
+}
+
 /** Returns a response in the form that is kept with an attempt. `withDeliveryErrors` cuts it to size. */
 export const toTargetAnswer = ({ status, text }: CloudResponse): TargetAnswer => ({ status, body: text })
 

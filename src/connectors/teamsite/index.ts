@@ -1,12 +1,22 @@
 import { createHash } from 'node:crypto'
 import { createTtlCache } from '../../base/ttl-cache.ts'
-import type { AttemptContext, Connector, Payload, PropertyRules, Target } from '../connector.ts'
-import { abortSession, createCloudApi, isNotFound, parseObject, type CloudApi, type CompletedUpload } from '../shared/cloud-api.ts'
+import { DeliveryError, type AttemptContext, type Connector, type Payload, type PropertyRules, type Target } from '../connector.ts'
+import {
+  abortSession,
+  createCloudApi,
+  isNotFound,
+  parseObject,
+  toTargetAnswer,
+  type CloudApi,
+  type CompletedUpload,
+} from '../shared/cloud-api.ts'
+import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
 import { namesLike, plainValue, requireSameLocation } from '../shared/properties.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
+import { findItem, refusalOf, requireItem } from './items.ts'
 import { findLibrary, requirePathFits, sharePointSegments, urlPath, type Library } from './library.ts'
 import {
   microsoftClouds,
@@ -75,7 +85,18 @@ export const createTeamsite = (
         requirePathFits(library.webUrl, segments)
         try {
           const address = fileAddress(library, segments)
-          const { response, bytesSent } = await upload(graph, address, payload, context)
+          const { response, bytesSent, isFound } = await storeOrFind<CompletedUpload & { isFound?: true }>(
+            () => upload(graph, address, payload, context),
+            {
+              attempt: payload.attempt,
+              refusalOf,
+              look: async () => {
+                const found = await findItem(graph, address, payload, context)
+                return found.state === 'ours' ? { ...found, stored: { response: found.stored, bytesSent: 0, isFound: true } } : found
+              },
+              toError: (thrown) => thrown as DeliveryError,
+            },
+          )
           // Cache only a library that was just looked up. If every delivery renewed the entry, its address would never
           // be refreshed.
           if (!known) libraries.set(key, library, Date.now() + libraryLifetimeMs)
@@ -94,6 +115,7 @@ export const createTeamsite = (
               item_id: typeof id === 'string' ? id : undefined,
               etag: typeof eTag === 'string' ? eTag : undefined,
               request_id: String(response.headers['request-id'] ?? '') || undefined,
+              ...(isFound && { body: foundInPlace }),
             },
           }
         } catch (thrown) {
@@ -153,10 +175,14 @@ const urlOf = ({ webUrl }: Library, segments: string[]) => `${webUrl}/${urlPath(
 /** Sets columns of a file. Those of others stay. */
 const setColumns = async (graph: CloudApi, file: string, columns: Payload['properties']): Promise<void> => {
   if (Object.keys(columns).length === 0) return
-  await graph.request(`${file}:/listItem/fields`, {
+  const response = await graph.request(`${file}:/listItem/fields`, {
     method: 'PATCH',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(columns),
+  })
+  if (Object.keys(parseObject(response.text)).length > 0) return
+  throw new DeliveryError('answer_unreadable', `SharePoint answered ${response.status} without the columns that it has set`, {
+    answer: toTargetAnswer(response),
   })
 }
 
@@ -172,5 +198,6 @@ const upload = async (graph: CloudApi, file: string, payload: Payload, context: 
       body,
     }),
   }))
+  requireItem(response, payload)
   return { response, bytesSent: payload.sizeBytes }
 }

@@ -12,6 +12,7 @@ import {
 } from '../shared/cloud-api.ts'
 import { sendPartsInSequence, uploadOutOfStep } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
+import { requireItem } from './items.ts'
 
 interface UploadSession {
   /** Secret: its holder may write this one file. */
@@ -39,8 +40,8 @@ export const uploadInParts = async (graph: CloudApi, file: string, payload: Payl
   const { signal, onProgress } = context
   const { uploadUrl, nextByte } = (await findSession(graph, file, payload, context.saved)) ?? (await startSession(graph, file))
   context.save({ uploadUrl, file, sha256 } satisfies z.output<typeof savedSession>)
-  const response = await withUploadSession(graph, uploadUrl, signal, () =>
-    sendPartsInSequence<CloudResponse>(
+  const response = await withUploadSession(graph, uploadUrl, signal, async () => {
+    const last = await sendPartsInSequence<CloudResponse>(
       payload,
       { startByte: nextByte, partBytes, signal, onProgress },
       async ({ start, end, isLast, body }) => {
@@ -49,8 +50,10 @@ export const uploadInParts = async (graph: CloudApi, file: string, payload: Payl
         if (stored.status >= 300) throw sessionError(stored)
         return isLast && stored.status !== 202 ? { done: stored } : { nextByte: nextExpectedByte(stored) }
       },
-    ),
-  )
+    )
+    requireItem(last, payload)
+    return last
+  })
   return { response, bytesSent: sizeBytes - nextByte }
 }
 

@@ -38,6 +38,10 @@ const target = (config: object = {}) => ({
 })
 const refuse = (status: number, code: string, headers: Record<string, string> = {}, message = 'says the account') => {
   answer = (response) => {
+    if (response.req.method === 'HEAD') {
+      response.writeHead(404, { 'x-ms-error-code': 'BlobNotFound', 'x-ms-request-id': 'r2' }).end()
+      return
+    }
     response.writeHead(status, { 'content-type': 'application/xml', 'x-ms-error-code': code, 'x-ms-request-id': 'r1', ...headers })
     response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}\nRequestId:r1\nTime:now</Message></Error>`)
   }
@@ -53,6 +57,7 @@ test.each([
   [403, 'AuthorizationPermissionMismatch', 'access_denied', true],
   [403, 'SomethingNew', 'access_denied', true],
   [409, 'BlobImmutableDueToPolicy', 'access_denied', true],
+  [409, 'BlobImmutableDueToLegalHold', 'access_denied', true],
   [404, 'ContainerNotFound', 'container_missing', true],
   [400, 'OutOfRangeInput', 'path_refused', true],
   [400, 'InvalidHeaderValue', 'http_400', true],
@@ -62,12 +67,16 @@ test.each([
   [429, 'TooManyRequests', 'http_429', false],
   [500, 'InternalError', 'http_500', false],
   [503, 'ServerBusy', 'http_503', false],
-])('%i %s becomes %s, permanent: %s, after one request', async (status, name, code, permanent) => {
+])('%i %s becomes %s, permanent: %s, after one upload', async (status, name, code, permanent) => {
   refuse(status, name)
   const error = await attempt()
   expect(error).toMatchObject({ code, permanent, answer: { status, request_id: 'r1' } })
   expect(JSON.stringify([error.message, error.answer])).not.toContain(accountKey)
-  expect(requests).toHaveLength(1)
+  // It looks only if the refusal can mean that the blob is there.
+  const looks = ['AuthorizationPermissionMismatch', 'BlobImmutableDueToPolicy', 'BlobImmutableDueToLegalHold', 'LeaseIdMissing'].includes(
+    name,
+  )
+  expect(requests.map(({ line }) => line.split(' ')[0])).toEqual(looks ? ['PUT', 'HEAD'] : ['PUT'])
 })
 
 test('a signature that is refused because the clocks differ is tried again', async () => {
@@ -107,9 +116,19 @@ test('a host that is no Blob storage is reported with its address', async () => 
   })
 })
 
-test('a success status without the headers of the service is a failure', async () => {
-  answer = (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>welcome')
-  expect((await attempt()).code).toBe('not_a_blob_service')
+test.each([
+  [200, { 'content-type': 'text/html' }],
+  [201, { 'content-type': 'text/html' }],
+  [201, { 'content-type': 'text/html', etag: '"of-the-page"' }],
+  [202, {}],
+  [204, {}],
+  [201, { 'x-ms-request-id': 'r1' }],
+])('%i with the headers %j is a failed attempt', async (status, headers) => {
+  answer = (response) => response.writeHead(status, headers).end(status === 204 ? undefined : '<html>welcome')
+  for (const payload of [payloadOf(Buffer.from('x')), largePayload(9 * MiB)]) {
+    expect(await attempt(payload)).toMatchObject({ code: 'answer_unreadable', permanent: false })
+  }
+  expect(await failure(blob.probe(target(), contextOf(outbound)))).toMatchObject({ code: 'answer_unreadable' })
 })
 
 test('a redirect is not followed', async () => {

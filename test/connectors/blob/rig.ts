@@ -6,6 +6,7 @@ import { findFreePort } from '../../../src/dev/ports.ts'
 import { startAzurite } from '../../support/azurite.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { startPages } from '../../support/pages.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
 const blob = createBlob(createEntraTokens(), createPartMemory())
@@ -19,6 +20,7 @@ const at = (origin: string): Destination => ({
 export const rig: Rig = {
   kind: 'blob',
   usesNetwork: true,
+  demandsEvidence: true,
   holdsSeveralParts: true,
   connectorIn: () => blob,
 
@@ -41,6 +43,7 @@ export const rig: Rig = {
       target,
       network: {
         port: server.port,
+        pages: (status, which) => startPages(server.port, status, which),
         wrongCredentials: target(server.port, {}, { account_key: wrongKey }),
         secrets: [wrongKey, server.accountKey],
         busy: (load, retryAfter) =>

@@ -1,3 +1,4 @@
+import type { Payload } from '../../../src/connectors/connector.ts'
 import { contentServer } from '../../../src/connectors/content-server/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
@@ -6,6 +7,7 @@ import { startHttpTarget } from '../../support/http-target.ts'
 import type { ServerFault } from '../../support/old-content-server-faults.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 import { share } from '../../support/share.ts'
+import { startWormStore } from '../../support/worm-store.ts'
 import { contextOf, failure, payloadOf } from '../payloads.ts'
 
 const outbound = share(disposable(createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }), (each) => each.close()))
@@ -111,6 +113,36 @@ describe('a content server that is broken', () => {
       code: 'http_409',
       message: expect.stringContaining(`the document ${key!.slice(3)} of this test remains`) as string,
     })
+  })
+})
+
+describe.each([403, 405, 409, 423])('a content server that answers %i to an overwrite', (status) => {
+  const startWorm = async () => {
+    const old = await start()
+    const worm = await startWormStore(old.server.port, 'content-server', { status, code: 'component is write-once' })
+    const target = {
+      ...old.target,
+      config: { ...old.target.config, url: old.server.url.replace(`:${old.server.port}/`, `:${worm.port}/`) },
+    }
+    const deliver = (payload: Payload) => contentServer.deliver(payload, target, context)
+    const stop = async () => {
+      await worm.stop()
+      await old.server.stop()
+    }
+    return { worm, deliver, [Symbol.asyncDispose]: stop }
+  }
+
+  test('has the document whose answer was lost, and no other content', async () => {
+    await using it = await startWorm()
+    const payload = payloadOf(Buffer.from('content'), { docId: 'D1' })
+    it.worm.loseAnswers(true)
+    expect(await failure(it.deliver(payload))).toMatchObject({ code: 'connection_lost', permanent: false })
+    it.worm.loseAnswers(false)
+    expect(await it.deliver({ ...payload, attempt: 2 })).toMatchObject({ bytesSent: 0, answer: { status: 200 } })
+    for (const bytes of ['c0ntent', 'content and more']) {
+      const error = await failure(it.deliver(payloadOf(Buffer.from(bytes), { docId: 'D1', deliveryId: payload.deliveryId })))
+      expect(error).toMatchObject({ code: `http_${status}`, message: expect.stringMatching(/is stored under its name$/) as string })
+    }
   })
 })
 

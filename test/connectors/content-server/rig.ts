@@ -4,6 +4,7 @@ import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
+import { startPages } from '../../support/pages.ts'
 import type { Rig, RunningTarget } from '../rig.ts'
 
 const authId = 'CN=RELAY'
@@ -27,6 +28,7 @@ export const rig: Rig = {
   kind: 'content-server',
   against: 'an independent server',
   usesNetwork: true,
+  demandsEvidence: true,
   connectorIn: () => contentServer,
 
   start: async (): Promise<RunningTarget> => {
@@ -42,6 +44,7 @@ export const rig: Rig = {
       target,
       network: {
         port: server.port,
+        pages: (status, which) => startPages(server.port, status, which),
         wrongCredentials: target(server.port, {}, strange),
         secrets: [credentials.private_key, strange.private_key, strange.private_key.split('\n')[1] ?? ''],
         busy: (load, retryAfter) => startBusyServer(load, { 'retry-after': retryAfter }, 'later'),

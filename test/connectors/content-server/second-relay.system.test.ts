@@ -3,6 +3,7 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { disposable } from '../../support/disposable.ts'
+import { startPages } from '../../support/pages.ts'
 import { requireSignatures } from '../../support/require-signatures.ts'
 import { startScene, type Scene, type SceneWorkspace } from '../../support/scene.ts'
 import { share } from '../../support/share.ts'
@@ -54,6 +55,7 @@ const start = async (): Promise<RunningTarget> => {
     target,
     network: {
       port: scene.api.port,
+      pages: (status, which) => startPages(scene.api.port, status, which),
       wrongCredentials: target(scene.api.port, {}, { certificate, private_key: privateKey }),
       secrets: [key.privateKey, privateKey],
       busy: (load, retryAfter) => startBusyServer(load, { 'retry-after': retryAfter }, 'later'),

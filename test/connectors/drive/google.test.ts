@@ -257,6 +257,59 @@ describe('drive, against a double of Google Drive', () => {
     expect(files()).toMatchObject([{ sha256: payload.sha256 }])
   })
 
+  describe('an answer that does not identify the file', () => {
+    const html = { 'content-type': 'text/html' }
+    test.each<[string, DoubleResponse]>([
+      ['a page', { status: 200, headers: html, text: '<html>sign in</html>' }],
+      ['a page with 202', { status: 202, headers: html, text: '<html>sign in</html>' }],
+      ['another object', { status: 201, json: { ok: true } }],
+      ['an empty id', { status: 200, json: { id: '' } }],
+      ['another file', { status: 200, json: { id: 'another-file' } }],
+      ['nothing', { status: 204 }],
+    ])('is a failed attempt, and the session is aborted: %s', async (_, response) => {
+      for (const payload of [small(), largePayload(9 * MiB)]) {
+        rig.double.faults.push({ match: /^PUT \/upload/, response, times: 1 })
+        expect(await failure(deliver(payload))).toMatchObject({ code: 'answer_unreadable', permanent: false })
+      }
+      expect([...files(), ...rig.double.sessions.keys()]).toEqual([])
+    })
+
+    test('is looked up if Drive has told the id, and no digest yet', async () => {
+      const payload = small()
+      const { faults } = rig.double
+      rig.double.nextDigest.isMissing = true
+      expect((await deliver(payload)).answer).toMatchObject({ file_id: files()[0]!.id })
+      expect(rig.double.requests.at(-1)).toBe(`GET /drive/v3/files/${files()[0]!.id}`)
+      // The file that is looked up has another content.
+      rig.double.nextDigest.isMissing = true
+      const changed = { status: 200, json: { id: 'f', parents: [rig.double.folders.shared], sha256Checksum: 'ab'.repeat(32) } }
+      faults.push({ match: /^GET \/drive\/v3\/files\/1/, response: changed, times: 1 })
+      expect(await failure(deliver(small()))).toMatchObject({ code: 'content_altered', permanent: false })
+    })
+
+    test.each([
+      ['a search', /GET \/drive\/v3\/files$/],
+      ['the start of an upload', /^POST \/upload/],
+      ['an id', /generateIds$/],
+    ])('to %s creates no second file', async (_, match) => {
+      const payload = small()
+      await deliver(payload)
+      rig.double.faults.push({ match, response: { status: 200, headers: html, text: '<html>' }, times: 1 })
+      const again = match.test('GET /drive/v3/files') ? payload : small()
+      expect(await failure(deliver(again, rig.target(), rig.connectorAt()))).toMatchObject({ code: 'answer_unreadable', permanent: false })
+      expect(files()).toHaveLength(1)
+    })
+
+    test('to the properties of a file that is there already does not fail the delivery', async () => {
+      const payload = payloadOf(Buffer.from('x'), { properties: { Vendor: 'Acme' } })
+      await deliver(payload)
+      for (const response of [driveError(403, 'fileIsReadOnly'), { status: 200, headers: html, text: '<html>' }]) {
+        rig.double.faults.push({ match: /^PATCH \/drive/, response, times: 1 })
+        expect(await deliver(payload)).toMatchObject({ bytesSent: 0, propertiesError: expect.any(String) as string })
+      }
+    })
+  })
+
   test('a revoked token costs one attempt, and a folder that is no longer shared is looked up again', async () => {
     await deliver(small())
     rig.double.revokeTokens()

@@ -4,6 +4,7 @@ import { statusOf } from '../../support/busy-server.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startDriveDouble } from '../../support/drive-double.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { pagesOf } from '../../support/pages.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
 /** Starts the double of Google Drive. */
@@ -56,6 +57,7 @@ export const rig: Rig = {
   kind: 'drive',
   isDouble: true,
   usesNetwork: true,
+  demandsEvidence: true,
   connectorIn: (settings) => createDrive((settings as { root: string }).root),
 
   start: async (): Promise<RunningTarget> => {
@@ -70,6 +72,7 @@ export const rig: Rig = {
       network: {
         connectorAt,
         port: double.port,
+        pages: async (status, which) => pagesOf(double, status, which),
         wrongCredentials: target({ account: { private_key: otherKey } }),
         secrets: [otherKey, double.keyFile().private_key ?? '', 'drive-token'],
         busy: async (load, retryAfter) => {

@@ -14,6 +14,7 @@ import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts
 import { findFreePort } from '../../../src/dev/ports.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { startPages } from '../../support/pages.ts'
 import { startS3Server } from '../../support/s3-server.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
@@ -28,6 +29,7 @@ const at = (origin: string): Destination => ({
 export const rig: Rig = {
   kind: 'objstore',
   usesNetwork: true,
+  demandsEvidence: true,
   holdsSeveralParts: true,
   connectorIn: () => objstore,
 
@@ -60,6 +62,7 @@ export const rig: Rig = {
       target,
       network: {
         port: server.port,
+        pages: (status, which) => startPages(server.port, status, which),
         wrongCredentials: target(server.port, {}, { secret_access_key: 'not-the-secret' }),
         secrets: ['not-the-secret', server.secretAccessKey],
         busy: (load, retryAfter) =>

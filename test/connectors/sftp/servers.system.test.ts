@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import ssh2 from 'ssh2'
 import { sftp } from '../../../src/connectors/sftp/index.ts'
 import { fingerprintBytes } from '../../../src/connectors/sftp/session.ts'
@@ -12,6 +13,7 @@ import { startSshd, type Sshd } from '../../support/sshd.ts'
 import { until } from '../../support/until.ts'
 import { contextOf, failure, payloadOf } from '../payloads.ts'
 
+const { STATUS_CODE } = ssh2.utils.sftp
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
 afterAll(() => outbound.close())
 
@@ -104,6 +106,30 @@ describe('sftp to a server without extensions', () => {
     expect(server.files.get('a.pdf')).toHaveLength(300_000)
     expect(server.calls).toEqual([`rename ${part} a.pdf`, 'remove a.pdf', `rename ${part} a.pdf`])
   })
+
+  test.each([STATUS_CODE.PERMISSION_DENIED, STATUS_CODE.FAILURE, STATUS_CODE.OP_UNSUPPORTED])(
+    'a file that may not be replaced (status %i) is read: the same content is delivered, and no other one',
+    async (code) => {
+      const payload = payloadOf(randomBytes(100_000), { path: 'a.pdf', properties: { Vendor: 'Acme' } })
+      await sftp.deliver(payload, target(), contextOf(outbound))
+      server.keepFiles(code)
+
+      await sftp.deliver({ ...payload, attempt: 2 }, target(), contextOf(outbound))
+      expect([...server.files.keys()]).toEqual(['a.pdf.meta.json', 'a.pdf'])
+
+      for (const bytes of [randomBytes(100_000), randomBytes(100_001)]) {
+        const other = { ...payloadOf(bytes), deliveryId: payload.deliveryId, path: payload.path }
+        const error = await failure(sftp.deliver(other, target(), contextOf(outbound)))
+        expect(error.message).toMatch(/another document, or an earlier content of this one, is stored under its name$/)
+        expect(server.files.get('a.pdf')).toEqual(await buffer(payload.open()))
+        expect([...server.files.keys()]).toEqual(['a.pdf.meta.json', 'a.pdf'])
+      }
+
+      server.forbidReading()
+      const error = await failure(sftp.deliver({ ...payload, attempt: 2 }, target(), contextOf(outbound)))
+      expect(error.message).toMatch(/An earlier attempt may have stored the document.*may not read the file$/)
+    },
+  )
 
   test('a wrong password is a permanent failure and is not shown', async () => {
     const error: unknown = await sftp.probe(target('wrong-word'), contextOf(outbound)).catch((thrown: unknown) => thrown)

@@ -5,6 +5,7 @@ import { statusOf } from '../../support/busy-server.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startGraphDouble } from '../../support/graph-double.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { pagesOf } from '../../support/pages.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
 /** Creates the connector with other hosts in place of Microsoft's. */
@@ -63,6 +64,7 @@ export const rig: Rig = {
   kind: 'teamsite',
   isDouble: true,
   usesNetwork: true,
+  demandsEvidence: true,
   connectorIn: (settings) => {
     const { root, scope } = settings as { root: string; scope: string }
     return teamsiteAt(root, scope)
@@ -82,6 +84,7 @@ export const rig: Rig = {
       network: {
         connectorAt,
         port: double.port,
+        pages: async (status, which) => pagesOf(double, status, which),
         wrongCredentials: target({}, { client_secret: 'not-the-secret' }),
         secrets: ['not-the-secret', double.application.clientSecret],
         busy: async (load, retryAfter) => {

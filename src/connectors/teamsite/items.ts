@@ -1,0 +1,57 @@
+import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
+import { isNotFound, parseObject, requireId, toTargetAnswer, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
+import type { Found, Refusal } from '../shared/earlier-copy.ts'
+import { openPayload } from '../shared/payload-stream.ts'
+import { quickXorHash } from './quick-xor-hash.ts'
+
+/**
+ * Requires that an answer describes a stored file. Its size says little: SharePoint adds properties to Office files.
+ * @throws DeliveryError `answer_unreadable`, `content_altered`
+ */
+export const requireItem = (response: CloudResponse, { sizeBytes }: Pick<Payload, 'sizeBytes'>): void => {
+  requireId(response, 'SharePoint')
+  if (parseObject(response.text).size !== 0 || sizeBytes === 0) return
+  throw new DeliveryError('content_altered', 'SharePoint stored an empty file; the next attempt replaces it', {
+    answer: toTargetAnswer(response),
+  })
+}
+
+// What SharePoint says about a file that a retention label has declared a record, or that is on hold.
+const saysProtected = /record|retention|label|on hold|locked|immutable/i
+const refusalCodes = new Set(['access_denied', 'locked', 'http_405', 'http_409', 'http_412'])
+
+/** Returns whether a refusal can mean that the file is stored and may not be replaced. Graph has no code of its own for that. */
+export const refusalOf = (thrown: unknown): Refusal => {
+  if (!(thrown instanceof DeliveryError)) return undefined
+  const { code, message } = thrown
+  return refusalCodes.has(code) || (/^http_4(00|22)$/.test(code) && saysProtected.test(message)) ? 'perhaps' : undefined
+}
+
+/**
+ * Looks at the file under the path of a document. Graph keeps nothing of the relay with a file, so the content decides.
+ * @param file is its address in Graph, up to the colon after the path
+ */
+export const findItem = async (
+  graph: CloudApi,
+  file: string,
+  payload: Payload,
+  { signal }: Pick<AttemptContext, 'signal'>,
+): Promise<Found<CloudResponse>> => {
+  try {
+    const response = await graph.request(`${file}?$select=id,size,eTag,file`, { method: 'GET' })
+    requireId(response, 'SharePoint')
+    const { size, file: facet } = parseObject(response.text) as { size?: unknown; file?: { hashes?: { quickXorHash?: unknown } } }
+    const other = { state: 'other', what: 'a file with another content (SharePoint changes Office files)' } as const
+    if (size !== payload.sizeBytes || facet === undefined) return other
+    const digest = facet.hashes?.quickXorHash
+    if (typeof digest !== 'string') return { state: 'unknown', needs: 'SharePoint tells no digest of the file' }
+    const source = openPayload(payload, { signal })
+    return digest === (await quickXorHash(source)) ? { state: 'ours', stored: response } : other
+  } catch (thrown) {
+    if (isNotFound(thrown)) return { state: 'absent' }
+    if (thrown instanceof DeliveryError && thrown.code === 'access_denied') {
+      return { state: 'unknown', needs: 'the application may not read the file' }
+    }
+    throw thrown
+  }
+}
