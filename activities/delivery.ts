@@ -4,13 +4,25 @@ import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
 import { recordCancellation, recordTermination } from '../src/delivery/transition.ts'
 import { documentOfDelivery } from '../workflows/ids.ts'
-import { attemptFailedSignal, deliveryChangedSignal, type AttemptInput, type DeliveryActivities } from '../workflows/messages.ts'
+import {
+  attemptFailedSignal,
+  attemptRetry,
+  deliveryChangedSignal,
+  type AttemptInput,
+  type DeliveryActivities,
+} from '../workflows/messages.ts'
+import { dueBy } from './due.ts'
 
 export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities => ({
   attemptDelivery: (input) => {
     const { heartbeatDetails } = activityInfo()
     const lastHeartbeat: Partial<Progress> | null | undefined = heartbeatDetails
-    return deliver(deps, input, { signal: cancellationSignal(), lastHeartbeat: lastHeartbeat ?? undefined, heartbeat })
+    return deliver(deps, input, {
+      signal: cancellationSignal(),
+      lastHeartbeat: lastHeartbeat ?? undefined,
+      dueBy: dueBy(attemptRetry),
+      heartbeat,
+    })
   },
 
   recordCancellation: (delivery) => recordCancellation(deps.db, delivery),

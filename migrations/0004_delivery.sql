@@ -47,7 +47,8 @@ comment on column deliveries.round is
 comment on column deliveries.failures is
   'Failed attempts of the round.';
 comment on column deliveries.round_remaining_ms is
-  'Rest of the time to live of the round when its next attempt is due. Less is left if the attempt is late.';
+  'Rest of the time to live of the round when its next attempt is due. Less is left if the attempt is late. Null if a manual retry has ended '
+  'the round.';
 comment on column deliveries.round_expires_at is
   'When the time to live of the round ends.';
 comment on column deliveries.next_attempt_at is

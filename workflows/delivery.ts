@@ -28,6 +28,7 @@ import { controlActivities } from './control.ts'
 import { documentWorkflowId } from './ids.ts'
 import {
   attemptFailedSignal,
+  attemptRetry,
   deliveryChangedSignal,
   deliveryStatusQuery,
   manualRetryTimer,
@@ -190,8 +191,7 @@ const makeAttempts = async (input: DeliveryInput, attempt: AttemptInput, hasWait
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     summary: `to ${input.destination.name}`,
     allowEagerDispatch: !hasWaited,
-    // For failures of the relay itself. A failed attempt says when the next one is due.
-    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '15s' },
+    retry: attemptRetry,
   })
   try {
     return (await attemptDelivery(attempt)) as Ended

@@ -102,6 +102,12 @@ export interface AttemptInput extends DeliveryRef {
   traceparent?: string
 }
 
+/**
+ * Retry policy of an attempt, for failures of the relay itself: intervals in milliseconds. A failed attempt says when the next one is due. If
+ * its activity has another policy, an operator has changed it.
+ */
+export const attemptRetry = { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 15_000 }
+
 /** Activities of `document` and `delivery`. Each may run twice. */
 export interface DeliveryActivities {
   /**

@@ -11,15 +11,25 @@ import type { AttemptOutcome } from '../domain/delivery-run.ts'
 import type { LinkedDownload } from '../security/download-link.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { recordInterruption, recordLoss } from './broken-off.ts'
-import type { DeliveryJob, LoadJob, PinnedDestination } from './delivery-job.ts'
+import { placeWaitMs, type DeliveryJob, type LoadJob } from './delivery-job.ts'
 import { contentKeyOf, nextStep, type RunStart } from './next-step.ts'
+import { backOff, failureOf } from './outcome.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Heartbeats, type Progress } from './progress.ts'
 import { endOf, failExpired, recordDelivery, recordFailure, replacesByPath, type ConcludeDeps, type TimedInput } from './record-attempt.ts'
 import { hold } from './release.ts'
-import { decideRoute } from './route.ts'
+import { decideRoute, wasPassedOver } from './route.ts'
 import { leaseMs, renewLease, withdrawAttempt, type Slots } from './slots.ts'
 import { transition } from './transition.ts'
 import type { WakeNext } from './wake.ts'
+
+/** A destination as it was loaded, for a change that must not be applied to another version of it. */
+export interface PinnedDestination {
+  workspaceId: string
+  id: string
+  connector: string
+  config: Record<string, unknown>
+  credentialsSealed: Buffer
+}
 
 export interface DeliverDeps extends ConcludeDeps, CallTargetDeps {
   loadJob: LoadJob
@@ -42,12 +52,15 @@ export interface AttemptRun {
   signal: AbortSignal
   /** Details of the last heartbeat of a previous run of the same activity. */
   lastHeartbeat: Partial<Progress> | undefined
+  /** A retry that was planned for this time or earlier is due: a timestamp, or `infinity`. By default, the clock of the database decides. */
+  dueBy?: string | undefined
   heartbeat(details: unknown): void
 }
 
 /**
- * Makes one attempt of a delivery and records it. Safe to run twice: a delivery that has ended is not attempted again. A retry that comes
- * after the time to live is not made, and an attempt through an inactive connection is held.
+ * Makes one attempt of a delivery and records it. Safe to run twice: if a previous run has recorded how its attempt has ended and Temporal
+ * has not heard it, this run returns what is recorded, and attempts nothing. A retry that comes after the time to live is not made, and an
+ * attempt through an inactive connection is held.
  * @throws the reason of `run.signal` if the attempt was cancelled, and failures of the relay itself
  */
 export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: AttemptRun): Promise<AttemptOutcome> => {
@@ -61,6 +74,7 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
       continues: resumes ? saved.attemptId : undefined,
       hasPlace: leavePlace !== undefined,
       isCalled: input.isCalled ?? false,
+      dueBy: run.dueBy,
     })
   const start: RunStart = {
     attemptId,
@@ -71,7 +85,7 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
   try {
     let job = await load()
     for (;;) {
-      if (!job) return { status: 'cancelled' }
+      if (!job) return (await wasPassedOver(deps.db, input)) ? { status: 'held', reason: 'doesNotMatch' } : { status: 'cancelled' }
       const next = nextStep(job, start, saved)
       switch (next.step) {
         case 'end':
@@ -89,9 +103,13 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
           job = await load()
           break
         }
+        case 'fail':
+          return await failureOf(deps.db, input, job)
+        case 'backOff':
+          return backOff(job, next.delayMs)
         case 'resume':
           await transition(deps.db, 'resume', input)
-          job = { ...job, status: 'retrying' }
+          job = await load()
           break
         case 'hold':
           if (await hold(deps.db, input)) {
@@ -114,7 +132,7 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
           return { status: 'held', reason: route }
         }
         case 'expire': {
-          const outcome = await failExpired(deps, timedInput(input, job), job)
+          const outcome = await failExpired(deps, input, job)
           await passOn(deps, job)
           return outcome
         }
@@ -151,7 +169,8 @@ const passOn = async (deps: DeliverDeps, { isCalled, destination }: DeliveryJob)
  * of them asks again by itself.
  */
 const waitInLine = async (deps: DeliverDeps, { refusal, destination }: DeliveryJob, hasPlace: boolean): Promise<AttemptOutcome> => {
-  const { askAgainMs = null, circuit = null } = refusal ?? {}
+  // Other limits were set at this moment, and the delivery does not stand in line.
+  const { askAgainMs, circuit } = refusal ?? { askAgainMs: placeWaitMs, circuit: null }
   if (hasPlace && askAgainMs === null) await deps.wakeNext(destination.id)
   return { status: 'waiting', ...(askAgainMs !== null && { askAgainMs }), ...(circuit && { circuit }) }
 }

@@ -1,8 +1,9 @@
 import type { Config } from '../config/config.ts'
 import { createStatement, type Database } from '../db/database.ts'
+import { dueInMs } from '../db/due.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import type { DeliveryStatus } from '../domain/delivery-states.ts'
+import type { DeliveryEnd, DeliveryStatus } from '../domain/delivery-states.ts'
 import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
 import { hasNewerCopy } from './newer-copy.ts'
 import { addSlots, catchUpMs, intervalMs, leaseMs, limitsOf, type DestinationLimits } from './slots.ts'
@@ -61,6 +62,8 @@ export interface DeliveryJob {
   /** Message of the last attempt, if it failed. */
   lastError: string | null
   lastErrorCode: string | null
+  /** What has ended the delivery, if it has failed or was cancelled. */
+  endedBy: DeliveryEnd | null
   /**
    * Null, unless the connection of the delivery is inactive: then the settings of the active connections that also lead from the
    * repository to the destination.
@@ -83,6 +86,10 @@ export interface DeliveryJob {
   remainingMs: number | null
   /** True if the time to live of the round has ended. The first attempt is made however late it is. */
   isExpired: boolean
+  /** True if the round is over: the delivery has failed in it, or a manual retry is to start another one. */
+  isRoundOver: boolean
+  /** Time until the retry that the last attempt of the round has planned. Null if it is due, and before the first failure. */
+  dueInMs: number | null
 }
 
 interface Refusal {
@@ -93,22 +100,11 @@ interface Refusal {
   askAgainMs: number | null
 }
 
-interface LoadedJob extends DeliveryJob {
-  /** True if the destination has too few slots for its limits. */
-  isNew: boolean
-}
-
-/** A destination as it was loaded, for a change that must not be applied to another version of it. */
-export interface PinnedDestination {
-  workspaceId: string
-  id: string
-  connector: string
-  config: Record<string, unknown>
-  credentialsSealed: Buffer
-}
+/** `isNew`: the destination has too few slots for its limits. */
+type LoadedJob = DeliveryJob & { isNew: boolean }
 
 // An attempt of a delivery in one of these statuses may send something.
-const startable: readonly DeliveryStatus[] = ['pending', 'retrying', 'failed']
+const startable: readonly DeliveryStatus[] = ['pending', 'retrying']
 
 type LeaseConfig = Pick<
   Config,
@@ -132,10 +128,12 @@ interface StartRequest {
   isCalled: boolean
   /** The attempt that it continues, and whose slot it inherits. */
   continues: string | undefined
+  /** A retry that was planned for this time or earlier is due: a timestamp, or `infinity`. By default, the clock of the database decides. */
+  dueBy?: string | undefined
 }
 
 // A place in a worker is free again soon, and nobody calls those that wait for one.
-const placeWaitMs = 5_000
+export const placeWaitMs = 5_000
 
 // Temporal's test server skips the time between two attempts, which the clock of the database does not see.
 const remaining = `least(round_remaining_ms, extract(epoch from round_expires_at - now()) * 1000)::float8`
@@ -160,10 +158,15 @@ const load = `
       jsonb_build_object(
         'id', destinations.id, 'name', destinations.name, 'connector', connector_type, 'config', config,
         'deleted', destinations.deleted_at is not null, 'downloadLinksVersion', download_links_version) as destination,
-      deliveries.last_error as "lastError", last_error_code as "lastErrorCode", attempt_id,
+      deliveries.last_error as "lastError", last_error_code as "lastErrorCode", ended_by as "endedBy", attempt_id,
       case when round = :round then failures else 0 end as failures,
       case when round = :round then ${remaining} end as "remainingMs",
       coalesce(round = :round and failures > 0 and ${remaining} <= 0, false) as "isExpired",
+      coalesce(round = :round and (deliveries.status = 'failed' or round_remaining_ms is null), false) as "isRoundOver",
+      case
+        when round = :round and deliveries.status = 'retrying' and waiting is null and attempt_id is null and not :isCalled
+        then ${dueInMs('next_attempt_at')}
+      end as "dueInMs",
       waiting is not distinct from 'called' as "isCalled",
       ${limitsOf('destinations')},
       -- A connection that was deleted, or from which the destination was removed, does not hold what it has forwarded.
@@ -212,6 +215,8 @@ const permittedAttempt = `
       and status = any (:startable)
       and not (destination -> 'deleted')::boolean
       and not "isExpired"
+      and not "isRoundOver"
+      and "dueInMs" is null
       -- A crash of PostgreSQL may undo the mark and the lease of an attempt, which costs less than to wait for the disk each time.
       and set_config('synchronous_commit', 'off', true) = 'off'`
 
@@ -315,7 +320,7 @@ const startAttempt = `
     where document_id = :documentId
       and destination_id = :destinationId
       and attempt_id is null
-      and status in ('pending', 'retrying')
+      and status = any (:startable)
   )`
 
 /** Loads the delivery and starts its attempt, in one round trip. */
@@ -367,6 +372,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig, noteBegun: (del
       isCalled: start?.isCalled ?? false,
       placeWaitMs,
       continues: start?.continues ?? null,
+      dueBy: start?.dueBy ?? null,
       startable: [...startable],
       maxConcurrent: config.DELIVERY_MAX_CONCURRENT_PER_DESTINATION,
       maxPerMinute: config.DELIVERY_MAX_PER_MINUTE_PER_DESTINATION,

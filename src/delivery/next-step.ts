@@ -20,12 +20,16 @@ export interface RunStart {
 export type Step =
   /** Nothing is left to do. */
   | { step: 'end'; status: 'cancelled' | 'delivered' | 'held' }
-  /** A previous run may have recorded the delivery and stopped before this step. */
+  /** A previous run may have recorded that the document arrived, and stopped before this step. */
   | { step: 'redeliverNewer' }
   /** The destination was deleted. */
   | { step: 'cancel' }
   /** The worker of this attempt was lost. If its upload goes on, so does this run. */
   | { step: 'recordLoss'; lost: { attemptId: string; bytesSent: number }; goesOn: boolean }
+  /** A previous run has recorded how the round has ended, and nobody has heard it. */
+  | { step: 'fail' }
+  /** A previous run has recorded that a retry follows, and nobody has heard it. It is not due yet. */
+  | { step: 'backOff'; delayMs: number }
   /** An operator has signalled the workflow without the API. The next step follows. */
   | { step: 'resume' }
   /** If the connection has been activated meanwhile, the next step follows. */
@@ -56,7 +60,9 @@ export const nextStep = (job: DeliveryJob, start: RunStart, saved: Partial<Progr
   const { status, attemptId } = job
   const replacesByPath = start.replacesByPath(job.destination.connector)
   if (status === 'cancelled') return { step: 'end', status }
-  if (status === 'delivered') return job.superseded && replacesByPath ? { step: 'redeliverNewer' } : { step: 'end', status }
+  if (status === 'delivered') {
+    return job.superseded && replacesByPath && job.location !== null ? { step: 'redeliverNewer' } : { step: 'end', status }
+  }
   if (job.destination.deleted) return { step: 'cancel' }
   if (status === 'held') return { step: 'end', status }
   if (attemptId !== null && attemptId !== start.attemptId) {
@@ -65,7 +71,9 @@ export const nextStep = (job: DeliveryJob, start: RunStart, saved: Partial<Progr
     const bytesSent = isOfPreviousRun ? (saved.bytesSent ?? 0) : 0
     return { step: 'recordLoss', lost: { attemptId, bytesSent }, goesOn: isOfPreviousRun && saved.savedUpload !== undefined }
   }
+  if (job.isRoundOver) return { step: 'fail' }
   if (status === 'failed') return { step: 'resume' }
+  if (job.dueInMs !== null) return { step: 'backOff', delayMs: job.dueInMs }
   if (isInactive(job)) return { step: 'hold' }
   if (job.isExpired) return { step: 'expire' }
   if (!job.hasSlot) return { step: 'waitInLine' }

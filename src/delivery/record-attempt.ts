@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptInput } from '../../workflows/messages.ts'
-import { businessObjectOf } from '../archive/delivery-input.ts'
-import { countOf } from '../base/count-of.ts'
 import { timeOfId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, type DeliveryResult, type TargetAnswer } from '../connectors/connector.ts'
-import { errorClassOf, remedyFor } from '../connectors/error-codes.ts'
+import { errorClassOf } from '../connectors/error-codes.ts'
 import { createStatement, storable, type Database } from '../db/database.ts'
 import { isLostRace, isOutage } from '../db/errors.ts'
 import { withPartitionOf } from '../db/partitions.ts'
@@ -17,9 +15,9 @@ import type { AttemptOutcomeName } from './attempt-log.ts'
 import { endedAttempt } from './circuit.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import { bringLateData, type LateDataSender } from './late-data.ts'
+import { backOff, failureOf, limits } from './outcome.ts'
 import type { Progress } from './progress.ts'
 import type { RedeliverNewer } from './redeliver.ts'
-import { keepsWorkflow } from './retry-window.ts'
 import { leaseMs } from './slots.ts'
 import { expire, type DeliveryRef } from './transition.ts'
 import type { WakeNext } from './wake.ts'
@@ -85,8 +83,7 @@ export const recordDelivery = async (
   if (status === 'delivered' && (job.isEnriched || !hasProperties)) await bringLateData(deps, input, job, hasProperties && !isContinued)
   if (superseded && replacesByPath(deps, job.destination.connector)) await deps.redeliverNewer(input)
   if (status !== 'retrying') return { status: 'delivered' }
-  const error = 'the document, or the content of its path, was changed while it was sent'
-  return { status, delayMs: repeatDelayMs, failures: input.failures, error }
+  return backOff({ ...job, failures: input.failures, lastError: null, lastErrorCode: null }, repeatDelayMs)
 }
 
 /** Records a failed attempt. @param more what the record says if a retry follows */
@@ -103,6 +100,11 @@ export const recordFailure = async (
   const decision = decideRetry(input.policy, state, Math.random())
   const isRetried = decision.retry && !failure.permanent
   const message = clip(failure.message)
+  const endedBy: DeliveryEnd | null = isRetried
+    ? null
+    : failure.permanent || decision.retry
+      ? 'permanent_error'
+      : limits[decision.exhausted]
   const { status } = await deps.recordAttempt(input, job, {
     operation: isRetried ? 'attemptRetryable' : 'attemptFailed',
     outcome: failure.code === 'interrupted' ? 'interrupted' : failure.permanent ? 'permanent' : 'retryable',
@@ -113,46 +115,20 @@ export const recordFailure = async (
     budget: budgetOf(input, failures, decision.retry ? decision.delayMs : 0),
     signal: errorClassOf(failure.code) === 'relay' ? 'unknown' : failure.permanent ? 'answered' : 'failed',
     ...(isRetried && more),
-    ...(!isRetried && { endedBy: failure.permanent || decision.retry ? 'permanent_error' : limits[decision.exhausted] }),
+    ...(endedBy && { endedBy }),
   })
   if (status === 'cancelled' || status === 'delivered') return { status }
-  const facts = { errorCode: failure.code, ...businessObjectOf(job) }
-  if (isRetried && status !== 'failed') return { status: 'retrying', delayMs: decision.delayMs, failures, error: message, ...facts }
-  return {
-    ...(await failedOf(deps, input)),
-    error: decision.retry || failure.permanent ? message : `${message} (${reasonOf(decision.exhausted, { ...input, failures })})`,
-    remedy: remedyFor(failure.code, job.destination.name),
-    ...facts,
-  }
-}
-
-const failedOf = async ({ db }: ConcludeDeps, { destinationId }: TimedInput) => ({
-  status: 'failed' as const,
-  ...(!(await keepsWorkflow(db, destinationId)) && { keepsOpen: false as const }),
-})
-
-/** The setting that ends a round of attempts. */
-const limits = { count: 'max_retries', time: 'retry_ttl_seconds' } as const
-
-/** Returns why no retry follows, for operators. */
-const reasonOf = (exhausted: keyof typeof limits, { policy, failures }: Pick<TimedInput, 'policy' | 'failures'>): string => {
-  const limit = exhausted === 'count' ? policy.maxRetries : policy.ttlMs / 1_000
-  return `gave up after ${countOf(failures, 'attempt', 'attempts')}: ${limits[exhausted]} is ${limit}`
+  const recorded = { ...job, failures, endedBy, lastError: message, lastErrorCode: failure.code }
+  return isRetried && status !== 'failed' ? backOff(recorded, decision.delayMs) : failureOf(deps.db, input, recorded)
 }
 
 const messageMaxCharacters = 1_000
 const clip = (text: string) => (text.length > messageMaxCharacters ? `${text.slice(0, messageMaxCharacters)}...` : text)
 
 /** Fails a delivery whose time to live has ended before its next attempt. */
-export const failExpired = async (deps: ConcludeDeps, input: TimedInput, job: DeliveryJob): Promise<AttemptOutcome> => {
+export const failExpired = async (deps: ConcludeDeps, input: AttemptInput, job: DeliveryJob): Promise<AttemptOutcome> => {
   await expire(deps.db, input)
-  return {
-    ...(await failedOf(deps, input)),
-    error: `${job.lastError ?? 'not delivered'} (${reasonOf('time', input)})`,
-    remedy: remedyFor(job.lastErrorCode ?? 'unexpected', job.destination.name),
-    ...(job.lastErrorCode !== null && { errorCode: job.lastErrorCode }),
-    ...businessObjectOf(job),
-  }
+  return failureOf(deps.db, input, { ...job, endedBy: limits.time })
 }
 
 /** The end of an attempt. */

@@ -62,6 +62,8 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
       update deliveries
       set
         status = :to, next_attempt_at = now(), attempt_id = null, begin_as = 'retry',
+        -- The round so far is over, also for a run of its activity that does not know it.
+        round_remaining_ms = null, round_expires_at = null,
         begin_at = now() + :graceMs::integer * interval '1 millisecond',
         bulk_retry_id = coalesce(:bulkRetryId::text, bulk_retry_id)
       from destinations, documents

@@ -30,6 +30,13 @@ interface Found extends RoutedDocument {
   isFinal: boolean
 }
 
+/** Returns true if a delivery was removed because the filter of its connection has passed the document over, which is still here. */
+export const wasPassedOver = async (db: Database, { documentId, destinationId }: DeliveryRef): Promise<boolean> =>
+  (await db('documents')
+    .where({ id: documentId })
+    .whereNotExists(db('deliveries').where({ document_id: documentId, destination_id: destinationId }))
+    .first('id')) !== undefined
+
 // The reconciler looks at a delivery that nothing has begun by then: its enrichment did not end.
 const graceMinutes = 60
 

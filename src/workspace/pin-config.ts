@@ -2,7 +2,7 @@ import type { Connectors } from '../connectors/index.ts'
 import { credentialsOwner } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import type { PinnedDestination } from '../delivery/delivery-job.ts'
+import type { PinnedDestination } from '../delivery/deliver.ts'
 import type { KeyRing } from '../security/seal.ts'
 
 /**

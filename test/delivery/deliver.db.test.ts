@@ -75,7 +75,9 @@ const arrange = async (
       attemptTimeoutMs: 60_000,
       workspace: 'acme/invoices',
     }
-    /** @param used what earlier attempts of the round have left of its budget */
+    /** Has the next attempt of the round due, as after its delay. */
+    const comeDue = () => db('deliveries').where({ document_id: documentId }).update({ next_attempt_at: db.fn.now() })
+    /** @param failures of earlier attempts of the round, whose next one is due */
     const attempt = async (
       { failures, remainingMs = policy.ttlMs, ...more }: Partial<AttemptInput> & { failures?: number; remainingMs?: number } = {},
       environment = createActivityEnvironment(),
@@ -83,12 +85,13 @@ const arrange = async (
       if (failures !== undefined) {
         const used = { round: 'first', failures, round_remaining_ms: remainingMs, round_expires_at: new Date(Date.now() + remainingMs) }
         await db('deliveries').where({ document_id: documentId }).update(used)
+        await comeDue()
       }
       return environment.run(attemptDelivery, { ...input, ...more })
     }
     const delivery = () => db('deliveries').where({ document_id: documentId }).first()
     const attempts = () => db('delivery_attempts').where({ document_id: documentId }).orderBy('number')
-    return { docId: document.docId, documentId, attempt, delivery, attempts }
+    return { docId: document.docId, documentId, attempt, comeDue, delivery, attempts }
   }
   const connectionId = routes.connections['target']!
   return { db, routes, destinationId, connectionId, recordCancellation, receive, ...(await receive()) }
@@ -684,7 +687,7 @@ describe('an upload that a failed attempt has saved', () => {
         throw new DeliveryError('connection_lost', 'the connection was lost')
       },
     }
-    const { attempt, documentId } = await arrange({}, {}, () => failing)
+    const { attempt, comeDue, documentId } = await arrange({}, {}, () => failing)
     let heartbeatDetails: unknown
     for (let nth = 1; nth <= 3; nth += 1) {
       const environment = createActivityEnvironment({ heartbeatDetails })
@@ -693,6 +696,7 @@ describe('an upload that a failed attempt has saved', () => {
       })
       await attempt({}, environment)
       await change(documentId)
+      await comeDue()
     }
     return continued
   }

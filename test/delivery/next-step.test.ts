@@ -42,6 +42,7 @@ const started: DeliveryJob = {
   credentialsSealed: Buffer.alloc(0),
   lastError: null,
   lastErrorCode: null,
+  endedBy: null,
   activeRoutes: null,
   attemptId: 'mine',
   hasSlot: true,
@@ -52,6 +53,8 @@ const started: DeliveryJob = {
   failures: 0,
   remainingMs: null,
   isExpired: false,
+  isRoundOver: false,
+  dueInMs: null,
 }
 
 const circuitOpen = { waitingFor: 'circuit', circuit: 'open', askAgainMs: null } as const
@@ -75,10 +78,20 @@ test.each<[string, Case]>([
   ['a retry', { job: { status: 'retrying', failures: 2, remainingMs: 60_000 }, next: send }],
   ['cancelled', { job: { ...refused, status: 'cancelled' }, next: { step: 'end', status: 'cancelled' } }],
   ['delivered', { job: { ...refused, status: 'delivered' }, next: { step: 'end', status: 'delivered' } }],
-  ['delivered, then superseded', { job: { ...refused, status: 'delivered', superseded: true }, next: { step: 'redeliverNewer' } }],
+  [
+    'delivered, then superseded',
+    { job: { ...refused, status: 'delivered', superseded: true, location: 'in/1.pdf' }, next: { step: 'redeliverNewer' } },
+  ],
+  [
+    'superseded before anything was sent',
+    { job: { ...refused, status: 'delivered', superseded: true }, next: { step: 'end', status: 'delivered' } },
+  ],
   [
     'delivered, then superseded, as a message',
-    { job: { ...refused, status: 'delivered', superseded: true, destination: message }, next: { step: 'end', status: 'delivered' } },
+    {
+      job: { ...refused, status: 'delivered', superseded: true, location: 'in/1.pdf', destination: message },
+      next: { step: 'end', status: 'delivered' },
+    },
   ],
   ['the destination deleted', { job: { ...refused, destination: { ...destination, deleted: true } }, next: { step: 'cancel' } }],
   [
@@ -131,7 +144,18 @@ test.each<[string, Case]>([
   ['an upload that is resumed after a stop', { saved: upload, next: { step: 'send', savedUpload: 'sealed' } }],
   ['an upload of a document that was appended to', { job: { content: { ...started.content, sizeBytes: 6 } }, saved: upload, next: send }],
   ['an upload of a document that was overwritten at its path', { job: { overwrites: 1 }, saved: upload, next: send }],
-  ['failed, and a retry signalled without the API', { job: { status: 'failed' }, next: { step: 'resume' } }],
+  ['failed, and a retry signalled without the API', { job: { ...refused, status: 'failed' }, next: { step: 'resume' } }],
+  ['failed in this round', { job: { ...refused, status: 'failed', isRoundOver: true }, next: { step: 'fail' } }],
+  [
+    'failed in this round, and the destination deleted',
+    { job: { ...refused, status: 'failed', isRoundOver: true, destination: { ...destination, deleted: true } }, next: { step: 'cancel' } },
+  ],
+  ['retried by an operator, in the round before', { job: { ...refused, status: 'retrying', isRoundOver: true }, next: { step: 'fail' } }],
+  ['not due', { job: { ...refused, status: 'retrying', failures: 1, dueInMs: 50_000 }, next: { step: 'backOff', delayMs: 50_000 } }],
+  [
+    'not due, and an inactive connection',
+    { job: { ...refused, status: 'retrying', dueInMs: 50_000, activeRoutes: [] }, next: { step: 'backOff', delayMs: 50_000 } },
+  ],
   ['an inactive connection', { job: { activeRoutes: [] }, next: { step: 'hold' } }],
   ['an inactive connection, and another one whose filter selects the document', { job: { activeRoutes: [{}] }, next: send }],
   ['an inactive connection, and no slot', { job: { ...refused, activeRoutes: [], refusal: slotsTaken }, next: { step: 'hold' } }],

@@ -46,7 +46,8 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
       config,
     })
   const attempt = (documentId: string, contents: ContentStore = store): Promise<AttemptOutcome> =>
-    createActivityEnvironment().run(activitiesWith(contents).attemptDelivery, {
+    // Every retry is due, as after a reset.
+    createActivityEnvironment({ currentAttemptScheduledTimestampMs: Date.now() + 1 }).run(activitiesWith(contents).attemptDelivery, {
       documentId,
       destinationId,
       policy,
@@ -198,7 +199,7 @@ describe('two attempts to one path at the same time', () => {
     const older = await create('old')
     const newer = await update('new')
     await attempt(newer)
-    await db('deliveries').where({ document_id: older }).update({ status: 'delivered' })
+    await db('deliveries').where({ document_id: older }).update({ status: 'delivered', location: 'old' })
     expect(await attempt(older)).toEqual({ status: 'delivered' })
     expect(await statusOf(newer)).toBe('pending')
   })

@@ -48,6 +48,23 @@ export const createTimeSkippingTemporal = async (): Promise<TemporalEnvironment>
   return disposable(env, () => env.teardown())
 }
 
+/**
+ * Corrects what the server that skips time tells an activity that it repeats: when it has planned the run. A real server tells when the run is
+ * due, which is later by the delay.
+ */
+const withDueTime = (env: TestWorkflowEnvironment): WorkerOptions['interceptors'] => ({
+  activity: [
+    ({ info }) => ({
+      inbound: {
+        execute: async (input, next) => {
+          if (info.attempt > 1) Object.assign(info, { currentAttemptScheduledTimestampMs: await env.currentTimeMs() })
+          return next(input)
+        },
+      },
+    }),
+  ],
+})
+
 /** Runs a worker with these activities until `work` ends. Its task queue is random unless the options name one. */
 export const withWorker = async <T>(
   env: TestWorkflowEnvironment,
@@ -62,6 +79,7 @@ export const withWorker = async <T>(
     activities,
     // As in the product's worker. With the default, an attempt learns of a cancellation late.
     maxHeartbeatThrottleInterval: 1_000,
+    ...(env.supportsTimeSkipping && { interceptors: withDueTime(env) }),
   }
   const worker = await Worker.create({
     ...common,
