@@ -1,6 +1,7 @@
 import { ApplicationFailure, cancellationSignal } from '@temporalio/activity'
 import type { SendEvents } from '../src/observe/send-events.ts'
 import type { EventSubscriptionActivities } from '../workflows/messages.ts'
+import { dueBy } from './due.ts'
 import { withHeartbeats } from './heartbeats.ts'
 
 // A sixth of the heartbeat timeout of the workflow.
@@ -8,7 +9,7 @@ const heartbeatMs = 5_000
 
 export const createEventSubscriptionActivities = (sendEvents: SendEvents): EventSubscriptionActivities => ({
   sendEvents: async ({ subscriptionId }) => {
-    const outcome = await withHeartbeats(heartbeatMs, () => sendEvents(subscriptionId, cancellationSignal()))
+    const outcome = await withHeartbeats(heartbeatMs, () => sendEvents(subscriptionId, cancellationSignal(), dueBy()))
     if (outcome.status !== 'retrying') return outcome.status
     // Temporal repeats the activity, and shows operators what is wrong.
     throw ApplicationFailure.create({

@@ -746,6 +746,7 @@ create table delivery_metadata (
   found_at timestamptz not null default now(),
   updated_at timestamptz,
   error text,
+  next_try_at timestamptz,
   primary key (document_id, destination_id),
   foreign key (document_id, destination_id) references deliveries (document_id, destination_id) on delete cascade
 );
@@ -759,6 +760,8 @@ comment on column delivery_metadata.status is
   'brought, could not be brought, or cannot be at this kind of destination.';
 comment on column delivery_metadata.found_at is
   'When the data that the copy lacked was found.';
+comment on column delivery_metadata.next_try_at is
+  'When the next try is due to bring data that is pending. Null before the first failure.';
 
 create table outbox (
   key text collate "C" primary key,

@@ -144,6 +144,7 @@ create table delivery_metadata (
   found_at timestamptz not null default now(),
   updated_at timestamptz,
   error text,
+  next_try_at timestamptz,
   primary key (document_id, destination_id),
   foreign key (document_id, destination_id) references deliveries on delete cascade
 );
@@ -154,6 +155,8 @@ comment on column delivery_metadata.digest is
 comment on column delivery_metadata.status is
   'current: the copy was delivered with what was known. The others are of data that was found later: it is still to be brought, was brought, '
   'could not be brought, or cannot be at this kind of destination.';
+comment on column delivery_metadata.next_try_at is
+  'When the next try is due to bring data that is pending. Null before the first failure.';
 comment on column delivery_metadata.found_at is
   'When the data that the copy lacked was found.';
 

@@ -11,6 +11,7 @@ import { connectorTypes } from '../connectors/index.ts'
 import { propertiesOf } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
 import { createStatement, storable, type Database, type Transaction } from '../db/database.ts'
+import { dueInMs } from '../db/due.ts'
 import { addMessages, type OutboxMessage } from '../db/outbox.ts'
 import type { TemplateDocument } from '../domain/template.ts'
 import type { DeliveryJob } from './delivery-job.ts'
@@ -37,6 +38,11 @@ interface Copy extends TemplateDocument {
   /** Of what the copy has. Null if that is not known. */
   digest: string | null
   foundAt: Date | null
+  /** What the last try has left. Null if the copy was delivered without data. */
+  state: 'current' | 'pending' | 'updated' | 'failed' | 'not_possible' | null
+  error: string | null
+  /** Time until the next try. Null if it is due. */
+  dueInMs: number | null
 }
 
 /** SQL: the delivered copies of a document, unless a newer document has replaced them. */
@@ -48,7 +54,7 @@ const copiesOf = (condition: string) => `
     repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
     erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields,
     coalesce((select settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}') as properties,
-    delivery_metadata.digest, found_at as "foundAt"
+    delivery_metadata.digest, found_at as "foundAt", delivery_metadata.status as state, error, ${dueInMs('next_try_at')} as "dueInMs"
   from deliveries
   join documents on documents.id = deliveries.document_id
   join destinations on destinations.id = deliveries.destination_id
@@ -96,16 +102,16 @@ interface StaleDeps {
 
 const writeState = (trx: Transaction, { documentId, destinationId }: DeliveryRef, status: 'pending' | 'not_possible'): Promise<unknown> =>
   trx('delivery_metadata')
-    .insert({ document_id: documentId, destination_id: destinationId, status, found_at: trx.fn.now() })
+    .insert({ document_id: documentId, destination_id: destinationId, status, found_at: trx.fn.now(), next_try_at: null })
     .onConflict(['document_id', 'destination_id'])
-    .merge(['status', 'found_at'])
+    .merge(['status', 'found_at', 'next_try_at'])
 
 /**
  * Finds the delivered copies of a document that lack data, and has it brought to them. The document must be locked.
  * @returns the committed messages
  */
 export const updateCopies = async (trx: Transaction, documentId: string, { findConnector }: StaleDeps): Promise<OutboxMessage[]> => {
-  const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentId })
+  const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentId, dueBy: null })
   const messages: OutboxMessage[] = []
   for (const copy of rows) {
     const connector = findConnector(copy.connector)
@@ -192,6 +198,8 @@ interface TryTiming {
   attempt: number
   /** Time since the first try was due. */
   elapsedMs: number
+  /** A try that was planned for this time or earlier is due: a timestamp, or `infinity`. By default, the clock of the database decides. */
+  dueBy?: string
 }
 
 interface LateDataDeps extends CallTargetDeps {
@@ -239,7 +247,7 @@ export const createLateData = (deps: LateDataDeps) => {
       const { documentId, destinationId, destinationName, workspaceId, repoId, docId, compId } = copy
       const updated = await trx('delivery_metadata')
         .where({ document_id: documentId, destination_id: destinationId })
-        .update({ digest, status: 'updated', updated_at: trx.fn.now(), error: null })
+        .update({ digest, status: 'updated', updated_at: trx.fn.now(), error: null, next_try_at: null })
       if (updated === 0) return
       await record(trx, {
         workspaceId,
@@ -255,7 +263,7 @@ export const createLateData = (deps: LateDataDeps) => {
   const recordNothing = async ({ documentId, destinationId }: DeliveryRef): Promise<void> => {
     await db('delivery_metadata')
       .where({ document_id: documentId, destination_id: destinationId, status: 'pending' })
-      .update({ status: db.raw(`case when updated_at is null then 'current' else 'updated' end`), error: null })
+      .update({ status: db.raw(`case when updated_at is null then 'current' else 'updated' end`), error: null, next_try_at: null })
   }
 
   const recordFailure = async (copy: Copy, failure: DeliveryError, { attempt, elapsedMs }: TryTiming): Promise<LateDataOutcome> => {
@@ -265,27 +273,39 @@ export const createLateData = (deps: LateDataDeps) => {
     const isFinal = failure.permanent || elapsedMs + delayMs > giveUpAfterMs
     await db('delivery_metadata')
       .where({ document_id: documentId, destination_id: destinationId })
-      .update({ status: isFinal ? 'failed' : 'pending', error })
+      .update({
+        error,
+        status: isFinal ? 'failed' : 'pending',
+        next_try_at: isFinal ? null : db.raw(`now() + ? * interval '1 millisecond'`, [delayMs]),
+      })
     const outcome = isFinal ? 'failed' : 'retrying'
     updates.inc({ connector, outcome })
     log.info({ document_id: documentId, destination_id: destinationId, outcome, reason: error }, 'late data was not brought')
     return isFinal ? { status: 'failed', error } : { status: 'retrying', delayMs, error }
   }
 
-  /** @throws the reason of `aborted`, and failures of the relay itself */
+  /**
+   * Safe to run twice: if a previous try is recorded and Temporal has not heard of it, this one returns what is recorded.
+   * @throws the reason of `aborted`, and failures of the relay itself
+   */
   const update = async (
     { documentId, destination }: Pick<LateDataInput, 'documentId' | 'destination'>,
     timing: TryTiming,
     aborted: AbortSignal,
   ): Promise<LateDataOutcome> => {
     const delivery = { documentId, destinationId: destination.id }
-    const { rows } = await db.raw<{ rows: Copy[] }>(copiesOf('and deliveries.destination_id = :destinationId'), delivery)
+    const { rows } = await db.raw<{ rows: Copy[] }>(copiesOf('and deliveries.destination_id = :destinationId'), {
+      ...delivery,
+      dueBy: timing.dueBy ?? null,
+    })
     const [copy] = rows
     if (!copy) {
       // It was deleted or replaced, or is being sent again, with everything that is known.
       await recordNothing(delivery)
       return { status: 'gone' }
     }
+    if (copy.state === 'failed') return { status: 'failed', error: copy.error ?? '' }
+    if (copy.dueInMs !== null) return { status: 'retrying', delayMs: copy.dueInMs, error: copy.error ?? '' }
     const leave = places.begin(copy.workspaceId)
     if (!leave) return { status: 'retrying', delayMs: busyMs, error: 'too many copies are being updated' }
     try {

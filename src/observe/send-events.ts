@@ -5,6 +5,7 @@ import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import { createOpenCredentials } from '../connectors/target.ts'
 import { storable, type Database } from '../db/database.ts'
+import { dueInMs } from '../db/due.ts'
 import { eventIdOf, eventPositionOf, eventTypes, type EventName, type EventPosition } from '../domain/events.ts'
 import { decideRetry } from '../domain/retry.ts'
 import { retryPolicyOf, workspaceSettings } from '../domain/settings.ts'
@@ -35,6 +36,10 @@ interface Job extends EventPosition {
   events: EventName[]
   version: number
   attempts: number
+  lastError: string | null
+  lastErrorCode: string | null
+  /** Time until the next attempt. Null if it is due. */
+  dueInMs: number | null
   circuitOpenMs: number | null
   destination: { id: string; connector: string; config: Record<string, unknown> }
   credentialsSealed: Buffer
@@ -43,19 +48,20 @@ interface Job extends EventPosition {
 /** Outcome of a run. `idle`: everything was sent. `more`: there is more. `gone`: nothing is to be sent any more. */
 export type SentEvents = { status: 'idle' | 'more' | 'gone' } | { status: 'retrying'; delayMs: number; error: string }
 
-const load = async (db: Database, subscriptionId: string): Promise<Job | undefined> => {
+const load = async (db: Database, subscriptionId: string, dueBy: string | null): Promise<Job | undefined> => {
   const { rows } = await db.raw<{ rows: Job[] }>(
     `
     with claimed as (
       update event_subscriptions
-      set claimed_until = now() + :claimMs::integer * interval '1 millisecond'
+      set claimed_until = greatest(claimed_until, now() + :claimMs::integer * interval '1 millisecond')
       where id = :subscriptionId
         and is_active
       returning *
     )
     select
       claimed.id, claimed.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace, settings, claimed.events,
-      claimed.version, claimed.attempts, claimed.epoch, claimed.transaction, claimed.number, credentials_sealed as "credentialsSealed",
+      claimed.version, claimed.attempts, claimed.last_error as "lastError", claimed.last_error_code as "lastErrorCode",
+      ${dueInMs('claimed.next_attempt_at')} as "dueInMs", claimed.epoch, claimed.transaction, claimed.number, credentials_sealed as "credentialsSealed",
       (
         select extract(epoch from trial_at - now()) * 1000
         from destination_gates
@@ -69,7 +75,7 @@ const load = async (db: Database, subscriptionId: string): Promise<Job | undefin
     join workspaces on workspaces.id = claimed.workspace_id
     where deleted_at is null
     `,
-    { subscriptionId, claimMs },
+    { subscriptionId, claimMs, dueBy },
   )
   return rows[0]
 }
@@ -129,8 +135,8 @@ const delayOf = ({ settings }: Job, failures: number, { retryAfterMs }: Delivery
 }
 
 /**
- * Creates the activity that sends the events of a subscription, one after the other. A run that is repeated sends events again that it
- * has sent, with the same ids.
+ * Creates the activity that sends the events of a subscription, one after the other. A run that is broken off and repeated sends events again
+ * that it has sent, with the same ids. If a failure is recorded and Temporal has not heard of it, nothing is sent before its retry is due.
  */
 export const createSendEvents = (deps: SendEventsDeps) => {
   const { db, keyRing, config } = deps
@@ -203,10 +209,15 @@ export const createSendEvents = (deps: SendEventsDeps) => {
     }
   }
 
-  /** @throws the reason of `cancelled`, and failures of the relay itself */
-  return async (subscriptionId: string, cancelled: AbortSignal): Promise<SentEvents> => {
-    const job = await load(db, subscriptionId)
+  /**
+   * @param dueBy a retry that was planned for this time or earlier is due: a timestamp, or `infinity`. By default, the clock of the database
+   * decides
+   * @throws the reason of `cancelled`, and failures of the relay itself
+   */
+  return async (subscriptionId: string, cancelled: AbortSignal, dueBy?: string): Promise<SentEvents> => {
+    const job = await load(db, subscriptionId, dueBy ?? null)
     if (!job) return { status: 'gone' }
+    if (job.dueInMs !== null) return { status: 'retrying', delayMs: job.dueInMs, error: `${job.lastErrorCode}: ${job.lastError}` }
     if (job.circuitOpenMs !== null) {
       const delayMs = Math.max(job.circuitOpenMs, busyMs)
       return { status: 'retrying', delayMs, error: 'circuit_open: deliveries to the destination fail' }

@@ -1,3 +1,4 @@
+import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { DeliveryError, type Connector, type DeliveredCopy } from '../../src/connectors/connector.ts'
@@ -8,7 +9,7 @@ import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createLateData, updateCopies } from '../../src/delivery/late-data.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { createActivityEnvironment } from '../support/activity-environment.ts'
+import { createActivityEnvironment, expectSame, runActivity } from '../support/activity-environment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { attemptActivities } from '../support/delivery-activities.ts'
 import { disposable } from '../support/disposable.ts'
@@ -72,8 +73,20 @@ const deliver = async (connector = find('webhook')!, properties: object = {}) =>
         await sendAll(await updateCopies(trx, documentId, { findConnector }))
       })
     },
+    /** Every retry is due. */
     bring: (attempt = 1, elapsedMs = 0) =>
-      update({ documentId, destination: { id: destinationId, name: 'archive', connector: 'webhook' } }, { attempt, elapsedMs }, never),
+      update(
+        { documentId, destination: { id: destinationId, name: 'archive', connector: 'webhook' } },
+        { attempt, elapsedMs, dueBy: 'infinity' },
+        never,
+      ),
+    /** Runs the activity for the nth time. */
+    run: (attempt: number) =>
+      runActivity(attempt, () => {
+        const document = { documentId, repoId: 'Z1', docId: 'any', compId: 'data', workspace: 'acme/invoices' }
+        const destination = { id: destinationId, name: 'archive', connector: 'webhook' }
+        return createLateDataActivities({ update }).updateCopy({ ...document, destination })
+      }),
     state: async () => {
       const row = await db('delivery_metadata').where({ document_id: documentId }).first()
       return row && { status: row.status, error: row.error, hasDigest: row.digest !== null }
@@ -150,6 +163,7 @@ test('a failure is repeated for a day, unless no repetition can help', async () 
   await delivered.find({ vendor: 'Other' })
   expect(await delivered.bring()).toEqual({ status: 'failed', error: 'copy_missing: the document was stored elsewhere' })
   failure = new TypeError('a defect')
+  await delivered.find({ vendor: 'Third' })
   expect(await delivered.bring()).toMatchObject({ status: 'retrying', error: 'unexpected: a defect' })
   const [delivery] = await db('deliveries').where({ document_id: delivered.documentId })
   expect(delivery).toMatchObject({ status: 'delivered', attempts: 1 })
@@ -190,4 +204,29 @@ test('a copy that cannot be updated says so, and one of an erased document is le
   expect(target.arrivals).toHaveLength(arrivals)
   await db('deliveries').where({ document_id: erased.documentId }).delete()
   expect(await erased.bring()).toEqual({ status: 'gone' })
+})
+
+test.each<[string, Error | undefined, object]>([
+  ['updated', undefined, { outcome: 'updated' }],
+  ['retrying', new DeliveryError('rate_limited', 'slow down', { retryAfterMs: 50_000 }), { message: 'rate_limited: slow down' }],
+  ['failed', new DeliveryError('copy_missing', 'stored elsewhere'), { message: 'copy_missing: stored elsewhere', isFinal: true }],
+])('a try whose answer was lost is not made again: %s', async (_, failure, told) => {
+  let tries = 0
+  const updateMetadata = async () => {
+    tries += 1
+    if (failure) throw failure
+  }
+  const delivered = await deliver(keeper({ updateMetadata }), { Vendor: '{meta.vendor}' })
+  await delivered.attempt()
+  await delivered.find({ vendor: 'Acme' })
+  const recorded = async () => [
+    await db('delivery_metadata').where({ document_id: delivered.documentId }),
+    await db('audit_logs').where({ subject_id: delivered.documentId }),
+  ]
+  const first = await delivered.run(1)
+  expect(first).toMatchObject(told)
+  const before = await recorded()
+  expectSame(await delivered.run(2), first)
+  expect(tries).toBe(1)
+  expect(await recorded()).toEqual(before)
 })

@@ -1,4 +1,5 @@
 import { Webhook } from 'standardwebhooks'
+import { createEventSubscriptionActivities } from '../../activities/event-subscriptions.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createInstallation } from '../../src/db/installation.ts'
@@ -10,6 +11,7 @@ import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createEventSubscriptions } from '../../src/workspace/event-subscriptions.ts'
+import { expectSame, runActivity } from '../support/activity-environment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
@@ -64,7 +66,10 @@ const subscribe = async (types: EventName[] = ['document.received'], workspaceSe
       await db.raw('select add_event(?, ?, ?)', [workspaceId, type, JSON.stringify({ name })])
       await list(workspaceId, { after: 'latest', limit: 1 })
     },
-    send: () => send(id, never),
+    /** Runs the activity for the nth time. */
+    run: (attempt: number) => runActivity(attempt, () => createEventSubscriptionActivities(send).sendEvents({ subscriptionId: id })),
+    /** Every retry is due. */
+    send: () => send(id, never, 'infinity'),
     find: () => subscriptions.find(workspaceId, id),
     isDue: async () => (await findDue()).some(({ subscriptionId }) => subscriptionId === id),
   }
@@ -138,8 +143,8 @@ test('a subscription whose credentials no key opens fails, so that an operator i
   // As after the removal of a key that is still needed.
   const sendWithout = sendWith([`other:${Buffer.alloc(32, 7).toString('base64')}`])
   const error = expect.stringContaining('RELAY_SECRET_KEYS')
-  expect(await sendWithout(scene.id, never)).toMatchObject({ status: 'retrying', delayMs: expect.any(Number), error })
-  expect(await sendWithout(scene.id, never)).toMatchObject({ status: 'retrying' })
+  expect(await sendWithout(scene.id, never, 'infinity')).toMatchObject({ status: 'retrying', delayMs: expect.any(Number), error })
+  expect(await sendWithout(scene.id, never, 'infinity')).toMatchObject({ status: 'retrying' })
   const failing = { attempts: 2, failingSince: expect.any(Date), lastError: error, lastErrorCode: 'unexpected' }
   expect(await scene.find()).toMatchObject(failing)
   await createCheckIncidents(db, config)(new Date())
@@ -261,4 +266,27 @@ test('of events that were removed before they could be sent, the rest is sent', 
   await db('workspaces').where({ id: scene.workspaceId }).update({ events_removed_to: items[0]!.id })
   expect(await scene.send()).toEqual({ status: 'idle' })
   expect(arrived()).toEqual(['two'])
+})
+
+test.each([
+  ['idle', 200, 1],
+  ['retrying', 503, 2],
+  ['retrying after an error that no retry of a delivery would help', 401, 2],
+])('a run whose answer was lost sends nothing again: %s', async (_, status, requests) => {
+  const scene = await subscribe()
+  await scene.add('one')
+  target.answerWith((__, response) => void response.writeHead(status).end())
+  const first = await scene.run(1)
+  // Other workspaces have events meanwhile, which a run passes over.
+  const recorded = async () => ({ ...(await scene.find()), cursor: undefined })
+  const claimed = () => db('event_subscriptions').where({ id: scene.id }).first('claimed_until')
+  const before = [await recorded(), await claimed()]
+  target.answerWith((__, response) => void response.end())
+  expectSame(await scene.run(2), first)
+  expect(target.arrivals).toHaveLength(1)
+  expect([await recorded(), await claimed()]).toEqual(before)
+
+  await db('event_subscriptions').where({ id: scene.id, attempts: 1 }).update({ next_attempt_at: new Date() })
+  expect(await scene.run(3)).toEqual({ outcome: 'idle' })
+  expect(target.arrivals).toHaveLength(requests)
 })

@@ -5,6 +5,7 @@ import { DeliveryError } from '../../connectors/connector.ts'
 import { createOpenCredentials } from '../../connectors/target.ts'
 import { record, systemActor } from '../../db/audit.ts'
 import { storable, type Database } from '../../db/database.ts'
+import { dueInMs } from '../../db/due.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { noticeData, noticeTypeOf, type IncidentEvent, type noticeStatuses, type Transition } from '../../domain/notices.ts'
 import { decideRetry } from '../../domain/retry.ts'
@@ -22,6 +23,10 @@ interface NoticeJob {
   id: string
   status: (typeof noticeStatuses)[number]
   attempts: number
+  lastError: string | null
+  lastErrorCode: string | null
+  /** Time until the next attempt. Null if it is due. */
+  dueInMs: number | null
   createdAt: Date
   event: IncidentEvent
   transition: Transition
@@ -40,11 +45,12 @@ interface AttemptEnd {
   delayMs?: number
 }
 
-const load = async (db: Database, noticeId: string): Promise<NoticeJob | undefined> => {
+const load = async (db: Database, noticeId: string, dueBy: string | null): Promise<NoticeJob | undefined> => {
   const { rows } = await db.raw<{ rows: NoticeJob[] }>(
     `
     select
-      notices.id, notices.status, attempts, notices.created_at as "createdAt", incidents.event, transition, data,
+      notices.id, notices.status, attempts, notices.last_error as "lastError", notices.last_error_code as "lastErrorCode",
+      ${dueInMs('notices.next_attempt_at')} as "dueInMs", notices.created_at as "createdAt", incidents.event, transition, data,
       notifications.name as notification, notices.workspace_id as "workspaceId", settings, credentials_sealed as "credentialsSealed",
       jsonb_build_object('id', destinations.id, 'connector', connector_type, 'config', config) as destination
     from notices
@@ -54,7 +60,7 @@ const load = async (db: Database, noticeId: string): Promise<NoticeJob | undefin
     join workspaces on workspaces.id = notices.workspace_id
     where notices.id = :noticeId
     `,
-    { noticeId },
+    { noticeId, dueBy },
   )
   return rows[0]
 }
@@ -128,16 +134,20 @@ export const createSendNotice = (deps: SendNoticeDeps) => {
   const { db } = deps
   return {
     /**
-     * Makes one attempt to send a notice and records it. Safe to run twice: a repetition has the same id, and a notice that has
-     * ended is not sent again.
+     * Makes one attempt to send a notice and records it. Safe to run twice: a repetition has the same id, and if a previous attempt is
+     * recorded and Temporal has not heard of it, nothing is sent, and what is recorded is returned.
+     * @param dueBy an attempt that was planned for this time or earlier is due: a timestamp, or `infinity`. By default, the clock of the
+     * database decides
      * @param cancelled aborted when the workflow is cancelled or the worker stops
      * @throws the reason of `cancelled`, and failures of the relay itself
      */
-    sendNotice: async (noticeId: string, attemptTimeoutMs: number, cancelled: AbortSignal): Promise<NoticeOutcome> => {
-      const job = await load(db, noticeId)
+    sendNotice: async (noticeId: string, attemptTimeoutMs: number, cancelled: AbortSignal, dueBy?: string): Promise<NoticeOutcome> => {
+      const job = await load(db, noticeId, dueBy ?? null)
       if (!job) return { status: 'cancelled' }
       if (job.status === 'delivered') return { status: 'delivered' }
-      if (job.status === 'failed') return { status: 'failed', error: 'the notice has failed before' }
+      const recorded = `${job.lastErrorCode}: ${job.lastError}`
+      if (job.status === 'failed') return { status: 'failed', error: recorded }
+      if (job.dueInMs !== null && job.attempts > 0) return { status: 'retrying', delayMs: job.dueInMs, error: recorded }
       const failure = await send(deps, job, { timeoutMs: attemptTimeoutMs, cancelled })
       if (failure) {
         const end = failureOf(job, failure)

@@ -1,4 +1,5 @@
 import { Webhook } from 'standardwebhooks'
+import { createNoticeActivities } from '../../../activities/notices.ts'
 import { newId } from '../../../src/base/ids.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
 import { createInstallation } from '../../../src/db/installation.ts'
@@ -6,7 +7,9 @@ import { createCheckIncidents } from '../../../src/observe/notices/check-inciden
 import { createSendNotice } from '../../../src/observe/notices/send-notice.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
+import type { NoticeOutcome } from '../../../workflows/messages.ts'
 import { insertDocument } from '../../api/insert-document.ts'
+import { runActivity } from '../../support/activity-environment.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { disposable } from '../../support/disposable.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
@@ -76,7 +79,11 @@ const writeNotice = async (kind: 'email' | 'webhook', workspaceSettings: object 
     documentId,
     workspace: input.workspace,
     noticeId: input.noticeId,
-    send: () => notices.sendNotice(input.noticeId, attemptTimeoutMs, never),
+    /** Runs the activity for the nth time. */
+    run: (attempt: number) =>
+      runActivity(attempt, () => createNoticeActivities(notices).sendNotice({ noticeId: input.noticeId, attemptTimeoutMs })),
+    /** Every retry is due. */
+    send: () => notices.sendNotice(input.noticeId, attemptTimeoutMs, never, 'infinity'),
     row: () => db('notices').where({ id: input.noticeId }).first(),
     audited: () =>
       db('audit_logs').where({ workspace_id: routes.workspaceId, subject_id: input.noticeId }).orderBy('id').select('event', 'metadata'),
@@ -224,4 +231,23 @@ test("a failure of the relay's own database is no attempt to send a notice", asy
   }
   expect(target.arrivals).toEqual([])
   expect(await scene.row()).toMatchObject({ status: 'pending', attempts: 0, last_error: null })
+})
+
+test.each([
+  ['delivered', 200, {}, { status: 'delivered' }],
+  ['retrying', 503, {}, { status: 'retrying', error: expect.stringContaining('503') }],
+  ['failed for good', 422, {}, { status: 'failed', error: expect.stringContaining('422') }],
+  ['failed by the number of retries', 503, { max_retries: 0 }, { status: 'failed', error: expect.stringContaining('503') }],
+])('an attempt whose answer was lost is not made again: %s', async (_, status, workspaceSettings, outcome) => {
+  target.answerWith((__, response) => void response.writeHead(status).end())
+  const notice = await writeNotice('webhook', workspaceSettings)
+  const { outcome: first } = (await notice.run(1)) as { outcome: NoticeOutcome }
+  expect(first).toMatchObject(outcome)
+  const before = [await notice.row(), await notice.audited()]
+  target.answerWith((__, response) => void response.end())
+  const { outcome: second } = (await notice.run(2)) as { outcome: NoticeOutcome }
+  expect({ ...second, delayMs: 0 }).toEqual({ ...first, delayMs: 0 })
+  if (second.status === 'retrying') expect(second.delayMs).toBeGreaterThan(0)
+  expect(target.arrivals).toHaveLength(1)
+  expect([await notice.row(), await notice.audited()]).toEqual(before)
 })
