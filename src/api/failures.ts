@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isId } from '../base/ids.ts'
+import { isStorable } from '../base/text.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
-import { isStorable } from '../http/input.ts'
 import { failureStatuses, type Failures } from '../observe/failures.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
-import { storable, type Database, type Transaction } from '../db/database.ts'
+import { storable } from '../base/text.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import type { StreamingBody, TruncationReason } from './body.ts'
 import { isOpaque, redactBody, runInSlices } from './redact-body.ts'
 import { redactHeaders, redactQuery } from './redact.ts'

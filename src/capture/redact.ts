@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { AppError } from '../base/errors.ts'
-import { storable } from '../db/database.ts'
+import { storable } from '../base/text.ts'
 import { queryOf, SealError, type KeyRing } from '../security/seal.ts'
 
 // Captured data is redacted before it is stored (contract, section 8.3): here names, query strings and headers, in redact-body.ts bodies.

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
+import { plainLines, plainText, textMaxCharacters } from '../base/text.ts'
 import type { Outbound } from '../security/outbound.ts'
 import { isPermanent, type DeliveryErrorCode, type FixedErrorCode, type OpenErrorCode } from './error-codes.ts'
 
@@ -225,7 +226,22 @@ interface ErrorDetails {
   cause?: unknown
 }
 
-/** A failed delivery, with a message for the operator. */
+// The body of an answer is cut to a number of bytes that operators choose, once secrets are removed.
+const bodyMaxCharacters = 1_000_000
+
+/** Returns an answer of a target, whose texts may be anything, as it is stored and shown. The body keeps its lines. */
+export const plainAnswer = (answer: TargetAnswer): TargetAnswer =>
+  Object.fromEntries(
+    Object.entries(answer).map(([name, value]) => [
+      plainText(name),
+      typeof value !== 'string' ? value : name === 'body' ? plainLines(value, bodyMaxCharacters) : plainText(value),
+    ]),
+  )
+
+/**
+ * A failed delivery, with a message for the operator: one line of at most `textMaxCharacters`. What a target has said, in the message and in
+ * the answer, becomes plain text here, so that a connector may pass it on as it came.
+ */
 export class DeliveryError extends Error {
   readonly code: DeliveryErrorCode
   /**
@@ -235,21 +251,30 @@ export class DeliveryError extends Error {
   readonly permanent: boolean
   readonly retryAfterMs: number | undefined
   readonly answer: TargetAnswer | undefined
+  /** As the connector has given them: a secret is looked for before the text is cut, and before its line breaks are gone. */
+  readonly #original: { message: string; answer: TargetAnswer | undefined }
 
   constructor(code: FixedErrorCode, message: string, details?: ErrorDetails)
   constructor(code: OpenErrorCode, message: string, details: ErrorDetails & { permanent: boolean })
   constructor(code: DeliveryErrorCode, message: string, details: ErrorDetails & { permanent?: boolean } = {}) {
-    super(message, { cause: details.cause })
+    super(plainText(message, textMaxCharacters), { cause: details.cause })
     this.name = 'DeliveryError'
     this.code = code
     this.permanent = isPermanent(code) ?? details.permanent ?? false
     this.retryAfterMs = details.retryAfterMs
-    this.answer = details.answer
+    this.answer = details.answer && plainAnswer(details.answer)
+    this.#original = { message, answer: details.answer }
   }
 
-  /** Returns the same error with another message and answer. */
-  withText(message: string, answer: TargetAnswer | undefined, cause: unknown): DeliveryError {
+  /** Returns the same error with another message and answer, which are made from the original ones. */
+  reworded(
+    cause: unknown,
+    messageFrom: (message: string) => string,
+    answerFrom: (answer: TargetAnswer) => TargetAnswer = (answer) => answer,
+  ): DeliveryError {
     const { permanent, retryAfterMs } = this
-    return new DeliveryError(this.code as OpenErrorCode, message, { permanent, retryAfterMs, answer, cause })
+    const { message, answer } = this.#original
+    const details = { permanent, retryAfterMs, answer: answer && answerFrom(answer), cause }
+    return new DeliveryError(this.code as OpenErrorCode, messageFrom(message), details)
   }
 }

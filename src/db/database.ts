@@ -228,6 +228,3 @@ export const inTransaction = async <Result>(
     throw thrown
   }
 }
-
-/** Replaces NUL and lone surrogates, which PostgreSQL cannot store, by U+FFFD. */
-export const storable = (text: string): string => text.replaceAll('\0', '\uFFFD').toWellFormed()

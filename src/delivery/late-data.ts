@@ -10,7 +10,7 @@ import { DeliveryError, type Connector, type DeliveredCopy, type FindConnector }
 import { connectorTypes } from '../connectors/index.ts'
 import { propertiesOf } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
-import { createStatement, storable, type Database, type Transaction } from '../db/database.ts'
+import { createStatement, type Database, type Transaction } from '../db/database.ts'
 import { dueInMs } from '../db/due.ts'
 import { addMessages, type OutboxMessage } from '../db/outbox.ts'
 import type { TemplateDocument } from '../domain/template.ts'
@@ -268,7 +268,7 @@ export const createLateData = (deps: LateDataDeps) => {
 
   const recordFailure = async (copy: Copy, failure: DeliveryError, { attempt, elapsedMs }: TryTiming): Promise<LateDataOutcome> => {
     const { documentId, destinationId, connector } = copy
-    const error = storable(`${failure.code}: ${failure.message}`)
+    const error = `${failure.code}: ${failure.message}`
     const delayMs = Math.max(delaysMs[attempt - 1] ?? longestDelayMs, failure.retryAfterMs ?? 0)
     const isFinal = failure.permanent || elapsedMs + delayMs > giveUpAfterMs
     await db('delivery_metadata')

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptInput } from '../../workflows/messages.ts'
 import { timeOfId } from '../base/ids.ts'
+import { storable, storableJson } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
-import { DeliveryError, type DeliveryResult, type TargetAnswer } from '../connectors/connector.ts'
+import { DeliveryError, plainAnswer, type DeliveryResult, type TargetAnswer } from '../connectors/connector.ts'
 import { errorClassOf } from '../connectors/error-codes.ts'
-import { createStatement, storable, type Database } from '../db/database.ts'
+import { createStatement, type Database } from '../db/database.ts'
 import { isLostRace, isOutage } from '../db/errors.ts'
 import { withPartitionOf } from '../db/partitions.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
@@ -99,7 +100,7 @@ export const recordFailure = async (
   const state = { failures, remainingMs: input.expiresAt - Date.now(), retryAfterMs: failure.retryAfterMs }
   const decision = decideRetry(input.policy, state, Math.random())
   const isRetried = decision.retry && !failure.permanent
-  const message = clip(failure.message)
+  const { message } = failure
   const endedBy: DeliveryEnd | null = isRetried
     ? null
     : failure.permanent || decision.retry
@@ -121,9 +122,6 @@ export const recordFailure = async (
   const recorded = { ...job, failures, endedBy, lastError: message, lastErrorCode: failure.code }
   return isRetried && status !== 'failed' ? backOff(recorded, decision.delayMs) : failureOf(deps.db, input, recorded)
 }
-
-const messageMaxCharacters = 1_000
-const clip = (text: string) => (text.length > messageMaxCharacters ? `${text.slice(0, messageMaxCharacters)}...` : text)
 
 /** Fails a delivery whose time to live has ended before its next attempt. */
 export const failExpired = async (deps: ConcludeDeps, input: AttemptInput, job: DeliveryJob): Promise<AttemptOutcome> => {
@@ -216,13 +214,13 @@ export const createRecordAttempt =
       to,
       outdatedTo: transitions.attemptOutdated.to,
       outcome: attempt.outcome,
-      location: attempt.result?.path ?? null,
+      // An attempt that cannot be recorded would be repeated for ever.
+      location: attempt.result ? storable(attempt.result.path) : null,
       startedAt: timeOfId(attempt.id),
       durationMs: attempt.durationMs,
       errorCode: attempt.error?.code ?? null,
-      // A target's text may hold characters that PostgreSQL refuses. An attempt that cannot be recorded would be repeated for ever.
-      errorMessage: attempt.error ? storable(attempt.error.message) : null,
-      answer: answer ? JSON.stringify(answer, (_, value: unknown) => (typeof value === 'string' ? storable(value) : value)) : null,
+      errorMessage: attempt.error?.message ?? null,
+      answer: answer ? storableJson(plainAnswer(answer)) : null,
       bytesSent: attempt.bytesSent,
       endedBy: attempt.endedBy ?? null,
       retryDelayMs: attempt.retryDelayMs ?? 0,

@@ -2,6 +2,7 @@ import type { EnrichmentOutcome } from '../../workflows/messages.ts'
 import { businessObjectOf } from '../archive/delivery-input.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
+import { storableJson } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { systemActor } from '../db/audit.ts'
@@ -130,8 +131,8 @@ const save = (
       .where({ document_id: documentId, attempts: job.attempts, status: 'pending' })
       .update({
         status,
-        fields: JSON.stringify(fields),
-        steps: JSON.stringify(steps),
+        fields: storableJson(fields),
+        steps: storableJson(steps),
         attempts: job.attempts + 1,
         updated_at: trx.fn.now(),
       })

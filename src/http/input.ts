@@ -1,6 +1,7 @@
 import { parse, type ParsedUrlQuery } from 'node:querystring'
 import type { Context } from 'koa'
 import { AppError } from '../base/errors.ts'
+import { isStorable } from '../base/text.ts'
 
 const tooLarge = (maxBytes: number) => new AppError('payload_too_large', `The body exceeds the limit of ${maxBytes} bytes.`)
 
@@ -23,9 +24,6 @@ export const readBytes = async (context: Context, maxBytes: number): Promise<Buf
   }
   return Buffer.concat(chunks, sizeBytes)
 }
-
-/** Returns whether PostgreSQL can store a text: it must not contain NUL or unpaired surrogates. */
-export const isStorable = (text: string) => !text.includes('\0') && text.isWellFormed()
 
 const refuseUnstorable = (key: string, value: unknown) => {
   if (!isStorable(key) || (typeof value === 'string' && !isStorable(value)))

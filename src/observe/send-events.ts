@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import { createOpenCredentials } from '../connectors/target.ts'
-import { storable, type Database } from '../db/database.ts'
+import type { Database } from '../db/database.ts'
 import { dueInMs } from '../db/due.ts'
 import { eventIdOf, eventPositionOf, eventTypes, type EventName, type EventPosition } from '../domain/events.ts'
 import { decideRetry } from '../domain/retry.ts'
@@ -112,7 +112,7 @@ const store = async (
       attempts,
       claimedMs: claimedMs ?? null,
       delayMs: error?.delayMs ?? 0,
-      message: error ? storable(error.message) : null,
+      message: error?.message ?? null,
       code: error?.code ?? null,
     },
   )

@@ -5,6 +5,7 @@ import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker
 import { controlQueueOf, migrationQueueOf } from '../../workflows/ids.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
+import { dataConverter } from './data-converter.ts'
 import { describeTemporalError, isTemporalError } from './errors.ts'
 
 type WorkerConfig = Pick<
@@ -108,6 +109,7 @@ export const startTemporalWorker = async (
   const common = {
     connection,
     namespace: config.temporal.namespace ?? 'default',
+    dataConverter,
     ...versioning(config),
     activityTaskPollerBehavior: { type: 'autoscaling' },
     // Attempts send few heartbeats by themselves, and the saved state of an upload must not be delayed.

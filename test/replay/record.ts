@@ -11,6 +11,7 @@ import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
+import { dataConverter } from '../../src/temporal/data-converter.ts'
 import { controlQueueOf, documentWorkflowId, migrationQueueOf } from '../../workflows/ids.ts'
 import type {
   BatchActivities,
@@ -154,6 +155,7 @@ const env = await startTemporalServer(settings)
 const client = new Client({ connection: env.connection, identity })
 const workflowBundle = await bundleWorkflowCode({
   workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', import.meta.url)),
+  ...dataConverter,
   logger: new DefaultLogger('ERROR'),
 })
 
@@ -163,9 +165,21 @@ if (requested.length === 0) await rm(folder, { recursive: true, force: true })
 await mkdir(folder, { recursive: true })
 const record = async (name: string, activities: object, run: (taskQueue: string) => Promise<void>, workflowIds: string[]) => {
   const taskQueue = `record-${name}`
-  const worker = await Worker.create({ connection: env.nativeConnection, identity, taskQueue, workflowBundle, activities })
-  const control = await Worker.create({ connection: env.nativeConnection, identity, taskQueue: controlQueueOf(taskQueue), activities })
-  const migration = await Worker.create({ connection: env.nativeConnection, identity, taskQueue: migrationQueueOf(taskQueue), activities })
+  const worker = await Worker.create({ connection: env.nativeConnection, identity, dataConverter, taskQueue, workflowBundle, activities })
+  const control = await Worker.create({
+    connection: env.nativeConnection,
+    identity,
+    dataConverter,
+    taskQueue: controlQueueOf(taskQueue),
+    activities,
+  })
+  const migration = await Worker.create({
+    connection: env.nativeConnection,
+    identity,
+    dataConverter,
+    taskQueue: migrationQueueOf(taskQueue),
+    activities,
+  })
   await migration.runUntil(() => control.runUntil(() => worker.runUntil(run(taskQueue))))
   // The list of workflows lags behind.
   await delay(1_500)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
+import { dataConverter } from '../../src/temporal/data-converter.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
 import { controlQueueOf } from '../../workflows/ids.ts'
 import { disposable } from './disposable.ts'
@@ -77,6 +78,8 @@ export const withWorker = async <T>(
     connection: env.nativeConnection,
     namespace: env.namespace ?? 'default',
     activities,
+    // As in the product's worker.
+    dataConverter,
     // As in the product's worker. With the default, an attempt learns of a cancellation late.
     maxHeartbeatThrottleInterval: 1_000,
     ...(env.supportsTimeSkipping && { interceptors: withDueTime(env) }),

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { cutToBytes, plainValue } from '../../base/text.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import {
   DeliveryError,
@@ -12,8 +13,6 @@ import {
 import { createTokenCache } from '../shared/access-tokens.ts'
 import { abortSession, createCloudApi, isNotFound, requireId, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
-import { plainValue } from '../shared/properties.ts'
-import { cutToBytes } from '../shared/target-path.ts'
 import { driveError } from './errors.ts'
 import { fileFor, findFolder, newFileId, type Folder } from './files.ts'
 import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-tokens.ts'

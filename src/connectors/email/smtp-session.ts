@@ -192,7 +192,7 @@ const offerToken = async (ask: Ask, login: { username: string; token: string }) 
   if (reply.code === 334) reply = await ask('')
   if (reply.code === 235) throw new DeliveryError('smtp_failure', 'the server accepted an empty response as a login')
   const error = smtpError('login', reply)
-  throw error.withText(`${error.message}; it refuses the token for ${login.username}${reason && ` (${reason})`}`, error.answer, undefined)
+  throw error.reworded(undefined, (message) => `${message}; it refuses the token for ${login.username}${reason && ` (${reason})`}`)
 }
 
 const challengeMaxCharacters = 300

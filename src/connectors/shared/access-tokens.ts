@@ -145,7 +145,7 @@ export const requestAccessToken = async (
   const response = await sendCloudRequest(endpoint, call, context).catch((thrown: unknown) => {
     context.signal.throwIfAborted()
     const error = toDeliveryError(thrown, 'request_failed')
-    throw error.withText(`no token from ${host}: ${error.message}`, error.answer, thrown)
+    throw error.reworded(thrown, (message) => `no token from ${host}: ${message}`)
   })
   context.signal.throwIfAborted()
   if (response.status >= 300) throw toError(response)

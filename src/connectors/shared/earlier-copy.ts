@@ -53,7 +53,7 @@ export const storeOrFind = async <Stored = DeliveryResult>(
     const details = { answer, cause: thrown }
     if (found.state === 'other') {
       const { what = 'another document, or an earlier content of this one' } = found
-      if (refusal === 'perhaps') throw error.withText(`${error.message}; ${what}, is stored under its name`, answer, thrown)
+      if (refusal === 'perhaps') throw error.reworded(thrown, (message) => `${message}; ${what}, is stored under its name`)
       throw new DeliveryError(
         'overwrite_forbidden',
         `the target does not permit to replace what is stored under the name of the document: ${what}`,
@@ -67,6 +67,6 @@ export const storeOrFind = async <Stored = DeliveryResult>(
     }
     // The first attempt cannot repeat another one.
     if (attempt === 1) throw error
-    throw error.withText(`${error.message}. An earlier attempt may have stored the document; ${unseen}`, answer, thrown)
+    throw error.reworded(thrown, (message) => `${message}. An earlier attempt may have stored the document; ${unseen}`)
   }
 }

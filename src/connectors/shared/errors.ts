@@ -1,6 +1,7 @@
 import { types } from 'node:util'
 import { z } from 'zod'
 import { isUntrustedCertificate, messageOf } from '../../base/errors.ts'
+import { cutToBytes } from '../../base/text.ts'
 import { BlockedAddressError, UnencryptedError } from '../../security/dial.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
@@ -86,12 +87,10 @@ export const withDeliveryErrors = async <Result>(
     return await attempt()
   } catch (thrown) {
     signal.throwIfAborted()
-    const error = toError(thrown)
-    const { answer } = error
-    throw error.withText(
-      withoutSecrets(error.message, secrets),
-      answer && { ...answer, ...(answer.body !== undefined && { body: redactAndCut(answer.body, secrets, answerMaxBytes) }) },
+    throw toError(thrown).reworded(
       thrown,
+      (message) => withoutSecrets(message, secrets),
+      (answer) => ({ ...answer, ...(answer.body !== undefined && { body: redactAndCut(answer.body, secrets, answerMaxBytes) }) }),
     )
   }
 }
@@ -122,7 +121,7 @@ export const withoutSecrets = (text: string, secrets: string[]): string =>
 
 /** Redacts a text, then cuts it to `maxBytes`. In the other order, a secret that was cut in two would not be found. */
 export const redactAndCut = (text: string, secrets: string[], maxBytes: number): string =>
-  Buffer.from(withoutSecrets(text, secrets)).subarray(0, maxBytes).toString('utf8')
+  cutToBytes(withoutSecrets(text, secrets), maxBytes)
 
 /**
  * Drops the beginning of a secret at the end of bytes that were cut off there: an incomplete secret would not be found.

@@ -1,22 +1,6 @@
+import { plainValue } from '../../base/text.ts'
 import { DeliveryError, type DeliveredCopy, type Payload, type PropertyRules } from '../connector.ts'
 import { partFileName, shortened } from './target-path.ts'
-
-/** Cuts a text without splitting a character. */
-const cut = (text: string, maxCharacters: number) =>
-  text
-    .slice(0, maxCharacters)
-    .toWellFormed()
-    .replace(/\uFFFD$/, '')
-
-/** Returns a value on one line, up to a length. */
-export const plainValue = (value: string, maxCharacters: number): string =>
-  cut(
-    value
-      .toWellFormed()
-      .replaceAll(/\p{Cc}+/gu, ' ')
-      .trim(),
-    maxCharacters,
-  ).trim()
 
 /** Returns a value without what a target does not accept, which becomes an underscore. */
 export const acceptedValue = (value: string, refused: RegExp, maxCharacters: number): string =>

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { cutToBytes } from '../../base/text.ts'
 import { DeliveryError } from '../connector.ts'
 
 // The longest name that ext4, XFS, NTFS and APFS all accept.
@@ -51,15 +52,4 @@ export const shortened = (name: string): string => {
 export const partFileName = (name: string, deliveryId: string): string => {
   const tail = `.${deliveryId}.part`
   return `.${cutToBytes(name, nameMaxBytes - 1 - Buffer.byteLength(tail))}${tail}`
-}
-
-/** Cuts a text without splitting a character. */
-export const cutToBytes = (text: string, maxBytes: number) => {
-  let [kept, bytes] = ['', 0]
-  for (const character of text) {
-    bytes += Buffer.byteLength(character)
-    if (bytes > maxBytes) break
-    kept += character
-  }
-  return kept
 }

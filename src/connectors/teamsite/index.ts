@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { plainValue } from '../../base/text.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type PropertyRules, type Target } from '../connector.ts'
 import {
@@ -13,7 +14,7 @@ import {
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
-import { namesLike, plainValue, requireSameLocation } from '../shared/properties.ts'
+import { namesLike, requireSameLocation } from '../shared/properties.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
 import { findItem, refusalOf, requireItem } from './items.ts'

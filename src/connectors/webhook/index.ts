@@ -64,7 +64,7 @@ const send = (message: Message, target: WebhookTarget, context: AttemptContext, 
 const networkError = (thrown: unknown, credentials: WebhookCredentials): DeliveryError => {
   const error = toDeliveryError(thrown, 'request_failed')
   if (error.code !== 'connection_lost' || !clientCertificateOf(credentials)) return error
-  return error.withText(`${error.message}; it may have refused the client certificate`, error.answer, thrown)
+  return error.reworded(thrown, (message) => `${message}; it may have refused the client certificate`)
 }
 
 const sendOnce = async (

@@ -4,7 +4,7 @@ import { callTarget, type CallTargetDeps } from '../../connectors/call-target.ts
 import { DeliveryError } from '../../connectors/connector.ts'
 import { createOpenCredentials } from '../../connectors/target.ts'
 import { record, systemActor } from '../../db/audit.ts'
-import { storable, type Database } from '../../db/database.ts'
+import type { Database } from '../../db/database.ts'
 import { dueInMs } from '../../db/due.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { noticeData, noticeTypeOf, type IncidentEvent, type noticeStatuses, type Transition } from '../../domain/notices.ts'
@@ -108,7 +108,7 @@ const recordEnd = (db: Database, job: Pick<NoticeJob, 'id'>, { status, error, de
       .update({
         status,
         attempts: trx.raw('attempts + 1'),
-        last_error: error ? storable(error.message) : null,
+        last_error: error?.message ?? null,
         last_error_code: error?.code ?? null,
         next_attempt_at: delayMs === undefined ? null : trx.raw(`now() + ? * interval '1 millisecond'`, [delayMs]),
         delivered_at: status === 'delivered' ? trx.fn.now() : null,

@@ -1,0 +1,93 @@
+// Text of others: of a target, of the source system, of a provider, of a person. It enters the relay here, once, so that Temporal, PostgreSQL,
+// JSON, logs, mails and terminals get only text that they can carry, and that looks like what it is. This module imports nothing: workflows and
+// the command line use it as well.
+
+/** The length of a text of others, in UTF-16 code units, where nothing says another one. Enough for any message. */
+export const textMaxCharacters = 1_000
+
+// Characters that people do not see and that change what they see: marks of direction, characters without width, tags. The two joiners stay:
+// Persian and the languages of India need them, and so do many emoji.
+const hidden = String.raw`[[\p{Cf}&&\p{Default_Ignorable_Code_Point}]--[\u200c\u200d]]|[\ufff9-\ufffb]`
+const hiddenCharacters = new RegExp(hidden, 'gv')
+// Every control character of ASCII and Latin-1, and whatever ends a line.
+const controlCharacters = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
+const lineEnds = /\r\n?|[\u0085\p{Zl}\p{Zp}]/gu
+const otherControlCharacters = /[^\P{Cc}\n\t]+/gu
+
+const onOneLine = (text: string): string => storable(text).replace(hiddenCharacters, '').replace(controlCharacters, ' ').trim()
+
+/**
+ * Returns a text of others on one line: well-formed, without control characters and hidden marks, and not longer than `maxCharacters` UTF-16
+ * code units. Line breaks and control characters become a blank, NUL and lone surrogates U+FFFD. The end of one that is cut is `...`.
+ */
+export const plainText = (text: string, maxCharacters = textMaxCharacters): string => shortenedText(onOneLine(text), maxCharacters)
+
+/** Returns a value of others, such as a business key, as `plainText` does, without a mark where it is cut. */
+export const plainValue = (value: string, maxCharacters: number): string => cutText(onOneLine(value), maxCharacters).trimEnd()
+
+/** Returns a text of others as `plainText` does, with its line breaks, all of them `\n`, and its tabs. */
+export const plainLines = (text: string, maxCharacters: number): string =>
+  shortenedText(storable(text).replace(hiddenCharacters, '').replace(lineEnds, '\n').replace(otherControlCharacters, ' '), maxCharacters)
+
+const ellipsis = '...'
+
+/** Cuts a text that is too long, and says so: it ends with `...`. */
+const shortenedText = (text: string, maxCharacters: number): string =>
+  text.length <= maxCharacters ? text : `${cutText(text, maxCharacters - ellipsis.length)}${ellipsis}`
+
+// The longest emoji have 35 code units. A letter below a hundred accents is cut like a text.
+const characterMaxLength = 64
+const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' })
+
+/** Cuts a text to a number of UTF-16 code units. It never ends within what people take for one character: an emoji, a letter with its accents. */
+export const cutText = (text: string, maxCharacters: number): string => {
+  if (text.length <= maxCharacters) return text
+  const end = segmenter.segment(text.slice(0, maxCharacters + characterMaxLength)).containing(maxCharacters)?.index ?? maxCharacters
+  if (end > maxCharacters - characterMaxLength) return text.slice(0, end)
+  const isPair = (text.codePointAt(maxCharacters - 1) ?? 0) > 0xffff
+  return text.slice(0, isPair ? maxCharacters - 1 : maxCharacters)
+}
+
+/** Cuts a text to a number of bytes of UTF-8, without splitting a code point. */
+export const cutToBytes = (text: string, maxBytes: number): string => {
+  const kept = new Uint8Array(Math.max(0, maxBytes))
+  return text.slice(0, new TextEncoder().encodeInto(text, kept).read)
+}
+
+const unstorable = /\0/g
+
+/** Returns data that have to stay as they are, with NUL and lone surrogates, which PostgreSQL and JSON cannot carry, replaced by U+FFFD. */
+export const storable = (text: string): string => text.replace(unstorable, '\ufffd').toWellFormed()
+
+/** Returns whether PostgreSQL can store a text: it must not contain NUL or unpaired surrogates. */
+export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
+
+/** Returns JSON for a column of the type jsonb. Every text in it, and every key, is storable. */
+export const storableJson = (value: unknown): string => {
+  const text = JSON.stringify(value)
+  return mayBeUnstorable.test(text) ? JSON.stringify(value, (_, each: unknown) => storableValue(each)) : text
+}
+
+// As JSON.stringify writes NUL and lone surrogates. An escaped backslash before it is a false alarm.
+const mayBeUnstorable = /\\u(?:0000|d[89a-f])/
+
+const storableValue = (value: unknown): unknown => {
+  if (typeof value === 'string') return storable(value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [storable(key), each]))
+}
+
+const unseenInLine = new RegExp(String.raw`[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|${hidden}`, 'gv')
+const unseenInLines = new RegExp(String.raw`[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]--[\n\t]]|${hidden}`, 'gv')
+
+/** Returns whether a text is one line that looks like what it is: a name that people choose must be. */
+export const isPlainText = (text: string): boolean => text.search(unseenInLine) < 0
+
+const escapeOf = (character: string): string =>
+  Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')
+
+/** Returns a line for a terminal. What it would obey, and what nobody would see, is written as in JSON: `\u001b`. */
+export const visibleLine = (text: string): string => text.replace(unseenInLine, escapeOf)
+
+/** Returns lines for a terminal: as `visibleLine`, with their line breaks and tabs. JSON stays the same JSON. */
+export const visibleLines = (text: string): string => text.replace(unseenInLines, escapeOf)
