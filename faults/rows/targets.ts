@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { startWormStore, type WormStore } from '../../test/support/worm-store.ts'
 import type { Installation } from '../installation.ts'
 import type { Row } from '../run-row.ts'
 
@@ -74,6 +75,47 @@ const slow: Row = {
     returned()
   },
   cleanUp: async ({ targets }) => targets.web.answerWith((_, response) => void response.end('accepted')),
+}
+
+/** The stores of a run of `answer-lost-immutable`, each before the proxy of its target. */
+let worms: { kind: 'objstore' | 'blob'; store: WormStore }[] = []
+
+const answerLostImmutable: Row = {
+  name: 'answer-lost-immutable',
+  fault:
+    'An S3 store and a Blob storage that forbid to overwrite take documents and close the connection instead of answering, for 8 s (long form: 60 s). Then they answer, and still forbid to overwrite',
+  kinds: ['objstore', 'blob'],
+  acceptsAlways: true,
+  prepare: async ({ targets }) => {
+    const { objstore, blob } = targets.all
+    const s3 = await startWormStore(objstore.proxy!.port, 's3', { status: 403, code: 'AccessDenied', message: 'Access Denied' })
+    const immutable = await startWormStore(blob.proxy!.port, 'blob', { status: 409, code: 'BlobImmutableDueToPolicy' })
+    worms = [
+      { kind: 'objstore', store: s3 },
+      { kind: 'blob', store: immutable },
+    ]
+  },
+  configs: ({ targets }) =>
+    Object.fromEntries(
+      worms.map(({ kind, store }) => {
+        const { config, proxy } = targets.all[kind]
+        return [kind, JSON.parse(JSON.stringify(config).replace(`:${proxy!.port}`, `:${store.port}`)) as object]
+      }),
+    ),
+  run: async ({ returned, hold, note }) => {
+    for (const { store } of worms) store.loseAnswers(true)
+    await hold(8_000, 60_000)
+    for (const { store } of worms) store.loseAnswers(false)
+    returned()
+    for (const { kind, store } of worms) {
+      if (store.lost() === 0) throw new Error(`no answer of ${kind} was lost`)
+      note(`${store.lost()} x ${kind} had stored a document whose answer was lost`)
+    }
+  },
+  cleanUp: async () => {
+    for (const { store } of worms) await store.stop()
+    worms = []
+  },
 }
 
 const dnsFailing: Row = {
@@ -166,4 +208,4 @@ const contentsFull: Row = {
   },
 }
 
-export const targetRows: Row[] = [hanging, resetting, late, slow, dnsFailing, mountGone, contentsAway, contentsFull]
+export const targetRows: Row[] = [hanging, resetting, late, slow, answerLostImmutable, dnsFailing, mountGone, contentsAway, contentsFull]
