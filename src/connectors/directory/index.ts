@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -5,6 +6,7 @@ import type { Readable } from 'node:stream'
 import { messageOf } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector } from '../connector.ts'
+import { storeOrFind, type Found, type Refusal } from '../shared/earlier-copy.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { documentFile, requireSameLocation, sidecarFiles, sidecarProperties } from '../shared/properties.ts'
@@ -53,9 +55,8 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
           const source = openPayload(payload, context)
           const files = sidecarFiles(name, payload).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
           try {
-            const note = await writeFiles(folder, [...files, { ...documentFile(name, payload.deliveryId), source }], context, () =>
-              openFolder(config, context),
-            )
+            const document = { ...documentFile(name, payload.deliveryId), source }
+            const note = await writeFiles(folder, [...files, document], payload.attempt, context, () => openFolder(config, context))
             return {
               path: join(config.path, ...folders, name),
               bytesSent: payload.sizeBytes,
@@ -79,7 +80,7 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
           requireSameLocation(copy, join(config.path, ...folders, name))
           const folder = await makeFolders(await openFolder(config, context), folders, roots, context)
           const files = sidecarFiles(name, copy).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
-          await writeFiles(folder, files, context, () => openFolder(config, context))
+          await writeFiles(folder, files, 1, context, () => openFolder(config, context))
         },
         fileSystemError,
       ),
@@ -107,7 +108,8 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
 
 /**
  * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that whoever finds it finds
- * its properties.
+ * its properties. A file system may forbid to replace a file: one that has the content already is in place.
+ * @param attempt counts the attempts of the delivery
  * @param requireMount throws if the file system of the folder is not mounted. What was written beside it has no name then, and what was written
  *   into it has none beside it
  * @returns what could not be done after the files were in place, which is no failure: a repetition would meet it again
@@ -115,6 +117,7 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
 const writeFiles = async (
   folder: string,
   files: { name: string; partName: string; source: Readable | Buffer[] }[],
+  attempt: number,
   context: AttemptContext,
   requireMount: () => Promise<unknown>,
 ): Promise<string | undefined> => {
@@ -125,7 +128,12 @@ const writeFiles = async (
       written.push({ from, to: join(folder, name), fileId: await writeFile(from, source, context) })
     }
     await requireMount()
-    for (const { from, to, fileId } of written) await moveFile(from, to, fileId, context)
+    for (const { from, to, fileId } of written) {
+      const move = () => moveFile(from, to, fileId, context).then(() => 'moved' as const)
+      const look = () => findSame(from, to, context)
+      const placed = await storeOrFind<'moved' | 'found'>(move, { attempt, refusalOf, look, toError: fileSystemError })
+      if (placed === 'found') await cleanUp(from)
+    }
   } catch (thrown) {
     for (const { partName } of files) await cleanUp(join(folder, partName))
     throw thrown
@@ -142,6 +150,44 @@ const moveFile = async (from: string, to: string, fileId: bigint, context: Attem
     const found = await completed(stat(to, { bigint: true }), context).catch(() => undefined)
     if (found?.ino !== fileId) throw thrown
   })
+}
+
+// A rename over a file that is immutable, or is retained by its storage (SnapLock answers EACCES or EROFS), or is in use.
+const overwriteErrors = new Set(['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'EBUSY', 'ETXTBSY'])
+
+const refusalOf = (thrown: unknown): Refusal => (overwriteErrors.has(String(systemCodeOf(thrown))) ? 'perhaps' : undefined)
+
+/** Looks whether a file has the content that was written beside it. */
+const findSame = async (written: string, path: string, context: AttemptContext): Promise<Found<'found'>> => {
+  try {
+    const [ours, there] = await Promise.all([completed(stat(written), context), completed(stat(path), context)])
+    if (!there.isFile() || ours.size !== there.size) return { state: 'other' }
+    return (await digestOf(written, context)) === (await digestOf(path, context)) ? { state: 'ours', stored: 'found' } : { state: 'other' }
+  } catch (thrown) {
+    const code = systemCodeOf(thrown)
+    if (code === 'ENOENT') return { state: 'absent' }
+    if (code === 'EACCES' || code === 'EPERM') return { state: 'unknown', needs: "the worker's account may not read the file" }
+    throw thrown
+  }
+}
+
+const readBytes = 256 * 1024
+
+/** Returns the SHA-256 of a file in lower-case hex. */
+const digestOf = async (path: string, context: AttemptContext): Promise<string> => {
+  const opening = open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  try {
+    const file = await completed(opening, context)
+    const hash = createHash('sha256')
+    const buffer = Buffer.alloc(readBytes)
+    for (;;) {
+      const { bytesRead } = await completed(file.read(buffer, 0, readBytes), context)
+      if (bytesRead === 0) return hash.digest('hex')
+      hash.update(buffer.subarray(0, bytesRead))
+    }
+  } finally {
+    closeLater(opening)
+  }
 }
 
 /** Creates the folders of a document one by one, so that none is created beyond a symbolic link that leads outside. */

@@ -151,6 +151,20 @@ describe('the allowed directories', () => {
 const describeWithMounts = mountsMissing === undefined ? describe : describe.skip
 
 describeWithMounts(`a mount (${mountsMissing ?? 'real ones'})`, () => {
+  test('at the file itself keeps it from being replaced: the same content is delivered, and no other one', async () => {
+    const refused = expect.stringMatching(
+      /EBUSY.*; another document, or an earlier content of this one, is stored under its name$/,
+    ) as string
+    expect(await runWithMounts(new URL('./deliver-to-kept-file.ts', import.meta.url), scene.root)).toEqual({
+      first: 'delivered',
+      again: 'delivered',
+      appended: refused,
+      changed: refused,
+      isUnchanged: true,
+      entries: ['data.bin', 'data.bin.meta.json'],
+    })
+  })
+
   test('that is gone is an error, and nothing is written to the disk below it', async () => {
     const told = await runWithMounts(new URL('./deliver-to-mounts.ts', import.meta.url), scene.root)
     const refused = ['file_system_failure, retried', 'file_system_failure, retried']
