@@ -12,7 +12,7 @@ import { functionName } from '../domain/rfc-settings.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { checkIsJson, checkValues, maxJsonBytes, readBytes } from '../http/input.ts'
 import { nameActor } from '../http/request-log.ts'
-import type { RunOnThread } from '../http/threads.ts'
+import { NotBegunError, TaskLimitError, type RunOnThread } from '../http/threads.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
 import { prepareCallTask, readAnswerTask } from './call.ts'
@@ -40,6 +40,8 @@ const bridgeLimits = {
   /** Calls at a time, in one process. */
   maxConcurrent: 64,
   maxConcurrentPerWorkspace: 16,
+  /** Until a thread begins to read the body. */
+  threadWaitMaxMs: 30_000,
 }
 
 const ownPath = /^\/bridge\/([^/]+)\/([^/]+)(?:\/(.*))?$/
@@ -80,7 +82,7 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
       if (!end) throw tooManyCalls()
       try {
         context.set('cache-control', 'no-store')
-        context.body = await executeCall(context, actor, { calledFunction, bytes }, deps)
+        context.body = await executeCall(context, actor, { calledFunction, bytes, waitMaxMs: limits.threadWaitMaxMs }, deps)
         context.type = 'json'
       } finally {
         end()
@@ -92,16 +94,27 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
 
 const busyRetryAfterSeconds = 5
 
-const tooManyCalls = () =>
+const tooManyCalls = (cause?: unknown) =>
   new AppError('unavailable', 'Too many remote function calls are running. Try again shortly.', {
     retryAfterSeconds: busyRetryAfterSeconds,
+    cause,
   })
+
+// A body within the limits is read in half a second.
+const prepareMaxMs = 30_000
+// The function has been called: its answer waits for a thread as long as it takes. Reading one of the largest size takes a second.
+const answerLimits = { workMaxMs: 60_000 }
+
+const refuseAnswer = (thrown: unknown): never => {
+  if (!(thrown instanceof TaskLimitError)) throw thrown
+  throw new AppError('rfc_failed', `The function was called, and its answer cannot be read: ${thrown.message}.`, { cause: thrown })
+}
 
 /** Makes a call. @returns the body of the response */
 const executeCall = async (
   context: Context,
   actor: Actor,
-  { calledFunction, bytes }: { calledFunction: string; bytes: Buffer },
+  { calledFunction, bytes, waitMaxMs }: { calledFunction: string; bytes: Buffer; waitMaxMs: number },
   deps: BridgeDeps,
 ): Promise<Buffer> => {
   const { db, documents, runOnThread, log } = deps
@@ -109,7 +122,13 @@ const executeCall = async (
   const callerGone = new AbortController()
   context.res.once('close', () => callerGone.abort())
 
-  const call = await runOnThread(prepareCallTask, workspaceId, { functionName: calledFunction, bytes: new Uint8Array(bytes) })
+  const prepared = { functionName: calledFunction, bytes: new Uint8Array(bytes) }
+  const call = await runOnThread(prepareCallTask, workspaceId, prepared, undefined, { waitMaxMs, workMaxMs: prepareMaxMs }).catch(
+    (thrown: unknown) => {
+      // Nothing was sent, so the client may send the call again.
+      throw thrown instanceof NotBegunError || thrown instanceof TaskLimitError ? tooManyCalls(thrown) : thrown
+    },
+  )
   if (call.kind === 'refused') throw new AppError(call.code, call.message, call.details && { details: call.details })
   const target = await findRfcTarget(workspaceId, calledFunction, deps)
   // Record the call before it is sent, because an aborted call may still have had an effect.
@@ -117,7 +136,7 @@ const executeCall = async (
 
   const answer = await callFunction(
     target,
-    { ...call, readAnswer: (input) => runOnThread(readAnswerTask, workspaceId, input) },
+    { ...call, readAnswer: (input) => runOnThread(readAnswerTask, workspaceId, input, undefined, answerLimits).catch(refuseAnswer) },
     callerGone.signal,
     deps,
   )

@@ -5,6 +5,7 @@ import { newId } from '../../src/base/ids.ts'
 import { rfcBoundValues } from '../../src/domain/settings.ts'
 import { rfcCredentialsOf } from '../../src/security/seal.ts'
 import { startApi } from '../support/api.ts'
+import { blockTask, createGate } from '../support/blocking-task.ts'
 import { tablesWith } from '../support/canary.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
@@ -62,13 +63,17 @@ const startBridge = async (
   rfc: object | null = {},
   credentials: object = system.logon,
   cidrs = '127.0.0.0/8',
-  { variables = {}, maxConcurrentPerWorkspace = 16 }: { variables?: Record<string, string>; maxConcurrentPerWorkspace?: number } = {},
+  {
+    variables = {},
+    maxConcurrentPerWorkspace = 16,
+    limits = {},
+  }: { variables?: Record<string, string>; maxConcurrentPerWorkspace?: number; limits?: { threadWaitMaxMs?: number } } = {},
 ) => {
   const { db } = database
   const api = share(
     await startApi(db, {
       variables: { RFC_ANSWER_MAX_BYTES: '200000', RELAY_ALLOWED_PRIVATE_CIDRS: cidrs, ...variables },
-      limits: { bridge: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace } },
+      limits: { bridge: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace, ...limits } },
     }),
   )
   const { baseUrl: base, port, log, captures, keyRing } = api
@@ -110,6 +115,7 @@ const startBridge = async (
     },
     base,
     log,
+    runOnThread: api.runOnThread,
     call: async (
       functionName: string,
       body: unknown = {},
@@ -130,6 +136,20 @@ const startBridge = async (
 
 /** Starts a bridge that does not wait for Z_SLOW. */
 const startImpatientBridge = () => startBridge({}, system.logon, '127.0.0.0/8', { variables: { RFC_TIMEOUT_MS: '500' } })
+
+test('a call for which no thread becomes free is not sent, and may be sent again', async () => {
+  const bridge = await startBridge({}, system.logon, '127.0.0.0/8', { limits: { threadWaitMaxMs: 20 } })
+  const gate = createGate()
+  const held = bridge.runOnThread(blockTask, bridge.id, gate.input)
+  await until('the thread of the workspace is held', () => gate.begun() === 1)
+  const calls = system.calls.length
+  const { status, code, headers } = await bridge.call('RFC_PING')
+  expect({ status, code, retryAfter: headers.get('retry-after') }).toEqual({ status: 503, code: 'unavailable', retryAfter: '5' })
+  expect(system.calls).toHaveLength(calls)
+  gate.open()
+  await held
+  await until('a call finds a thread', async () => (await bridge.call('ARCHIV_GET_CONNECTIONS')).status === 200)
+})
 
 describe('a remote function call', () => {
   test('is sent as SOAP and answered as JSON', async () => {

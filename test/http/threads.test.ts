@@ -1,8 +1,11 @@
-import { createThreads } from '../../src/http/threads.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createThreads, NotBegunError } from '../../src/http/threads.ts'
 import { searchWindow, searchWindowTask } from '../../src/receiver/search/search.ts'
+import { blockTask, createGate, growTask } from '../support/blocking-task.ts'
 import { disposable } from '../support/disposable.ts'
 import { testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 
 const threads = share(disposable(createThreads(testConfig({ RELAY_THREADS: '2' })), (each) => each.close()))
 
@@ -39,5 +42,68 @@ describe('threads', () => {
   test('end a task that is aborted, and run the next one', async () => {
     await expect(threads.run(searchWindowTask, 'A', long, AbortSignal.timeout(10))).rejects.toThrow('aborted')
     expect(await threads.run(searchWindowTask, 'A', short)).toEqual([0])
+  })
+
+  test('end a task whose work takes too long, and run the next one', async () => {
+    const limits = { workMaxMs: 50 }
+    await expect(threads.run(searchWindowTask, 'A', long, undefined, limits)).rejects.toMatchObject({ limit: 'time' })
+    expect(await threads.run(searchWindowTask, 'A', short)).toEqual([0])
+  })
+
+  test.each([
+    ['its workspace uses another thread', ['A'], 'A'],
+    ['other workspaces use all threads', ['A', 'B'], 'C'],
+  ])('do not count the waiting of a task as its work, while %s', async (_, others, own) => {
+    const gate = createGate()
+    const before = others.map((workspace) => threads.run(blockTask, workspace, gate.input))
+    await until('the others are at work', () => gate.begun() === others.length)
+    const outcome = threads.run(searchWindowTask, own, short, undefined, { workMaxMs: 1 }).then(
+      () => 'done',
+      (thrown: unknown) => thrown,
+    )
+    expect(await Promise.race([outcome, sleep(200, 'waiting')])).toBe('waiting')
+    gate.open()
+    await Promise.all(before)
+    // A millisecond of work may be too short on a machine that is busy.
+    expect(['done', expect.objectContaining({ limit: 'time' })]).toContainEqual(await outcome)
+  })
+
+  test('do not begin with a task that has waited too long, and say so at once', async () => {
+    const gate = createGate()
+    const first = threads.run(blockTask, 'A', gate.input)
+    await until('the first is at work', () => gate.begun() === 1)
+    const refused = threads.run(blockTask, 'A', gate.input, undefined, { waitMaxMs: 20, workMaxMs: 60_000 })
+    await expect(refused).rejects.toThrow('not begun: no thread became free within 0.02 s')
+    await expect(refused).rejects.toBeInstanceOf(NotBegunError)
+    gate.open()
+    expect(await first).toBe(1)
+    await threads.run(searchWindowTask, 'A', short)
+    expect(gate.begun()).toBe(1)
+  })
+
+  test('tell whoever waits for a thread at once that it is not needed any more', async () => {
+    const gate = createGate()
+    const abort = new AbortController()
+    const first = threads.run(blockTask, 'A', gate.input)
+    await until('the first is at work', () => gate.begun() === 1)
+    const second = threads.run(searchWindowTask, 'A', short, abort.signal)
+    const reason = new Error('the client is gone')
+    abort.abort(reason)
+    await expect(second).rejects.toBe(reason)
+    gate.open()
+    await first
+  })
+
+  test('end a task whose own thread needs too much memory, whatever the process needs beside it', async () => {
+    const limits = { memoryMaxBytes: 100_000_000, workMaxMs: 60_000 }
+    const gate = createGate()
+    const modest = threads.run(blockTask, 'A', gate.input, undefined, limits)
+    await until('the modest one is at work', () => gate.begun() === 1)
+    // Of the process, and of another thread.
+    const others = Array.from({ length: 20 }, () => new Uint8Array(10_000_000).fill(1))
+    await expect(threads.run(growTask, 'B', { bytes: 200_000_000 }, undefined, limits)).rejects.toMatchObject({ limit: 'memory' })
+    gate.open()
+    expect(await modest).toBe(1)
+    expect(others).toHaveLength(20)
   })
 })

@@ -28,7 +28,7 @@ import { createAcknowledgeReplayed } from '../../src/delivery/discarded.ts'
 import { createTry } from '../../src/enrichment/try.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
 import { dispatch } from '../../src/http/server.ts'
-import { createThreads } from '../../src/http/threads.ts'
+import { createThreads, type RunOnThread } from '../../src/http/threads.ts'
 import { createReceiver } from '../../src/receiver/app.ts'
 import type { ReceiverLimits } from '../../src/receiver/limits.ts'
 import { createSendTestDocument } from '../../src/receiver/test-document.ts'
@@ -86,6 +86,8 @@ export interface Api extends AsyncDisposable {
   openQuery: ReturnType<typeof createSealedQueries>['open']
   keyRing: KeyRing
   receiverMetrics: Metric[]
+  /** The threads of the process, for a test that holds one. */
+  runOnThread: RunOnThread
   /** Counts the requests that wait for something to happen. */
   countWaiting(): number
   call(method: string, path: string, options?: Parameters<typeof callJson>[3]): Promise<Answer>
@@ -233,6 +235,7 @@ export const startApi = async (
     endpoints: apiEndpoints(deps),
     stores,
     captures,
+    runOnThread: threads.run,
     bulkPage: bulkPageOf(db, { config, replay: replaying }),
     openQuery: sealedQueries.open,
     keyRing,

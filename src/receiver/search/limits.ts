@@ -9,7 +9,8 @@ export const maxResults = 10_000
 export const concurrentSearches = { total: 16, perWorkspace: 8 }
 
 /**
- * Runs a search until it ends, takes too long, or its client is gone. The signal then ends what the search has on a thread.
+ * Runs a search until it ends, takes too long, or its client is gone. The signal then ends what the search has on a thread. Its time includes
+ * the waiting for a store or a thread, because the client waits for all of it; the refusal is no verdict on the document.
  * @throws `Refusal` if too many searches are running, or if this one takes too long, and `ClientGone`
  */
 export const searchWithinLimits = async <Result>(
@@ -25,7 +26,7 @@ export const searchWithinLimits = async <Result>(
   })
   const timeoutMs = limits.RELAY_SEARCH_TIMEOUT_MS
   const timer = setTimeout(
-    () => stop.abort(new Refusal('unavailable', `the search took longer than ${timeoutMs} ms; search a smaller range`)),
+    () => stop.abort(new Refusal('unavailable', `the search took longer than ${timeoutMs} ms; search a smaller range, or try again later`)),
     timeoutMs,
   )
   exchange.request.onAbandoned(() => stop.abort(new ClientGone('the client closed the connection during a search')))

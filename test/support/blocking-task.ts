@@ -1,0 +1,40 @@
+import { threadTask } from '../../src/base/thread-task.ts'
+
+interface Gate {
+  /** The first number is 1 once the gate is open; the second counts the tasks that have begun. */
+  state: Int32Array
+}
+
+/** Runs on a thread, and holds it until the gate is opened. @returns how many tasks had begun with it */
+export const block = ({ state }: Gate): number => {
+  const begun = Atomics.add(state, 1, 1) + 1
+  Atomics.wait(state, 0, 0)
+  return begun
+}
+
+export const blockTask = threadTask(import.meta.url, block)
+
+/** Creates a gate at which tasks wait. */
+export const createGate = () => {
+  const state = new Int32Array(new SharedArrayBuffer(8))
+  return {
+    input: { state } satisfies Gate,
+    begun: () => Atomics.load(state, 1),
+    open: () => {
+      Atomics.store(state, 0, 1)
+      Atomics.notify(state, 0)
+    },
+  }
+}
+
+/** Runs on a thread, and keeps memory outside of its heap until it is ended. */
+export const grow = ({ bytes }: { bytes: number }): number => {
+  const kept: Uint8Array[] = []
+  for (let total = 0; total < bytes; total += 10_000_000) kept.push(new Uint8Array(10_000_000).fill(1))
+  const idle = new Int32Array(new SharedArrayBuffer(4))
+  // Between two steps of a program, a thread can be looked at.
+  for (let looks = 0; looks < 6_000; looks += 1) Atomics.wait(idle, 0, 0, 10)
+  return kept.length
+}
+
+export const growTask = threadTask(import.meta.url, grow)
