@@ -67,7 +67,7 @@ export const en = {
   enrichment: 'Enrichment',
   see: 'Show the enrichment',
   time: 'Time',
-  problem: 'Problem',
+  problem: 'Problem, or what is missing',
 }
 
 export const de: typeof en = {
@@ -141,5 +141,5 @@ export const de: typeof en = {
   enrichment: 'Anreicherung',
   see: 'Anreicherung anzeigen',
   time: 'Zeit',
-  problem: 'Problem',
+  problem: 'Problem, oder was fehlt',
 }

@@ -34,7 +34,7 @@ export const BusinessData = ({ document: { id, attributes }, reload }: { documen
     </header>
     ${problem && html`<${ErrorNotice} error=${problem} />`}
     ${found.length === 0 ? html`<p class="quiet">${words.noFields}</p>` : html`<${Facts} of=${found} />`}
-    <details open=${status !== 'complete'}>
+    <details open=${status !== 'complete' || steps.some(({ error }) => error !== null)}>
       <summary>${words.steps}</summary>
       <table role="table" class="list compact" aria-label=${words.steps}>
         <thead role="rowgroup">

@@ -101,10 +101,13 @@ export const stepOutcome = z.object({
     .enum(['done', 'waiting', 'incomplete', 'failed'])
     .meta({ id: 'EnrichmentStepStatus' })
     .describe(
-      'Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there ' +
-        'was no answer.',
+      'Of the last try. `waiting`: a value that the call needs is not known yet, or the relay was too busy to begin it. `incomplete`: the ' +
+        'answer lacks a field. `failed`: there was no answer.',
     ),
-  error: z.string().nullable(),
+  error: z
+    .string()
+    .nullable()
+    .describe('Why the step is not done. If it is done: why fields that are optional have no value, or null if each has one.'),
   at: z.iso.datetime().describe('When the step ended.'),
 })
 const enrichment = z
@@ -113,7 +116,7 @@ const enrichment = z
       .enum(enrichmentStatuses)
       .meta({ id: 'EnrichmentStatus' })
       .describe(
-        '`pending`: the calls are repeated until `ends_at`. `complete`: every field was found. `partial`: some were. `failed`: none was. ' +
+        '`pending`: the calls are repeated until `ends_at`. `complete`: every field was found that is not optional. `partial`: some were. `failed`: none was. ' +
           'Deliveries do not depend on it.',
       ),
     enrichment_id: z.string().describe('The enrichment. It may have been deleted since.'),

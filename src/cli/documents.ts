@@ -122,6 +122,10 @@ export const showDocument = async (db: Database, reference: string, workspace?: 
 
 type ShownDocument = Awaited<ReturnType<typeof showDocument>>
 
+/** A complete enrichment is shown if optional fields are missing, with the reasons. */
+const hasNothingToSay = ({ status, steps }: NonNullable<ShownDocument['enrichment']>): boolean =>
+  status === 'complete' && steps.every(({ error }) => error === null)
+
 /** Changes the deliveries of a document, and sends the messages that follow. What cannot be sent is sent later by a worker. */
 const changeDeliveries = (
   { config, log, reference, workspace }: { config: Config; log: Log; reference: string; workspace: string | undefined },
@@ -297,7 +301,7 @@ export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): s
       ? []
       : [`Replaced   or deleted at ${document.superseded_at}: the source system does not read it any more`]),
     ...Object.entries(document.fields).map(([name, value], index) => (index === 0 ? 'Fields' : '').padEnd(11) + `${name} = ${value}`),
-    ...(document.enrichment === null || document.enrichment.status === 'complete'
+    ...(document.enrichment === null || hasNothingToSay(document.enrichment)
       ? []
       : [
           `Enrichment ${document.enrichment.status}, ${countOf(document.enrichment.attempts, 'try', 'tries')}`,

@@ -14,6 +14,8 @@ export interface FoundFields {
   values: Record<string, string>
   /** Why the other fields have no value. */
   problems: { name: string; problem: string; optional: boolean }[]
+  /** Why no field has a value, if that has one reason. */
+  reason?: string
 }
 
 /** Reads the fields of a step in an answer. Runs on a thread: an answer may have two megabytes, and a path may visit all of it. */

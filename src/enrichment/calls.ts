@@ -1,14 +1,16 @@
 import { AppError } from '../base/errors.ts'
+import type { ThreadTask } from '../base/thread-task.ts'
 import { prepareCallTask, readAnswerTask } from '../bridge/call.ts'
 import { callFunction } from '../bridge/rfc-client.ts'
 import { findRfcTarget, type RfcTargetDeps } from '../bridge/rfc-target.ts'
 import { withoutSecrets } from '../connectors/shared/errors.ts'
-import { readFieldsTask } from './answer.ts'
-import { createReadEInvoice, type ContentDeps } from './document-content.ts'
+import { NotBegunError } from '../http/threads.ts'
+import { readFields, readFieldsTask, type FoundFields } from './answer.ts'
+import { createReadEInvoice, tooLong, type ContentDeps } from './document-content.ts'
 import { openEnrichmentCredentials } from './enrichments.ts'
 import { createHttpCall, type HttpCallDeps } from './http-call.ts'
-import { enrichmentCredentials, httpSettings, type storedHttp } from './settings.ts'
-import type { FilledCall, MakeCall } from './steps.ts'
+import { enrichmentCredentials, httpSettings, type FieldSettings, type storedHttp } from './settings.ts'
+import type { FilledCall, MakeCall, StepOutcome } from './steps.ts'
 
 export interface CallDeps extends RfcTargetDeps, HttpCallDeps, ContentDeps {}
 
@@ -19,6 +21,9 @@ interface Caller {
   enrichmentId: string
   http: ReturnType<typeof storedHttp>
   credentialsSealed: Buffer | null
+  /** Tries before this one, and how the steps have ended at the last of them. */
+  attempts: number
+  outcomes: readonly StepOutcome[]
 }
 
 /** An answer, and how people see it. */
@@ -29,18 +34,36 @@ interface Answer {
 
 // To read an answer of the largest size takes a second. A path with a regular expression may take for ever.
 const readMaxMs = 10_000
+// For a thread: as long as a few documents take that are read before. A try holds one of the places of a worker meanwhile.
+const defaultWaitMaxMs = 30_000
+// A document whose reading takes too long is tried so often before that is a verdict: for three minutes, in which a machine may become idle.
+const readingsMax = 4
+
+/** The reading of a document that is no electronic invoice has nothing, not even a problem. */
+const noInvoice = 'the document is no electronic invoice'
+
+/** Reads the fields of what was found in an invoice: few short texts, with paths of the relay itself. Needs no thread. */
+const readInvoiceFields = (text: string, fields: FieldSettings[]): FoundFields => {
+  const invoice = JSON.parse(text) as Record<string, string>
+  const problem = Object.keys(invoice).length === 0 ? noInvoice : invoice['problem']
+  if (problem === undefined) return readFields({ text, fields })
+  return { values: {}, problems: fields.map(({ name, optional }) => ({ name, problem, optional })), reason: problem }
+}
 
 /** Creates the function that makes the calls of one document. */
 export const createMakeCall = (deps: CallDeps) => {
+  const { waitMaxMs = defaultWaitMaxMs } = deps
   const sendHttpCall = createHttpCall(deps)
-  const readEInvoice = createReadEInvoice(deps)
-  const readOnThread = <Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> => {
-    const signal = AbortSignal.timeout(readMaxMs)
-    return work(signal).catch((thrown: unknown) => {
+  const readEInvoice = createReadEInvoice({ ...deps, waitMaxMs })
+  const readOnThread = async <Input, Result>(task: ThreadTask<Input, Result>, workspaceId: string, input: Input): Promise<Result> => {
+    try {
+      return await deps.runOnThread(task, workspaceId, input, undefined, { waitMaxMs, workMaxMs: readMaxMs })
+    } catch (thrown) {
+      if (thrown instanceof NotBegunError) throw thrown
       throw new AppError('rfc_failed', 'the answer cannot be read: it is too large or nested too deeply, or a path takes too long', {
         cause: thrown,
       })
-    })
+    }
   }
   const callRfc = async (
     workspaceId: string,
@@ -48,11 +71,10 @@ export const createMakeCall = (deps: CallDeps) => {
     signal: AbortSignal,
   ): Promise<Answer> => {
     const bytes = new Uint8Array(Buffer.from(JSON.stringify({ imports, tables })))
-    const prepared = await readOnThread((limit) => deps.runOnThread(prepareCallTask, workspaceId, { functionName, bytes }, limit))
+    const prepared = await readOnThread(prepareCallTask, workspaceId, { functionName, bytes })
     if (prepared.kind === 'refused') throw new AppError(prepared.code, prepared.message)
     const target = await findRfcTarget(workspaceId, functionName, deps)
-    const readAnswer = (input: { text: string; tables: string[] }) =>
-      readOnThread((limit) => deps.runOnThread(readAnswerTask, workspaceId, input, limit))
+    const readAnswer = (input: { text: string; tables: string[] }) => readOnThread(readAnswerTask, workspaceId, input)
     const answer = await callFunction(target, { ...prepared, readAnswer }, signal, deps)
     // A system may repeat what it was sent.
     if (answer.kind === 'result') return { text: answer.body, shown: withoutSecrets(answer.body, [target.credentials.password]) }
@@ -71,19 +93,22 @@ export const createMakeCall = (deps: CallDeps) => {
     const text = await sendHttpCall(call, http, credentials.data, signal)
     return { text, shown: text }
   }
-  const makeOne = async (job: Caller, call: FilledCall, signal: AbortSignal): Promise<Answer> => {
+  const makeOne = (job: Caller, call: FilledCall, signal: AbortSignal): Promise<Answer> => {
     if (call.kind === 'rfc') return callRfc(job.workspaceId, call, signal)
     if (call.kind === 'http') return callHttp(job, call, signal)
-    const text = await readEInvoice(job.workspaceId, job.documentId, signal)
-    return { text, shown: text }
+    const isFinal = job.attempts + 1 >= readingsMax && job.outcomes.some(({ error }) => error === tooLong)
+    return readEInvoice(job.workspaceId, job.documentId, signal, isFinal).then((text) => ({ text, shown: text }))
   }
   return (job: Caller, signal: AbortSignal): MakeCall =>
     async (call, fields) => {
+      if (signal.aborted) throw new NotBegunError('the steps before have used up the time of a try')
       const { text, shown } = await makeOne(job, call, signal).catch((thrown: unknown) => {
         // The time of one call, or of the try.
         if (!(thrown instanceof DOMException) || thrown.name !== 'TimeoutError') throw thrown
-        throw new AppError('rfc_timeout', 'the system did not answer in time', { cause: thrown })
+        const what = call.kind === 'e_invoice' ? 'the document was not read' : 'the system did not answer'
+        throw new AppError('rfc_timeout', `${what} in time`, { cause: thrown })
       })
-      return { shown, ...(await readOnThread((limit) => deps.runOnThread(readFieldsTask, job.workspaceId, { text, fields }, limit))) }
+      if (call.kind === 'e_invoice') return { shown, ...readInvoiceFields(text, fields) }
+      return { shown, ...(await readOnThread(readFieldsTask, job.workspaceId, { text, fields })) }
     }
 }

@@ -1,16 +1,18 @@
 import { createDocuments } from '../archive/document-list.ts'
-import { AppError } from '../base/errors.ts'
+import { AppError, messageOf } from '../base/errors.ts'
 import type { Stores } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
-import type { RunOnThread } from '../http/threads.ts'
+import { NotBegunError, TaskLimitError, type RunOnThread } from '../http/threads.ts'
 import { readEInvoiceTask } from './e-invoice.ts'
 
 export interface ContentDeps {
   db: Database
   contents: Stores
   runOnThread: RunOnThread
-  /** How long a document may be read, in milliseconds. */
+  /** How long a document may be read on its thread, in milliseconds. */
   readMaxMs?: number
+  /** How long it may wait for a thread, in milliseconds. */
+  waitMaxMs?: number
 }
 
 // A PDF is read as a whole. Scanned invoices of hundreds of pages have less.
@@ -19,47 +21,55 @@ const contentMaxBytes = 30_000_000
 const defaultReadMaxMs = 15_000
 // A small stream of a PDF may expand to gigabytes, outside of the heap that a thread is limited to.
 const memoryMaxBytes = 700_000_000
-const watchMs = 50
 
-/** Calls `end` once the process has grown by more than a limit. @returns a function that stops watching */
-const watchMemory = (end: () => void): (() => void) => {
-  const atFirst = process.memoryUsage.rss()
-  const timer = setInterval(() => process.memoryUsage.rss() - atFirst > memoryMaxBytes && end(), watchMs)
-  return () => clearInterval(timer)
-}
+export const tooLong = 'the document takes too long to read'
 
-/**
- * Creates the function that reads a document as an electronic invoice. The result is JSON, as the answer of a call is.
- * @throws `AppError` if the content is not kept
- */
-export const createReadEInvoice =
-  ({ db, contents, runOnThread, readMaxMs = defaultReadMaxMs }: ContentDeps) =>
-  async (workspaceId: string, documentId: string, aborted: AbortSignal): Promise<string> => {
-    const { content } = await createDocuments(db).findContent(workspaceId, documentId)
-    if (content.sizeBytes > contentMaxBytes) {
-      return JSON.stringify({ problem: `the document has more than ${contentMaxBytes} bytes` })
-    }
-    const store = contents[content.store]
-    if (!store) throw new AppError('unavailable', 'this process has no access to the content store')
-    const chunks: Uint8Array[] = []
+/** @throws `AppError` if the content is not kept, or cannot be read now */
+const readContent = async (
+  { db, contents }: ContentDeps,
+  workspaceId: string,
+  documentId: string,
+  aborted: AbortSignal,
+): Promise<Uint8Array | undefined> => {
+  const { content } = await createDocuments(db).findContent(workspaceId, documentId)
+  if (content.sizeBytes > contentMaxBytes) return undefined
+  const store = contents[content.store]
+  if (!store) throw new AppError('unavailable', 'this process has no access to the content store')
+  const chunks: Uint8Array[] = []
+  try {
     for await (const chunk of store.read(content)) {
       aborted.throwIfAborted()
       chunks.push(chunk as Uint8Array)
     }
-    const data = new Uint8Array(Buffer.concat(chunks))
-    const greedy = new AbortController()
-    const unwatch = watchMemory(() => greedy.abort())
-    const timeout = AbortSignal.timeout(readMaxMs)
+  } catch (thrown) {
+    aborted.throwIfAborted()
+    throw new AppError('unavailable', `the stored document could not be read: ${messageOf(thrown)}`, { cause: thrown })
+  }
+  return new Uint8Array(Buffer.concat(chunks))
+}
+
+/**
+ * Creates the function that reads a document as an electronic invoice. The result is JSON, as the answer of a call is. It takes too long on a
+ * machine that is too busy, too, so that is a verdict on the document only if `isFinal`; what needs too much memory does so at every try.
+ * @throws `AppError` if the content is not kept, or was not read this time, and `NotBegunError` if no thread became free
+ */
+export const createReadEInvoice =
+  (deps: ContentDeps) =>
+  async (workspaceId: string, documentId: string, aborted: AbortSignal, isFinal = false): Promise<string> => {
+    const { runOnThread, readMaxMs: workMaxMs = defaultReadMaxMs, waitMaxMs } = deps
+    const data = await readContent(deps, workspaceId, documentId, aborted)
+    if (!data) return JSON.stringify({ problem: `the document has more than ${contentMaxBytes} bytes` })
+    const limits = { workMaxMs, memoryMaxBytes, ...(waitMaxMs !== undefined && { waitMaxMs }) }
     try {
-      const signal = AbortSignal.any([aborted, greedy.signal, timeout])
-      return JSON.stringify(await runOnThread(readEInvoiceTask, workspaceId, { data }, signal))
-    } catch {
+      return JSON.stringify(await runOnThread(readEInvoiceTask, workspaceId, { data }, aborted, limits))
+    } catch (thrown) {
       aborted.throwIfAborted()
-      // No later try would end otherwise.
-      return JSON.stringify({
-        problem: timeout.aborted ? 'the document takes too long to read' : 'the document takes too much memory to read',
-      })
-    } finally {
-      unwatch()
+      if (thrown instanceof NotBegunError) throw thrown
+      if (!(thrown instanceof TaskLimitError)) {
+        throw new AppError('unavailable', `the document was not read: ${messageOf(thrown)}`, { cause: thrown })
+      }
+      if (thrown.limit === 'memory') return JSON.stringify({ problem: 'the document takes too much memory to read' })
+      if (isFinal) return JSON.stringify({ problem: tooLong })
+      throw new AppError('unavailable', tooLong, { cause: thrown })
     }
   }

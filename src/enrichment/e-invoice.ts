@@ -1,6 +1,7 @@
 import { XMLParser } from 'fast-xml-parser'
 import { getDocumentProxy } from 'unpdf'
 import { messageOf } from '../base/errors.ts'
+import { cutText, plainText } from '../base/text.ts'
 import { threadTask } from '../base/thread-task.ts'
 
 /** What an electronic invoice says, by the names of fields. A document that is none has nothing, or says why it cannot be read. */
@@ -10,6 +11,9 @@ type EInvoice = Partial<Record<'invoice_number' | 'seller' | 'total' | 'currency
 const xmlMaxBytes = 15_000_000
 // The names under which PDFs of ZUGFeRD, Factur-X and XRechnung contain their invoice, in lower case.
 const invoiceNames = new Set(['factur-x.xml', 'zugferd-invoice.xml', 'xrechnung.xml'])
+
+// Of a value. A field has less: what is cut off here is refused there as too long.
+const valueMaxCharacters = 1_000
 
 type Element = string | Element[] | { [name: string]: Element }
 
@@ -78,7 +82,9 @@ const readXml = (data: Uint8Array): EInvoice => {
   for (const [name, read] of Object.entries(readers)) {
     const invoice = Object.hasOwn(root, name) ? root[name]! : undefined
     if (typeof invoice !== 'object' || Array.isArray(invoice)) continue
-    return Object.fromEntries(Object.entries(read(invoice)).filter(([, value]) => value !== undefined))
+    return Object.fromEntries(
+      Object.entries(read(invoice)).flatMap(([field, value]) => (value === undefined ? [] : [[field, cutText(value, valueMaxCharacters)]])),
+    )
   }
   return {}
 }
@@ -109,7 +115,7 @@ export const readEInvoice = async ({ data }: { data: Uint8Array }): Promise<EInv
     return beginning.startsWith('<') ? readXml(data) : {}
   } catch (thrown) {
     const isEncrypted = thrown instanceof Error && thrown.name === 'PasswordException'
-    return { problem: isEncrypted ? 'the PDF is encrypted' : `the PDF cannot be read: ${messageOf(thrown).slice(0, 200)}` }
+    return { problem: isEncrypted ? 'the PDF is encrypted' : `the PDF cannot be read: ${plainText(messageOf(thrown), 200)}` }
   }
 }
 

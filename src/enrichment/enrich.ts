@@ -60,9 +60,15 @@ const longestDelayMs = 3 * 3_600_000
 // The last try before the deliveries start ends before them, as a rule.
 const lastTryMs = 2_000
 
-/** Returns when the next try is due, or undefined if it would be too late. */
-const nextTryMs = (attempts: number, { waitMs, lateMs, elapsedMs }: EnrichTiming): number | undefined => {
-  const delay = delaysMs[attempts - 1] ?? longestDelayMs
+// Added to a delay, so that a batch which arrived together does not come back together.
+const jitterShare = 0.25
+// What waits for its turn only is not tried more rarely the longer it has waited.
+const busyMaxMs = 30_000
+
+/** Returns when the next try is due, or undefined if it would be too late. @param isBusy true if the last try has only waited for its turn */
+const nextTryMs = (attempts: number, isBusy: boolean, { waitMs, lateMs, elapsedMs }: EnrichTiming): number | undefined => {
+  const longest = isBusy ? busyMaxMs : longestDelayMs
+  const delay = Math.round(Math.min(delaysMs[attempts - 1] ?? longestDelayMs, longest) * (1 + jitterShare * Math.random()))
   const beforeDeliveries = waitMs - lastTryMs - elapsedMs
   if (beforeDeliveries > 0 && delay > beforeDeliveries) return beforeDeliveries
   const left = waitMs + lateMs - elapsedMs
@@ -103,7 +109,10 @@ const earlierOf =
     if (call.fields.some(({ name, optional }) => !optional && values[name] === undefined)) return undefined
     const done = outcomes.find(({ name, status }) => name === call.name && status === 'done')
     const isLink = call.fields.every(({ name }) => isLinkField(name))
-    return done ?? (isLink ? { name: call.name, status: 'done', error: null, at: new Date().toISOString() } : undefined)
+    if (done || !isLink) return done
+    const missing = call.fields.filter(({ name }) => values[name] === undefined).map(({ name }) => name)
+    const error = missing.length === 0 ? null : `${missing.join(', ')} was not asked for: the business object is known already`
+    return { name: call.name, status: 'done', error, at: new Date().toISOString() }
   }
 
 /**
@@ -162,12 +171,12 @@ export const createEnrich = (deps: EnrichDeps) => {
   ): Promise<EnrichmentOutcome | PendingEnrichment> => {
     const signal = AbortSignal.any([aborted, AbortSignal.timeout(tryMaxMs)])
     const steps = job.steps
-    const { found, outcomes } = steps
+    const { found, outcomes, isBusy } = steps
       ? await runSteps(steps, job.http?.url ?? '', valuesOf(job, job.fields), makeCallOf({ ...job, documentId }, signal), earlierOf(job))
-      : { found: {}, outcomes: [deleted()] }
+      : { found: {}, outcomes: [deleted()], isBusy: false }
     aborted.throwIfAborted()
     const problem = outcomes.find(({ status }) => status !== 'done')
-    const delayMs = problem && steps ? nextTryMs(job.attempts + 1, timing) : undefined
+    const delayMs = problem && steps ? nextTryMs(job.attempts + 1, isBusy, timing) : undefined
     const knowsSomething = Object.keys({ ...job.fields, ...found }).length > 0
     const status = !problem ? 'complete' : delayMs !== undefined ? 'pending' : knowsSomething ? 'partial' : 'failed'
     const messages = await save(deps, documentId, job, { found, steps: outcomes, status })

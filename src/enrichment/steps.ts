@@ -1,18 +1,19 @@
 import { AppError } from '../base/errors.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import { fieldsIn, fillFields } from '../domain/field-template.ts'
+import { NotBegunError } from '../http/threads.ts'
 import type { FoundFields } from './answer.ts'
 import type { HttpCall } from './http-call.ts'
 import { callOf, textsOf, type CallStep, type FieldSettings, type StepSettings } from './settings.ts'
 
 /**
- * How a step has ended at the last try. `waiting`: a value that its call needs is not known yet. `incomplete`: the answer lacks a field.
- * `failed`: there was no answer.
+ * How a step has ended at the last try. `waiting`: a value that its call needs is not known yet, or it was not its turn. `incomplete`: the
+ * answer lacks a field. `failed`: there was no answer.
  */
 export interface StepOutcome {
   name: string
   status: 'done' | 'waiting' | 'incomplete' | 'failed'
-  /** Why the step is not done. */
+  /** Why the step is not done. If it is done: why fields that are optional have no value. */
   error: string | null
   /** When it ended, in ISO 8601. */
   at: string
@@ -24,7 +25,7 @@ export type FilledCall =
   | ({ kind: 'http' } & HttpCall)
   | { kind: 'e_invoice' }
 
-/** Makes a call and reads fields in its answer. `shown`: the answer without secrets. @throws `AppError`, `DeliveryError` or the reason of a signal if there is no answer */
+/** Makes a call and reads fields in its answer. `shown`: the answer without secrets. @throws `AppError`, `DeliveryError`, `NotBegunError` or the reason of a signal if there is no answer */
 export type MakeCall = (call: FilledCall, fields: FieldSettings[], step: string) => Promise<FoundFields & { shown: string }>
 
 const fillDeeply = (value: unknown, values: Record<string, string>): unknown => {
@@ -54,15 +55,19 @@ const fillCall = (call: CallStep, baseUrl: string, values: Record<string, string
   return { kind, method, url, body: body === undefined ? undefined : JSON.stringify(fillDeeply(body, values)) }
 }
 
-const problemsOf = ({ problems }: FoundFields): string | undefined => {
-  const missing = problems.filter(({ optional }) => !optional)
-  return missing.length === 0 ? undefined : missing.map(({ name, problem }) => `${name} ${problem}`).join('; ')
+/** Returns how a step ends that has an answer, and what says why fields have no value: each of them, the required ones first. */
+const endOf = ({ problems, reason }: FoundFields): { status: 'done' | 'incomplete'; error: string | null } => {
+  const required = problems.filter(({ optional }) => !optional)
+  const missing = [...required, ...problems.filter(({ optional }) => optional)]
+  const text = reason ?? missing.map(({ name, problem }) => `${name} ${problem}`).join('; ')
+  return { status: required.length === 0 ? 'done' : 'incomplete', error: text === '' ? null : text }
 }
 
 /**
  * Runs the steps of an enrichment in their order.
  * @param document the values of the placeholders, which the fields of each step are added to
  * @param earlier returns the outcome of a step that needs no call
+ * @returns `isBusy`: true if a step was not begun, and no other has a problem of its own
  */
 export const runSteps = async (
   steps: readonly StepSettings[],
@@ -70,9 +75,10 @@ export const runSteps = async (
   document: Readonly<Record<string, string>>,
   makeCall: MakeCall,
   earlier: (call: CallStep, values: Readonly<Record<string, string>>) => StepOutcome | undefined,
-): Promise<{ found: Record<string, string>; outcomes: StepOutcome[] }> => {
+): Promise<{ found: Record<string, string>; outcomes: StepOutcome[]; isBusy: boolean }> => {
   const found: Record<string, string> = {}
   const outcomes: StepOutcome[] = []
+  let isNotBegun = false
   for (const step of steps) {
     const call = callOf(step)
     const values = { ...document, ...found }
@@ -93,13 +99,17 @@ export const runSteps = async (
     try {
       const answer = await makeCall(fillCall(call, baseUrl, values), call.fields, step.name)
       Object.assign(found, answer.values)
-      const problem = problemsOf(answer)
-      if (problem === undefined) end('done')
-      else end('incomplete', problem)
+      const { status, error } = endOf(answer)
+      end(status, error)
     } catch (thrown) {
+      if (thrown instanceof NotBegunError) {
+        isNotBegun = true
+        end('waiting', thrown.message)
+        continue
+      }
       if (!(thrown instanceof AppError) && !(thrown instanceof DeliveryError)) throw thrown
       end('failed', thrown.message)
     }
   }
-  return { found, outcomes }
+  return { found, outcomes, isBusy: isNotBegun && outcomes.every(({ status }) => status === 'done' || status === 'waiting') }
 }

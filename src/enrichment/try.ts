@@ -70,7 +70,8 @@ export const createTry = (deps: CallDeps) => {
       )
       const seen = new Map<string, Omit<TriedStep, keyof StepOutcome>>()
       const { credentialsSealed } = enrichment
-      const caller = { workspaceId, documentId, enrichmentId: id, http: storedHttp(enrichment.http), credentialsSealed }
+      const http = storedHttp(enrichment.http)
+      const caller = { workspaceId, documentId, enrichmentId: id, http, credentialsSealed, attempts: 0, outcomes: [] }
       const makeCall = makeCallOf(caller, AbortSignal.any([gone, AbortSignal.timeout(tryMaxMs)]))
       const { outcomes } = await runSteps(
         enrichment.steps,

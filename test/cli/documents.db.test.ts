@@ -131,4 +131,16 @@ test('business data of a document is shown, and its enrichment is tried in this 
       '           order: city is not in the answer',
     ]),
   )
+  const endWith = (error: string | null) =>
+    db('document_enrichments')
+      .where({ document_id: id })
+      .update({ status: 'complete', steps: JSON.stringify([{ name: 'invoice', status: 'done', error, at: '2026-03-02T10:15:30Z' }]) })
+  const enrichmentLines = async () => {
+    const lines = describeDocument(withConsoleUrl(undefined, await showDocument(db, 'ENRICHED1')))
+    return lines.filter((line) => /^Enrichment|invoice/.test(line))
+  }
+  await endWith('the PDF is encrypted')
+  expect(await enrichmentLines()).toEqual(['Enrichment complete, 3 tries', '           invoice: the PDF is encrypted'])
+  await endWith(null)
+  expect(await enrichmentLines()).toEqual([])
 })

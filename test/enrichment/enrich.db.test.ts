@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { createDeflate } from 'node:zlib'
+import { createDeflate, deflateSync } from 'node:zlib'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -12,17 +12,19 @@ import { createErase } from '../../src/delivery/erase.ts'
 import { createToBegin } from '../../src/delivery/to-begin.ts'
 import { toCamelCase } from '../../src/domain/casing.ts'
 import { createReadEInvoice } from '../../src/enrichment/document-content.ts'
-import { createEnrich } from '../../src/enrichment/enrich.ts'
+import { createEnrich, type PendingEnrichment } from '../../src/enrichment/enrich.ts'
 import { createEnrichments } from '../../src/enrichment/enrichments.ts'
 import { newEnrichment } from '../../src/enrichment/settings.ts'
-import { createThreads } from '../../src/http/threads.ts'
+import { createThreads, type RunOnThread } from '../../src/http/threads.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
+import { blockTask, createGate } from '../support/blocking-task.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 import { cii, pdfWith, ubl } from './invoices.ts'
 import { startODataSystem } from './odata-system.ts'
 
@@ -118,7 +120,11 @@ test.each([
   ['a function that the workspace does not allow', { kind: 'link' }, 'failed', 'no system to call'],
 ])('%s gives no field, and says so', async (_, step, status, error) => {
   const document = await receive([step])
-  expect(await document.tryOnce()).toMatchObject({ status: 'pending', delayMs: 1_000, error: expect.stringContaining(error) })
+  const outcome = await document.tryOnce()
+  expect(outcome).toMatchObject({ status: 'pending', error: expect.stringContaining(error) })
+  // With jitter.
+  expect((outcome as PendingEnrichment).delayMs).toBeGreaterThanOrEqual(1_000)
+  expect((outcome as PendingEnrichment).delayMs).toBeLessThanOrEqual(1_250)
   const { fields, steps } = await document.row()
   expect({ fields, steps }).toMatchObject({ fields: {}, steps: [{ status, error: expect.stringContaining(error) }] })
   expect(JSON.stringify(steps)).not.toContain('canary-odata')
@@ -138,6 +144,27 @@ test('values that fit no field are refused, one by one', async () => {
   expect(row.steps[0].error).toBe('empty is empty; long has more than 200 characters; day is no date')
   // What is known when the time is over.
   expect(await document.tryOnce({ ...inTime, elapsedMs: inTime.waitMs + inTime.lateMs })).toEqual({ status: 'partial' })
+})
+
+test('optional fields say why they are missing, beside required ones and alone', async () => {
+  const optional = [
+    { name: 'empty', path: '$.d.Empty', optional: true },
+    { name: 'long', path: '$.d.Long', optional: true },
+    { name: 'day', path: '$.d.Net', type: 'date', optional: true },
+    { name: 'object', path: '$.d', optional: true },
+    { name: 'matched', path: "$.d[?match(@, '[0-9]{9}')]", optional: true },
+    { name: 'customer', path: '$.d.Customer', optional: true },
+  ]
+  const why =
+    'empty is empty; long has more than 200 characters; day is no date; object is not a text, a number or a truth value; ' +
+    'matched is not in the answer'
+  const path = "/Orders('{doc_id}')"
+  const alone = await receive([call(path, ...optional)], { docId: "O'Neil / 1" })
+  expect(await alone.tryOnce()).toEqual({ status: 'complete' })
+  expect((await alone.row()).steps).toMatchObject([{ status: 'done', error: why }])
+  const beside = await receive([call(path, ...optional, { name: 'city', path: '$.d.City' })], { docId: "O'Neil / 1" })
+  expect(await beside.tryOnce()).toMatchObject({ status: 'pending', error: expect.stringContaining('city is not in the answer') })
+  expect((await beside.row()).steps).toMatchObject([{ status: 'incomplete', error: `city is not in the answer; ${why}` }])
 })
 
 test('a value cannot lead a call elsewhere', async () => {
@@ -195,10 +222,130 @@ describe('an electronic invoice', () => {
     expect(content.sha256).toEqual(createHash('sha256').update(data).digest())
   })
 
-  test('is nothing that other documents miss', async () => {
-    const document = await receive([step])
+  const withSeller = (seller: string) => ubl.replace(/(<cbc:RegistrationName>)[^<]*/, `$1${seller}`)
+  const encrypted = pdfWith(Buffer.from(cii), {
+    trailer: `/ID [<00><00>] /Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -4 /O <${'11'.repeat(32)}> /U <${'22'.repeat(32)}> >>`,
+  })
+
+  test.each<[string, string | Buffer, string, number]>([
+    ['another document', 'hello', 'the document is no electronic invoice', 0],
+    ['another XML', '<order><ID>1</ID></order>', 'the document is no electronic invoice', 0],
+    ['an encrypted PDF', encrypted, 'the PDF is encrypted', 0],
+    ['a damaged PDF', pdfWith(Buffer.from(cii)).subarray(0, 250), 'the PDF cannot be read: ', 0],
+    ['a document type', `<!DOCTYPE i>${ubl}`, 'the XML has a document type declaration', 0],
+    ['XML that ends early', ubl.slice(0, -20), 'the XML cannot be read', 0],
+    [
+      'XML that is too large',
+      pdfWith(deflateSync(Buffer.alloc(15_000_001, '<')), { filter: '/Filter /FlateDecode' }),
+      'the XML has more than 15000000 bytes',
+      0,
+    ],
+    ['a document that is too large', Buffer.alloc(30_000_001, '<'), 'the document has more than 30000000 bytes', 0],
+    ['a long seller', withSeller('x'.repeat(201)), 'seller has more than 200 characters', 4],
+    ['a very long seller', withSeller('😀'.repeat(20_000)), 'seller has more than 200 characters', 4],
+    ['a seller in another character set', Buffer.from(withSeller('Müller'), 'latin1'), 'seller is not in UTF-8', 4],
+    ['a total that is no number', ubl.replace('>1190.00<', '>1.190,00<'), 'total is no number', 4],
+    [
+      'an invoice without a currency and a total',
+      ubl.replace(/<cbc:DocumentCurrencyCode>.*?<\/cbc:DocumentCurrencyCode>/, '').replace('>1190.00<', '><'),
+      'total is not in the answer; currency is not in the answer',
+      3,
+    ],
+  ])('says why fields are missing: %s', async (_, data, error, found) => {
+    const document = await receive([step], { data })
     expect(await document.tryOnce()).toEqual({ status: 'complete' })
-    expect(await document.row()).toMatchObject({ fields: {}, steps: [{ name: 'e_invoice', status: 'done' }] })
+    const { fields, steps } = await document.row()
+    expect(steps).toMatchObject([{ name: 'e_invoice', status: 'done', error: expect.stringContaining(error) }])
+    expect(steps[0].error.length).toBeLessThan(500)
+    expect(Object.keys(fields)).toHaveLength(found)
+  })
+
+  test('with all fields has nothing to say', async () => {
+    const document = await receive([step], { data: ubl })
+    await document.tryOnce()
+    expect((await document.row()).steps).toMatchObject([{ status: 'done', error: null }])
+  })
+
+  test('of a batch behind slow work is not begun, and read later', async () => {
+    const own = createThreads({ RELAY_THREADS: 1 })
+    const gate = createGate()
+    try {
+      const documents = await Promise.all(Array.from({ length: 20 }, () => receive([step], { data: ubl })))
+      const slow = documents.slice(0, 2).map(({ workspaceId }) => own.run(blockTask, workspaceId, gate.input))
+      await until('the slow work has begun', () => gate.begun() === 1)
+      const read = createEnrich({ ...depsOf(200), runOnThread: own.run, waitMaxMs: 100, readMaxMs: 60_000 })
+      // While nothing else gets a thread, no document gets a verdict.
+      for (const each of await Promise.all(documents.map(({ id }) => read(id, inTime, never)))) {
+        expect(each).toMatchObject({ status: 'pending', error: 'e_invoice: not begun: no thread became free within 0.1 s' })
+        expect((each as PendingEnrichment).delayMs).toBeLessThanOrEqual(40_000)
+      }
+      for (const each of documents)
+        expect(await each.row()).toMatchObject({ fields: {}, status: 'pending', steps: [{ status: 'waiting' }] })
+      gate.open()
+      await Promise.all(slow)
+      const patient = createEnrich({ ...depsOf(200), runOnThread: own.run, readMaxMs: 60_000, waitMaxMs: 100_000 })
+      expect(await Promise.all(documents.map(({ id }) => patient(id, inTime, never)))).toEqual(
+        documents.map(() => ({ status: 'complete' })),
+      )
+      for (const each of documents) expect((await each.row()).fields).toMatchObject({ invoice_number: 'RE-4711', total: '1190.00' })
+    } finally {
+      gate.open()
+      await own.close()
+    }
+  })
+
+  test('that takes too long is tried again, before that is a verdict', async () => {
+    const own = createThreads({ RELAY_THREADS: 1 })
+    try {
+      // The reading hangs, as far as the caller can tell.
+      const runOnThread: RunOnThread = async (_, workspace, __, signal, limits) =>
+        (await own.run(blockTask, workspace, createGate().input, signal, limits)) as never
+      const hasty = createEnrich({ ...depsOf(), runOnThread, readMaxMs: 20 })
+      const [document, other] = [await receive([step], { data: ubl }), await receive([step], { data: ubl })]
+      const error = 'the document takes too long to read'
+      for (let attempts = 1; attempts <= 3; attempts += 1) {
+        expect(await hasty(document.id, inTime, never)).toMatchObject({ status: 'pending', error: `e_invoice: ${error}` })
+        expect(await document.row()).toMatchObject({ attempts, steps: [{ status: 'failed', error }] })
+        await hasty(other.id, inTime, never)
+      }
+      expect(await hasty(document.id, inTime, never)).toEqual({ status: 'complete' })
+      expect((await document.row()).steps).toMatchObject([{ status: 'done', error }])
+      // The machine has become faster.
+      expect(await enrich(other.id, inTime, never)).toEqual({ status: 'complete' })
+      expect(await other.row()).toMatchObject({ fields: { invoice_number: 'RE-4711' }, steps: [{ error: null }] })
+    } finally {
+      await own.close()
+    }
+  })
+
+  test('whose content cannot be read, or whose thread ends, is tried again', async () => {
+    const document = await receive([step], { data: ubl })
+    const broken = {
+      ...depsOf().contents.postgres!,
+      read: () =>
+        new Readable({
+          read() {
+            this.destroy(new Error('the disk is gone'))
+          },
+        }),
+    }
+    const without = createEnrich({ ...depsOf(), contents: { postgres: broken } })
+    expect(await without(document.id, inTime, never)).toMatchObject({ status: 'pending' })
+    expect((await document.row()).steps).toMatchObject([
+      { status: 'failed', error: 'the stored document could not be read: the disk is gone' },
+    ])
+
+    const own = createThreads({ RELAY_THREADS: 1 })
+    const gate = createGate()
+    const runOnThread: RunOnThread = async (_, workspace, __, signal, limits) =>
+      (await own.run(blockTask, workspace, gate.input, signal, limits)) as never
+    const stopped = createEnrich({ ...depsOf(), runOnThread })(document.id, inTime, never)
+    await until('the reading has begun', () => gate.begun() === 1)
+    // As at the end of a process.
+    await own.close()
+    expect(await stopped).toMatchObject({ status: 'pending' })
+    expect((await document.row()).steps).toMatchObject([{ status: 'failed', error: expect.stringContaining('the document was not read') }])
+    expect(await document.tryOnce()).toEqual({ status: 'complete' })
   })
 
   test('that expands to gigabytes ends its thread and nothing else', async () => {

@@ -1,11 +1,13 @@
+import { createReceive } from '../../src/archive/receive.ts'
 import { insertDocument } from '../api/insert-document.ts'
+import { receivedDocument, testConfig } from '../support/factories.ts'
 import { startRfcSystem, result } from '../support/rfc-system.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { startODataSystem } from './odata-system.ts'
 
 // Doubles built from the documented interfaces. No real source system was available.
-const { api, db, acme } = share(await startScene())
+const { api, db, acme, workspace } = share(await startScene())
 const long = 'x'.repeat(30_000)
 const odata = share(
   await startODataSystem({
@@ -23,9 +25,9 @@ const system = share(
 )
 const rfc = { url: system.url, client: '100', credentials: system.logon, allowed_functions: ['ARCHIV_GET_CONNECTIONS'] }
 
-const createEnrichment = async (steps: object[]) => {
+const createEnrichment = async (steps: object[], tenant: Pick<typeof acme, 'call'> = acme) => {
   const body = { name: 'Invoices', repository_ids: [], http: { url: odata.origin }, credentials: odata.credentials, steps }
-  return (await acme.call('POST', '/enrichments', body)).json.data.id as string
+  return (await tenant.call('POST', '/enrichments', body)).json.data.id as string
 }
 const createDocument = async (tenant = acme) => {
   const repoId = `T${Math.random().toString(36).slice(2, 8)}`
@@ -88,6 +90,38 @@ test('a try shows no credentials, and a failure without an answer', async () => 
     { status: 'done', answer: expect.stringContaining('[REDACTED]') },
     { status: 'failed', error: 'the system answered 404 Not Found', request: { url: `${odata.origin}/unknown` }, answer: null },
   ])
+})
+
+test('a try, and the document afterwards, say why optional fields have no value', async () => {
+  const own = await workspace()
+  const { documents } = await createReceive(db, testConfig())(await receivedDocument(own, { data: 'hello' }))
+  const document_id = documents[0]!.documentId
+  const optional = { kind: 'http', name: 'echo', path: '/echo', fields: [{ name: 'city', path: '$.d.City', optional: true }] }
+  const id = await createEnrichment([{ kind: 'e_invoice' }, optional], own)
+  const { json } = await own.call('POST', `/enrichments/${id}/try`, { document_id })
+  const noInvoice = 'the document is no electronic invoice'
+  const steps = [
+    { name: 'e_invoice', status: 'done', error: noInvoice },
+    { name: 'echo', status: 'done', error: 'city is not in the answer' },
+  ]
+  expect(json.data.steps).toMatchObject(steps)
+  const fields = ['invoice_number', 'seller', 'total', 'currency', 'profile'].map((name) => ({ name, value: null, problem: noInvoice }))
+  expect(json.data.steps.map((step: { fields: unknown }) => step.fields)).toEqual([
+    fields,
+    [{ name: 'city', value: null, problem: 'is not in the answer' }],
+  ])
+  const stored = json.data.steps.map(({ name, status, error, at }: Record<string, string>) => ({ name, status, error, at }))
+  await db('document_enrichments').insert({
+    document_id,
+    workspace_id: own.workspaceId,
+    enrichment_id: id,
+    status: 'complete',
+    steps: JSON.stringify(stored),
+    waits_until: new Date(),
+    ends_at: new Date(),
+  })
+  const read = await own.call('GET', `/documents/${document_id}`)
+  expect(read.json.data.attributes.enrichment).toMatchObject({ status: 'complete', steps })
 })
 
 test('a try takes a document of the workspace, a key of level member, and functions that the workspace allows', async () => {

@@ -3845,7 +3845,7 @@ export interface components {
             ends_at: string;
             /** @description The enrichment. It may have been deleted since. */
             enrichment_id: string;
-            /** @description `pending`: the calls are repeated until `ends_at`. `complete`: every field was found. `partial`: some were. `failed`: none was. Deliveries do not depend on it. */
+            /** @description `pending`: the calls are repeated until `ends_at`. `complete`: every field was found that is not optional. `partial`: some were. `failed`: none was. Deliveries do not depend on it. */
             status: components["schemas"]["EnrichmentStatus"];
             steps: components["schemas"]["EnrichmentStepOutcome"][];
             /** Format: date-time */
@@ -4488,9 +4488,10 @@ export interface components {
              * @description When the step ended.
              */
             at: string;
+            /** @description Why the step is not done. If it is done: why fields that are optional have no value, or null if each has one. */
             error: string | null;
             name: string;
-            /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
+            /** @description Of the last try. `waiting`: a value that the call needs is not known yet, or the relay was too busy to begin it. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
             status: components["schemas"]["EnrichmentStepStatus"];
         };
         EnrichmentStepStatus: "done" | "waiting" | "incomplete" | "failed";
@@ -5927,6 +5928,7 @@ export interface components {
              * @description When the step ended.
              */
             at: string;
+            /** @description Why the step is not done. If it is done: why fields that are optional have no value, or null if each has one. */
             error: string | null;
             /**
              * @description Each field of the step, if there was an answer.
@@ -5942,7 +5944,7 @@ export interface components {
             name: string;
             /** @description What was sent, without headers. Null if the step made no call. */
             request: components["schemas"]["EnrichmentCall"] | null;
-            /** @description Of the last try. `waiting`: a value that the call needs is not known yet. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
+            /** @description Of the last try. `waiting`: a value that the call needs is not known yet, or the relay was too busy to begin it. `incomplete`: the answer lacks a field. `failed`: there was no answer. */
             status: components["schemas"]["EnrichmentStepStatus"];
         };
         TruncationReason: "too_large" | "incomplete" | "not_json" | "memory" | "refused" | "unread";
