@@ -65,7 +65,7 @@ export const toFailure = (thrown: unknown): ContentServerFailure => {
   })
 }
 
-/** Returns the error that names the reason: undici wraps the errors of the socket. */
+/** Returns the error that names the reason. */
 const firstCause = (thrown: unknown): unknown => {
   // Its cause names the address of the proxy.
   if (thrown instanceof ForwardProxyError) return thrown

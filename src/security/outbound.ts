@@ -2,10 +2,11 @@ import dns from 'node:dns'
 import http from 'node:http'
 import https from 'node:https'
 import net, { type LookupFunction, type Socket } from 'node:net'
-import { Agent, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { messageOf } from '../base/errors.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { createAddressFilter } from './address-filter.ts'
+import { acceptAnyHead } from './answer-head.ts'
 import {
   addressesOf,
   BlockedAddressError,
@@ -26,6 +27,7 @@ import {
   proxyUnencrypted,
   type TunnelProxy,
 } from './forward-proxy.ts'
+import { HttpDispatcher } from './http-dispatcher.ts'
 import { openSocket, overTls, timeLimit, type Trust } from './sockets.ts'
 
 interface ConnectRequest {
@@ -216,33 +218,18 @@ const createOutbound = (
     }
   }
 
-  const dispatchers = createPools((options) => {
-    return new Agent({
-      // undici would otherwise hold further requests back until the first connection has shown that it speaks HTTP/1.1.
-      allowH2: false,
-      connect: ({ hostname, port, protocol, servername }, done) => {
-        const host = withoutBrackets(hostname)
-        const connecting =
-          protocol === 'https:'
-            ? connectSecurely(host, Number(port || 443), servername, options)
-            : connect({ host, port: Number(port || 80), timeoutMs: options.connectTimeoutMs }, options.route)
-        connecting.then(
-          (socket) => done(null, socket),
-          (error: Error) => done(error, null),
-        )
-      },
-    })
-  })
-
-  const agents = createPools((options) => {
-    const pair = { http: new http.Agent({ keepAlive: true }), https: new https.Agent({ keepAlive: true }) }
+  const createAgents = ({ route, ...options }: RoutedOptions, agentOptions: http.AgentOptions = {}) => {
+    const pair = {
+      http: tolerant(new http.Agent({ keepAlive: true, ...agentOptions })),
+      https: tolerant(new https.Agent({ keepAlive: true, ...agentOptions })),
+    }
     pair.http.createConnection = ({ host, port }, done) => {
       const { connectTimeoutMs: timeoutMs } = options
-      invokeCallback(connect({ host: withoutBrackets(host ?? ''), port: Number(port ?? 80), timeoutMs }), done)
+      invokeCallback(connect({ host: withoutBrackets(host ?? ''), port: Number(port ?? 80), timeoutMs }, route), done)
       return undefined
     }
     pair.https.createConnection = ({ host, port, servername }: https.RequestOptions, done) => {
-      invokeCallback(connectSecurely(withoutBrackets(host ?? ''), Number(port ?? 443), servername, options), done)
+      invokeCallback(connectSecurely(withoutBrackets(host ?? ''), Number(port ?? 443), servername, { ...options, route }), done)
       return undefined
     }
     return {
@@ -255,7 +242,9 @@ const createOutbound = (
         }
       },
     }
-  })
+  }
+  const agents = createPools((options) => createAgents(options))
+  const dispatchers = createPools((options) => new HttpDispatcher(createAgents(options, { timeout: idleConnectionMs })))
 
   return {
     outbound: { connect, secure, dispatcher: dispatchers.take, agents: agents.take },
@@ -263,6 +252,20 @@ const createOutbound = (
       await Promise.all([dispatchers.close(), agents.close()])
     },
   }
+}
+
+// Servers close connections that nobody uses. A request that is sent in the same moment costs an attempt.
+const idleConnectionMs = 4_000
+
+/** Makes the requests of an agent accept heads of answers that break the rules. Node calls `addRequest` for each of them. */
+const tolerant = <Agent extends http.Agent>(agent: Agent): Agent => {
+  const { addRequest } = agent as unknown as { addRequest(request: http.ClientRequest, ...rest: unknown[]): void }
+  return Object.assign(agent, {
+    addRequest: (request: http.ClientRequest, ...rest: unknown[]) => {
+      acceptAnyHead(request)
+      addRequest.call(agent, request, ...rest)
+    },
+  })
 }
 
 const withoutBrackets = (host: string) => host.replace(/^\[|\]$/g, '')

@@ -14,12 +14,10 @@ const networkErrors: Record<string, { code: FixedErrorCode; message: string }> =
   EHOSTUNREACH: { code: 'host_unreachable', message: 'there is no route to the host' },
   ENETUNREACH: { code: 'host_unreachable', message: 'there is no route to the host' },
   ETIMEDOUT: { code: 'timeout', message: 'the target did not answer in time' },
-  UND_ERR_CONNECT_TIMEOUT: { code: 'timeout', message: 'the target did not answer in time' },
   UND_ERR_HEADERS_TIMEOUT: { code: 'timeout', message: 'the target did not answer in time' },
   UND_ERR_BODY_TIMEOUT: { code: 'timeout', message: 'the target stopped in the middle of its answer' },
   ECONNRESET: { code: 'connection_lost', message: 'the target closed the connection' },
   EPIPE: { code: 'connection_lost', message: 'the target closed the connection' },
-  UND_ERR_SOCKET: { code: 'connection_lost', message: 'the target closed the connection' },
 }
 
 // Their messages repeat their names.

@@ -30,10 +30,16 @@ const discardMaxBytes = 64 * 1024
  * Reads the beginning of a response body as text. Never throws: a body that breaks off, or drips for longer than
  * `timeoutMs`, is cut, since its status is already known.
  * @param secrets are redacted, since a target may echo them
+ * @param onBroken is called with the reason if the response did not come whole
  */
 export const readResponse = async (
   body: Readable,
-  { maxBytes, timeoutMs, secrets }: { maxBytes: number; timeoutMs: number; secrets: string[] },
+  {
+    maxBytes,
+    timeoutMs,
+    secrets,
+    onBroken,
+  }: { maxBytes: number; timeoutMs: number; secrets: string[]; onBroken?: (thrown: unknown) => void },
 ): Promise<string> => {
   const timer = setTimeout(() => body.destroy(), timeoutMs)
   const kept: Buffer[] = []
@@ -48,8 +54,9 @@ export const readResponse = async (
       if (allBytes > maxBytes + discardMaxBytes) break
     }
     isComplete = keptBytes === allBytes
-  } catch {
+  } catch (thrown) {
     // Keep the bytes that have arrived.
+    onBroken?.(thrown)
   } finally {
     clearTimeout(timer)
   }

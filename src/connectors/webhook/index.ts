@@ -1,4 +1,5 @@
 import { request } from 'undici'
+import { messageOf } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
 import { hopsHeader } from '../../domain/headers.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Target, type TargetAnswer } from '../connector.ts'
@@ -100,8 +101,12 @@ const sendOnce = async (
     bodyTimeout: idleTimeoutMs,
   })
   const answeredEarly = !isConsumed()
-  const text = await readResponse(response.body, { maxBytes: context.answerMaxBytes, timeoutMs: idleTimeoutMs, secrets })
-  const answer = { status: response.statusCode, body: text }
+  let note: string | undefined
+  const onBroken = (thrown: unknown) => {
+    note = `the answer broke off after its status (${messageOf(thrown)})`
+  }
+  const text = await readResponse(response.body, { maxBytes: context.answerMaxBytes, timeoutMs: idleTimeoutMs, secrets, onBroken })
+  const answer = { status: response.statusCode, body: text, ...(note !== undefined && { note }) }
   if (response.statusCode < 200 || response.statusCode > 299) throw webhookError(response, answer)
   if (answeredEarly) throw new DeliveryError('answered_early', 'the target answered before it had read the whole document', { answer })
   return answer

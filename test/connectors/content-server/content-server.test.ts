@@ -4,6 +4,7 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
 import { disposable } from '../../support/disposable.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { oddHeads, startOddServer } from '../../support/odd-heads.ts'
 import type { ServerFault } from '../../support/old-content-server-faults.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 import { share } from '../../support/share.ts'
@@ -24,6 +25,17 @@ const start = async (faults: ServerFault[] = [], config: object = {}) => {
 }
 
 describe('a document at another content server', () => {
+  test.each(Object.entries(oddHeads))('is stored once, whose answers contain %s', async (_, change) => {
+    await using old = await start()
+    await using odd = await startOddServer(Number(new URL(old.server.url).port))
+    odd.change(change)
+    const config = contentServer.config.parse({ ...old.target.config, url: old.server.url.replace(/:\d+/, `:${odd.port}`) })
+    const result = await contentServer.deliver(payloadOf(Buffer.from('hello'), { docId: 'D1' }), { config, credentials: {} }, context)
+    expect(result.answer).toEqual({ status: 201 })
+    expect(old.contents()).toEqual({ data: 'hello' })
+    expect(old.server.requests.map((line) => line.split(' ')[0])).toEqual(['info', 'create', 'info'])
+  })
+
   test('has the id of the source system and an address at which it can be read', async () => {
     await using old = await start()
     const { path, answer } = await old.send('data', 'hello')

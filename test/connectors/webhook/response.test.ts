@@ -4,6 +4,7 @@ import type { Payload } from '../../../src/connectors/connector.ts'
 import { createWebhook } from '../../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { cutHeads, oddHeads, startOddServer } from '../../support/odd-heads.ts'
 import { contextOf, largePayload, MiB, payloadOf, failure } from '../payloads.ts'
 
 const webhook = createWebhook()
@@ -25,6 +26,37 @@ const target = (config: object = {}, credentials: object = {}) => ({
 })
 const deliver = (payload: Payload, config: object = {}, credentials: object = {}, overrides: Parameters<typeof contextOf>[1] = {}) =>
   webhook.deliver(payload, target(config, credentials), contextOf(outbound, overrides))
+describe('the head of the response to a webhook', () => {
+  const sendPast = async (change: (head: string) => string) => {
+    await using odd = await startOddServer(server.port)
+    odd.change(change)
+    const sent = deliver(payloadOf(Buffer.from('x')), { url: `http://127.0.0.1:${odd.port}/inbox` })
+    await sent.catch(() => {})
+    expect(server.arrivals).toHaveLength(1)
+    return (await sent).answer
+  }
+
+  test.each(Object.entries(oddHeads))('may contain %s: the document is delivered once', async (_, change) => {
+    expect(await sendPast(change)).toEqual({ status: 200, body: 'accepted' })
+  })
+
+  test.each(Object.entries(cutHeads))('may be one that nobody can read after its status line: %s', async (_, change) => {
+    const note = expect.stringMatching(/^the answer broke off after its status \(Parse Error: /) as string
+    expect(await sendPast(change)).toEqual({ status: 200, body: '', note })
+  })
+
+  test.each(Object.entries(cutHeads))('that nobody can read is a failure with the status of its line: %s', async (_, change) => {
+    for (const [status, permanent] of [
+      [503, false],
+      [404, true],
+    ] as const) {
+      const sent = failure(sendPast((head) => change(head.replace('200', String(status)))))
+      expect(await sent).toMatchObject({ code: `http_${status}`, permanent })
+      server.arrivals.length = 0
+    }
+  })
+})
+
 describe('the response to a webhook', () => {
   const answer = (status: number, headers: Record<string, string> = {}, body = '') =>
     server.answerWith((_, response) => response.writeHead(status, headers).end(body))
