@@ -625,7 +625,7 @@ create table deliveries (
   stuck_run text,
   last_error text,
   last_error_code text,
-  ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds', 'workflow_cancelled', 'workflow_terminated', 'destination_deleted', 'connection_deleted', 'connection_changed', 'document_erased')),
+  ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds', 'workflow_cancelled', 'workflow_terminated', 'destination_deleted', 'connection_deleted', 'connection_changed', 'document_erased', 'content_removed')),
   needs_attention boolean not null default false,
   delivered_at timestamptz,
   location text,
@@ -1582,7 +1582,11 @@ begin
   update documents
   set status = derive_document_status(new.document_id), acknowledged_at = null
   where id = new.document_id
-    and status <> derive_document_status(new.document_id);
+    and (
+      status <> derive_document_status(new.document_id)
+      or (acknowledged_at is not null
+        and (new.status = 'failed' or (new.status = 'retrying' and old.status in ('failed', 'cancelled'))))
+    );
   if old.status in ('failed', 'cancelled') or new.status in ('failed', 'cancelled') then
     perform mark_failures(new.document_id);
   end if;
@@ -1590,8 +1594,9 @@ begin
 end
 $$;
 comment on function update_document_status is
-  'Updates the status of a document. Two of its deliveries may end at the same moment: the row lock makes the second wait for the first, '
-  'and each statement sees what was committed before that statement began, so the second counts the first.';
+  'Updates the status of a document, and ends its acknowledgement if that changes, or if a delivery fails or is made again that the '
+  'acknowledgement did not mean. Two of its deliveries may end at the same moment: the row lock makes the second wait for the first, and '
+  'each statement sees what was committed before that statement began, so the second counts the first.';
 
 create function latency_bucket(latency interval) returns text language sql immutable parallel safe as $$
 select (2 ^ least(32, greatest(5, ceil(ln(greatest(1, extract(epoch from latency)::float8 * 1000)) / ln(2)))))::bigint::text

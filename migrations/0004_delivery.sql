@@ -24,7 +24,7 @@ create table deliveries (
   last_error text,
   last_error_code text,
   ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds', 'workflow_cancelled', 'workflow_terminated',
-    'destination_deleted', 'connection_deleted', 'connection_changed', 'document_erased')),
+    'destination_deleted', 'connection_deleted', 'connection_changed', 'document_erased', 'content_removed')),
   needs_attention boolean not null default false,
   delivered_at timestamptz,
   location text,
@@ -419,7 +419,11 @@ begin
   update documents
   set status = derive_document_status(new.document_id), acknowledged_at = null
   where id = new.document_id
-    and status <> derive_document_status(new.document_id);
+    and (
+      status <> derive_document_status(new.document_id)
+      or (acknowledged_at is not null
+        and (new.status = 'failed' or (new.status = 'retrying' and old.status in ('failed', 'cancelled'))))
+    );
   if old.status in ('failed', 'cancelled') or new.status in ('failed', 'cancelled') then
     perform mark_failures(new.document_id);
   end if;
@@ -427,7 +431,8 @@ begin
 end
 $$;
 comment on function update_document_status is
-  'Updates the status of a document. Two of its deliveries may end at the same moment: the row lock makes the second wait for the first, '
+  'Updates the status of a document, and ends its acknowledgement if that changes, or if a delivery fails or is made again that the '
+  'acknowledgement did not mean. Two of its deliveries may end at the same moment: the row lock makes the second wait for the first, '
   'and each statement sees what was committed before that statement began, so the second counts the first.';
 
 create trigger delivery_status_changed

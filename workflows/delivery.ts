@@ -134,7 +134,7 @@ export async function delivery(input: DeliveryInput): Promise<DeliveryState> {
         // A held delivery has no workflow: the release starts it again. A release that came during the attempt has signalled this run.
         if (!run.released && !run.requested) return stateOf(input, run)
       } else if (outcome.status === 'delivered' || outcome.status === 'cancelled') {
-        await advance(next, outcome.status === 'cancelled' ? 'the destination was deleted' : undefined)
+        await advance(next, outcome.status === 'cancelled' ? 'what the delivery needs was deleted' : undefined)
         break
       } else {
         throw unknownOutcome(outcome)

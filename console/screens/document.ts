@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { mostUrgentFirst } from '../../src/domain/delivery-states.ts'
+import { mostUrgentFirst, openOf } from '../../src/domain/delivery-states.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import { apiUrl, call, callRaw, may, session, toApiError, type ApiError, type Schemas } from '../api.ts'
 import { businessObjectOf } from '../business-object.ts'
@@ -303,6 +303,7 @@ export const DocumentScreen = ({ id }: { id: string }) => {
         const workflow = workflowUrl(document)
         const failed = deliveries.filter(retryable)
         const waiting = deliveries.filter(canHasten)
+        const open = openOf(deliveries)
         return html`${deliveries.length > 0 && html`<${Verdict} deliveries=${deliveries} />`}
           ${problem && html`<${ErrorNotice} error=${problem} />`}
           <div class="actions">
@@ -357,6 +358,7 @@ export const DocumentScreen = ({ id }: { id: string }) => {
               onClose=${() => setAcknowledging(false)}
             >
               <p>${words.confirmAcknowledgeText}</p>
+              ${open.length > 0 && html`<p>${words.confirmAcknowledgeOpen(open.length, open.map(({ destination_name: name }) => name).join(', '))}</p>`}
             </${Confirm}>`
           }
           ${

@@ -75,6 +75,8 @@ export const en = {
   confirmAcknowledge: 'Acknowledge this document?',
   confirmAcknowledgeText:
     'It keeps its status, but no longer needs attention, and bulk retries leave it out. It can still be retried or replayed.',
+  confirmAcknowledgeOpen: (count: number, names: string) =>
+    `Still open: ${plural('en', count, 'delivery', 'deliveries')} (${names}). They go on, and the content is kept for them. If one fails, the document needs attention again.`,
   acknowledged: 'The document is acknowledged.',
   download: 'Download',
   preview: 'Preview',
@@ -165,6 +167,8 @@ export const de: typeof en = {
   confirmAcknowledge: 'Dokument zur Kenntnis nehmen?',
   confirmAcknowledgeText:
     'Es behält seinen Status, gilt aber nicht mehr als Handlungsbedarf, und Sammelwiederholungen lassen es aus. Wiederholen bleibt möglich.',
+  confirmAcknowledgeOpen: (count, names) =>
+    `Noch offen: ${plural('de', count, 'Zustellung', 'Zustellungen')} (${names}). Sie gehen weiter, und der Inhalt bleibt dafür erhalten. Schlägt eine fehl, besteht wieder Handlungsbedarf.`,
   acknowledged: 'Das Dokument ist zur Kenntnis genommen.',
   download: 'Herunterladen',
   preview: 'Vorschau',
@@ -188,5 +192,6 @@ export const de: typeof en = {
     connection_deleted: 'Die Verbindung, die sie zurückhielt, wurde gelöscht.',
     connection_changed: 'Die Verbindung, die sie zurückhielt, führt nicht mehr zum Ziel.',
     document_erased: 'Der Inhalt des Dokuments wurde gelöscht.',
+    content_removed: 'Der Inhalt des Dokuments fehlt, und niemand hat ihn gelöscht.',
   },
 }

@@ -7,7 +7,7 @@ import { isStorable } from '../base/text.ts'
 import type { Stores } from '../content/store.ts'
 import { actorOf } from '../db/audit.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
-import { isFinal, type DocumentStatus } from '../domain/delivery-states.ts'
+import { isFinal, openDeliveryStatuses, openOf, type DocumentStatus } from '../domain/delivery-states.ts'
 import { metadataMaxCharacters } from '../domain/template.ts'
 import type { Download } from '../http/attachments.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
@@ -209,6 +209,10 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
   ]
 }
 
+const openDelivery = z
+  .object({ destination_id: z.string(), destination_name: z.string(), status: z.enum(openDeliveryStatuses) })
+  .meta({ id: 'OpenDelivery' })
+
 export interface AcknowledgeDeps {
   acknowledge: Acknowledge
   documents: Pick<Documents, 'find'>
@@ -223,14 +227,29 @@ export const acknowledgeEndpoints = ({ acknowledge, documents }: AcknowledgeDeps
     summary: 'Acknowledge a failed or discarded document',
     description:
       'Marks a failed document that will not be retried, or a discarded one that will not be replayed, so that ' +
-      '`GET /documents?status=failed&acknowledged=false` lists only documents that need attention. Bulk retries leave it out. Each change of its status, for example by a retry, ends the acknowledgement.',
+      '`GET /documents?status=failed&acknowledged=false` lists only documents that need attention. Bulk retries leave it out. Its deliveries that are still open go on, and `meta.open_deliveries` names them; the content is kept for ' +
+      'them. Each change of its status, a retry, and a delivery that fails later end the acknowledgement.',
     params: idParams,
-    response: one(document),
+    response: one(document)
+      .extend({
+        meta: z
+          .object({ open_deliveries: z.array(openDelivery).describe('The deliveries that are still to be made.') })
+          .meta({ id: 'AcknowledgedDocumentMeta' })
+          .optional()
+          .describe('Present if deliveries are still open.'),
+      })
+      .meta({ id: 'AcknowledgedDocumentResponse' }),
     conflict: 'The document has not failed, and was not discarded.',
     status: 200,
     handle: async ({ params: { id } }, { workspaceId, actor }) => {
       await acknowledge(workspaceId, id, actorOf(actor))
-      return { data: presentDocument(await documents.find(workspaceId, id)) }
+      const found = await documents.find(workspaceId, id)
+      const openDeliveries = openOf(found.deliveries).map(({ destinationId, destinationName, status }) => ({
+        destinationId,
+        destinationName,
+        status,
+      }))
+      return { data: presentDocument(found), ...(openDeliveries.length > 0 && { meta: { openDeliveries } }) }
     },
   }),
 ]

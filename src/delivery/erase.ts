@@ -7,7 +7,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type CancelDelivery } from '../db/outbox.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import { transitions, type DeliveryEnd, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
+import { openDeliveryStatuses, transitions, type DeliveryEnd, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 
 interface ErasedContent {
   id: string
@@ -206,8 +206,8 @@ interface Acknowledgeable {
 export const createAcknowledge =
   (db: Database) =>
   /**
-   * Acknowledges a failed or discarded document: an operator has seen it and will not have it delivered. A change of its status ends the
-   * acknowledgement.
+   * Acknowledges a failed or discarded document: an operator has seen it and will not have it delivered. Its open deliveries go on. A change of
+   * its status, a retry, or a delivery that fails later ends the acknowledgement.
    * @throws `AppError` 404, or 409 if the document has another status
    */
   (workspaceId: string, id: string, actor: AuditActor): Promise<void> =>
@@ -226,12 +226,22 @@ export const createAcknowledge =
       }
       if (found.acknowledgedAt) return
       await trx('documents').where({ id }).update({ acknowledged_at: trx.fn.now() })
+      const open: string[] = await trx('deliveries')
+        .where({ document_id: id })
+        .whereIn('status', openDeliveryStatuses)
+        .orderBy('destination_id')
+        .pluck('destination_id')
       await record(trx, {
         workspaceId,
         event: 'document.acknowledged',
         subjectId: id,
         description: `The ${found.status === 'failed' ? 'failure' : 'discarding'} of document ${found.repoId}/${found.docId}/${found.compId} was acknowledged.`,
-        metadata: { repo_id: found.repoId, doc_id: found.docId, comp_id: found.compId },
+        metadata: {
+          repo_id: found.repoId,
+          doc_id: found.docId,
+          comp_id: found.compId,
+          ...(open.length > 0 && { open_destination_ids: open }),
+        },
         actor,
       })
     })

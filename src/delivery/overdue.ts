@@ -15,6 +15,8 @@ export interface Overdue {
   due: string
   revision: number
   isContentKept: boolean
+  /** True if an operator has erased the content, as long as the audit log says so. */
+  isErased: boolean
   /** What the last check has noted of a run that could not go on: see stuck-run.ts. */
   stuckRun: string | null
   document: DocumentKey
@@ -62,7 +64,17 @@ export const findOverdue = async (db: Database, ageMs: number, after: Position |
     )
     select
       document_id as "documentId", destination_id as "destinationId", overdue.status, status_since as "statusSince", due::text,
-      revision, content_id is not null as "isContentKept", stuck_run as "stuckRun",
+      revision, content_id is not null as "isContentKept",
+      content_id is null and exists (
+        select
+        from audit_logs
+        where audit_logs.workspace_id = documents.workspace_id
+          and subject_id = documents.id
+          and event = 'document.erased'
+        -- Looked up in the index for each. Without it, the planner may read the whole audit log.
+        offset 0
+      ) as "isErased",
+      stuck_run as "stuckRun",
       jsonb_build_object(
         'documentId', document_id, 'workspace', user_slug || '/' || workspace_slug, 'repoId', repo_id, 'docId', doc_id,
         'compId', comp_id) as document

@@ -67,7 +67,12 @@ export interface Reconciled {
 type Action = 'none' | 'pause' | 'suspect' | 'wake' | 'start' | 'replace' | 'retry' | keyof typeof endedBy
 
 /** What ends a delivery, by the action that records it. */
-const endedBy = { terminated: 'workflow_terminated', cancelled: 'workflow_cancelled', erased: 'document_erased' } as const
+const endedBy = {
+  terminated: 'workflow_terminated',
+  cancelled: 'workflow_cancelled',
+  erased: 'document_erased',
+  removed: 'content_removed',
+} as const
 
 export type ReconcileConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'> & DeliveryTermsConfig
 
@@ -85,10 +90,13 @@ const bulkRetriesMax = 1_000
 const maxChecksInOrder = 2_000
 
 /** Decides what a delivery needs that the database has as `pending` or `retrying`. */
-export const decide = (delivery: Pick<Overdue, 'statusSince' | 'isContentKept' | 'stuckRun'>, found: WorkflowState): Action => {
+export const decide = (
+  delivery: Pick<Overdue, 'statusSince' | 'isContentKept' | 'isErased' | 'stuckRun'>,
+  found: WorkflowState,
+): Action => {
   if (found.state === 'working') return 'none'
   if (found.state === 'paused') return 'pause'
-  if (!delivery.isContentKept) return 'erased'
+  if (!delivery.isContentKept) return delivery.isErased ? 'erased' : 'removed'
   if (found.state === 'waiting') return 'retry'
   if (found.state === 'asleep') return 'wake'
   if (found.state === 'stuck') return delivery.stuckRun === suspicionOf(found) ? 'replace' : 'suspect'
@@ -199,8 +207,8 @@ export const createReconcile = (
       )
       const noted = checked.map((delivery) => decisionOf.get(keyOf(delivery))!)
       const withAction = (action: Action): DeliveryRef[] => noted.filter((each) => each.action === action).map(({ delivery }) => delivery)
-      for (const action of ['terminated', 'cancelled', 'erased'] as const) {
-        const operation = action === 'erased' ? 'cancel' : 'endWorkflow'
+      for (const action of ['terminated', 'cancelled', 'erased', 'removed'] as const) {
+        const operation = action === 'erased' || action === 'removed' ? 'cancel' : 'endWorkflow'
         for (const delivery of withAction(action)) await transition(trx, operation, delivery, endedBy[action])
       }
       await beginAgain(trx, withAction('start'), 'delivery')
@@ -226,7 +234,7 @@ export const createReconcile = (
       result.started += count('start') + count('replace') + count('wake')
       result.retried += count('retry')
       result.failed += count('terminated') + count('cancelled')
-      result.cancelled += count('erased')
+      result.cancelled += count('erased') + count('removed')
       inOrder += page.length - actions.filter((each) => !['none', 'pause', 'suspect'].includes(each)).length
       if (page.length < pageSize) return
       if (inOrder >= maxInOrder) {

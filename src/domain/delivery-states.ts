@@ -2,6 +2,17 @@
 export const deliveryStatuses = ['pending', 'held', 'retrying', 'delivered', 'failed', 'cancelled'] as const
 export type DeliveryStatus = (typeof deliveryStatuses)[number]
 
+/** Statuses of a delivery that is still to be made: it waits for the content of its document. */
+export const openDeliveryStatuses = ['pending', 'held', 'retrying'] as const satisfies DeliveryStatus[]
+
+type OpenDeliveryStatus = (typeof openDeliveryStatuses)[number]
+
+const isOpen = <T extends { status: DeliveryStatus }>(delivery: T): delivery is T & { status: OpenDeliveryStatus } =>
+  openDeliveryStatuses.some((open) => open === delivery.status)
+
+/** Returns the deliveries that are still to be made. */
+export const openOf = <T extends { status: DeliveryStatus }>(deliveries: readonly T[]) => deliveries.filter(isOpen)
+
 // What needs a person comes first.
 const byUrgency: DeliveryStatus[] = ['failed', 'cancelled', 'retrying', 'held', 'pending', 'delivered']
 
@@ -31,7 +42,8 @@ export const noErrorCode = 'none'
 
 /**
  * What ended a delivery that has not arrived. A failed one: an error that no retry can fix, the setting that was the limit, or a person, in
- * Temporal. A cancelled one: what was deleted, or the connection, which no longer leads to the destination.
+ * Temporal. A cancelled one: what was deleted, or the connection, which no longer leads to the destination. `document_erased` only if somebody
+ * has erased the document; `content_removed` if its content is missing for another reason.
  */
 export const deliveryEnds = [
   'permanent_error',
@@ -43,6 +55,7 @@ export const deliveryEnds = [
   'connection_deleted',
   'connection_changed',
   'document_erased',
+  'content_removed',
 ] as const
 export type DeliveryEnd = (typeof deliveryEnds)[number]
 
@@ -57,6 +70,7 @@ export const endSentences: Record<DeliveryEnd, string> = {
   connection_deleted: 'The connection that held it was deleted.',
   connection_changed: 'The connection that held it does not lead to the destination any more.',
   document_erased: 'The content of the document was erased.',
+  content_removed: 'The content of the document is missing, and nobody has erased it.',
 }
 
 /** Errors of deliveries that a person has ended in Temporal. */
@@ -72,7 +86,7 @@ interface Transition {
   cause: string
 }
 
-const open = ['pending', 'held', 'retrying', 'failed'] as const
+const open = [...openDeliveryStatuses, 'failed'] as const
 const undelivered = [...open, 'cancelled'] as const
 
 /**
@@ -97,7 +111,7 @@ export const transitions = {
   expire: { from: ['pending', 'retrying'], to: 'failed', cause: 'the time to live ended before the next attempt' },
   /** In Temporal, by a person: the document is still to be delivered, so somebody has to retry or acknowledge it. */
   endWorkflow: { from: ['pending', 'retrying'], to: 'failed', cause: 'the workflow was cancelled or terminated' },
-  cancel: { from: open, to: 'cancelled', cause: 'the destination was deleted, or the content erased' },
+  cancel: { from: open, to: 'cancelled', cause: 'the destination was deleted, or the content is gone' },
   cancelHeld: {
     from: ['held'],
     to: 'cancelled',

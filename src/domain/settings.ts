@@ -29,8 +29,8 @@ export const workspaceSettingsFields = z.strictObject({
   content_days: bounded(settingsBounds.content_days)
     .nullable()
     .describe(
-      'Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their ' +
-        'deliveries are cancelled; `null` keeps it indefinitely',
+      'Retention of the content of documents with which nothing is left to be done: no delivery is open, and what has failed is acknowledged; ' +
+        '`null` keeps it indefinitely',
     ),
   receiver_allowed_cidrs: addressRanges.describe('Addresses that the source system may send from; empty allows any address'),
   receiver_max_bytes: z

@@ -1,3 +1,5 @@
+import { openDeliveryStatuses } from '../domain/delivery-states.ts'
+
 // Statements that change up to `:limit` rows of a workspace that are from before `:before`.
 
 export const removeRows = `
@@ -13,20 +15,20 @@ export const removeRows = `
     and :id: < :before
 `
 
+const open = openDeliveryStatuses.map((status) => `'${status}'`).join(', ')
+
 /**
- * SQL: nothing is left to be done with a document. It is delivered, goes nowhere, is acknowledged, or all its deliveries are cancelled. An
- * operator could retry the last two, for as long as their content is kept.
+ * SQL: nothing is left to be done with a document: none of its deliveries is open, and those that have failed are acknowledged. A document with a
+ * failed delivery is `failed`, and may have open ones. An operator could retry what is failed or cancelled, for as long as the content is kept. A
+ * retry at this moment locks and changes the document, so that PostgreSQL judges it by its new version: it is not acknowledged any more.
  */
 const isSettled = (document: string) => `(
       ${document}.status in ('delivered', 'discarded')
-      or (${document}.status = 'failed' and (
-        ${document}.acknowledged_at is not null
-        or not exists (
-          select
-          from deliveries
-          where document_id = ${document}.id
-            and status <> 'cancelled'
-        )
+      or (${document}.status = 'failed' and not exists (
+        select
+        from deliveries
+        where document_id = ${document}.id
+          and (status in (${open}) or (status = 'failed' and ${document}.acknowledged_at is null))
       ))
     )`
 

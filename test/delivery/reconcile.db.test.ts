@@ -1,5 +1,6 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
+import { record, systemActor } from '../../src/db/audit.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
@@ -138,16 +139,21 @@ describe('the reconciler', () => {
 
   test('records what an operator has ended, and retries what waits for an operator although a retry was requested', async () => {
     const closedAt = new Date(Date.now() + 60_000)
-    const [terminated, cancelled, waiting, erased] = (await receive(4)).ids as [string, string, string, string]
-    await database.db('documents').where({ id: erased }).update({ content_id: null })
+    const [terminated, cancelled, waiting, erased, removed] = (await receive(5)).ids as [string, string, string, string, string]
+    await database.db('documents').whereIn('id', [erased, removed]).update({ content_id: null })
+    const { workspace_id: workspaceId } = await database.db('documents').where({ id: erased }).first()
+    await database.db.transaction((trx) =>
+      record(trx, { workspaceId, event: 'document.erased', subjectId: erased, description: 'x', metadata: {}, actor: systemActor }),
+    )
     const answers: Record<string, WorkflowState> = {
       [terminated]: { state: 'terminated', runId: 'first', closedAt },
       [cancelled]: { state: 'cancelled', runId: 'first', closedAt },
       [waiting]: { state: 'waiting' },
       [erased]: missing,
+      [removed]: missing,
     }
     const { reconcile } = setUp((_, id) => answers[id]!)
-    expect(await reconcile()).toMatchObject({ checked: 4, started: 0, retried: 1, failed: 2, cancelled: 1 })
+    expect(await reconcile()).toMatchObject({ checked: 5, started: 0, retried: 1, failed: 2, cancelled: 2 })
     const starts = await dueStarts(database.db)
     expect(starts).toMatchObject([{ kind: 'retryDelivery', requestId: expect.stringMatching(/^\d+$/), input: { documentId: waiting } }])
     expect(await deliveryOf(terminated)).toMatchObject({
@@ -162,6 +168,7 @@ describe('the reconciler', () => {
       ended_by: 'workflow_cancelled',
     })
     expect(await deliveryOf(erased)).toMatchObject({ status: 'cancelled', ended_by: 'document_erased' })
+    expect(await deliveryOf(removed)).toMatchObject({ status: 'cancelled', ended_by: 'content_removed' })
   })
 
   test('terminates the run of a workflow that is stuck at two checks before it starts the delivery again, but not in a dry run', async () => {
@@ -295,7 +302,7 @@ describe('the reconciler', () => {
   })
 
   test('a workflow that was ended before the delivery got its status is started again', () => {
-    const since = { statusSince: new Date(2_000), isContentKept: true, stuckRun: null }
+    const since = { statusSince: new Date(2_000), isContentKept: true, isErased: false, stuckRun: null }
     const runId = 'first'
     expect(decide(since, { state: 'terminated', runId, closedAt: new Date(1_000) })).toBe('start')
     expect(decide(since, { state: 'cancelled', runId, closedAt: new Date(1_000) })).toBe('start')

@@ -560,7 +560,7 @@ export interface paths {
         put?: never;
         /**
          * Acknowledge a failed or discarded document
-         * @description Marks a failed document that will not be retried, or a discarded one that will not be replayed, so that `GET /documents?status=failed&acknowledged=false` lists only documents that need attention. Bulk retries leave it out. Each change of its status, for example by a retry, ends the acknowledgement. Required level: `member`. Audit event: `document.acknowledged`.
+         * @description Marks a failed document that will not be retried, or a discarded one that will not be replayed, so that `GET /documents?status=failed&acknowledged=false` lists only documents that need attention. Bulk retries leave it out. Its deliveries that are still open go on, and `meta.open_deliveries` names them; the content is kept for them. Each change of its status, a retry, and a delivery that fails later end the acknowledgement. Required level: `member`. Audit event: `document.acknowledged`.
          */
         post: operations["acknowledgeDocument"];
         delete?: never;
@@ -2062,6 +2062,15 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        AcknowledgedDocumentMeta: {
+            /** @description The deliveries that are still to be made. */
+            open_deliveries: components["schemas"]["OpenDelivery"][];
+        };
+        AcknowledgedDocumentResponse: {
+            data: components["schemas"]["Document"];
+            /** @description Present if deliveries are still open. */
+            meta?: components["schemas"]["AcknowledgedDocumentMeta"];
+        };
         ActivityStatus: "active" | "inactive";
         /** @enum {string} */
         ActivityStatusInput: "active" | "inactive";
@@ -2615,7 +2624,7 @@ export interface components {
             delivered_at: string | null;
             destination_id: string;
             destination_name: string;
-            /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
+            /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. `content_removed`: the content is missing, and nobody has erased it. */
             ended_by: components["schemas"]["DeliveryEnd"] | null;
             /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
             last_error: components["schemas"]["DeliveryProblem"] | null;
@@ -2735,7 +2744,7 @@ export interface components {
             /** @constant */
             type: "delivery.delivered";
         };
-        DeliveryEnd: "permanent_error" | "max_retries" | "retry_ttl_seconds" | "workflow_cancelled" | "workflow_terminated" | "destination_deleted" | "connection_deleted" | "connection_changed" | "document_erased";
+        DeliveryEnd: "permanent_error" | "max_retries" | "retry_ttl_seconds" | "workflow_cancelled" | "workflow_terminated" | "destination_deleted" | "connection_deleted" | "connection_changed" | "document_erased" | "content_removed";
         DeliveryFailedData: {
             /**
              * Format: int64
@@ -4054,9 +4063,6 @@ export interface components {
             /** @constant */
             type: "document.received";
         };
-        DocumentResponse: {
-            data: components["schemas"]["Document"];
-        };
         DocumentSearchResult: {
             data: components["schemas"]["Document"][];
             meta: components["schemas"]["CursorMeta"];
@@ -4972,6 +4978,11 @@ export interface components {
         OnResume: "forward" | "skip";
         /** @enum {string} */
         OnResumeInput: "forward" | "skip";
+        OpenDelivery: {
+            destination_id: string;
+            destination_name: string;
+            status: "pending" | "held" | "retrying";
+        };
         PageMeta: {
             /** Format: int64 */
             current_page: number;
@@ -5422,7 +5433,7 @@ export interface components {
             captured_bodies_days: number;
             /** @description Retention of captured requests */
             captured_requests_days: number;
-            /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
+            /** @description Retention of the content of documents with which nothing is left to be done: no delivery is open, and what has failed is acknowledged; `null` keeps it indefinitely */
             content_days: number | null;
             /** @description Retention of events. With 0, none are written */
             events_days: number;
@@ -5458,7 +5469,7 @@ export interface components {
             captured_bodies_days?: number;
             /** @description Retention of captured requests */
             captured_requests_days?: number;
-            /** @description Retention of the content of documents with which nothing is left to be done: they are delivered, acknowledged, discarded, or all their deliveries are cancelled; `null` keeps it indefinitely */
+            /** @description Retention of the content of documents with which nothing is left to be done: no delivery is open, and what has failed is acknowledged; `null` keeps it indefinitely */
             content_days?: number | null;
             /** @description Retention of events. With 0, none are written */
             events_days?: number;
@@ -5611,7 +5622,7 @@ export interface components {
             delivered_at: string | null;
             destination_id: string;
             destination_name: string;
-            /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. */
+            /** @description What ended a failed or cancelled delivery. `permanent_error`: no retry can fix the error. `max_retries`, `retry_ttl_seconds`: this retry setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. `destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead to the destination any more. `content_removed`: the content is missing, and nobody has erased it. */
             ended_by: components["schemas"]["DeliveryEnd"] | null;
             /** @description The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal. */
             last_error: components["schemas"]["DeliveryProblem"] | null;
@@ -6366,6 +6377,8 @@ export interface components {
     };
     pathItems: never;
 }
+export type AcknowledgedDocumentMeta = components['schemas']['AcknowledgedDocumentMeta'];
+export type AcknowledgedDocumentResponse = components['schemas']['AcknowledgedDocumentResponse'];
 export type ActivityStatus = components['schemas']['ActivityStatus'];
 export type ActivityStatusInput = components['schemas']['ActivityStatusInput'];
 export type ActorType = components['schemas']['ActorType'];
@@ -6541,7 +6554,6 @@ export type DocumentMigrationStatus = components['schemas']['DocumentMigrationSt
 export type DocumentOrigin = components['schemas']['DocumentOrigin'];
 export type DocumentReceivedData = components['schemas']['DocumentReceivedData'];
 export type DocumentReceivedEvent = components['schemas']['DocumentReceivedEvent'];
-export type DocumentResponse = components['schemas']['DocumentResponse'];
 export type DocumentSearchResult = components['schemas']['DocumentSearchResult'];
 export type DocumentStatus = components['schemas']['DocumentStatus'];
 export type DocumentStatusInput = components['schemas']['DocumentStatusInput'];
@@ -6637,6 +6649,7 @@ export type OldestDelivery = components['schemas']['OldestDelivery'];
 export type OldestDestinationDelivery = components['schemas']['OldestDestinationDelivery'];
 export type OnResume = components['schemas']['OnResume'];
 export type OnResumeInput = components['schemas']['OnResumeInput'];
+export type OpenDelivery = components['schemas']['OpenDelivery'];
 export type PageMeta = components['schemas']['PageMeta'];
 export type PresentCounts = components['schemas']['PresentCounts'];
 export type PreviewedDocument = components['schemas']['PreviewedDocument'];
@@ -9202,10 +9215,19 @@ export interface operations {
                      *             "ar_object": "ZFIINVOICE"
                      *           }
                      *         }
+                     *       },
+                     *       "meta": {
+                     *         "open_deliveries": [
+                     *           {
+                     *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CG",
+                     *             "destination_name": "Invoice archive",
+                     *             "status": "pending"
+                     *           }
+                     *         ]
                      *       }
                      *     }
                      */
-                    "application/json": components["schemas"]["DocumentResponse"];
+                    "application/json": components["schemas"]["AcknowledgedDocumentResponse"];
                 };
             };
             400: components["responses"]["InvalidRequest"];

@@ -200,7 +200,8 @@ export const operationChecks: readonly Check[] = [
     name: 'documents',
     urgency: 'delays',
     needs: ['schema'],
-    remedy: 'List them with GET /documents?status=failed, and retry them when their cause is gone.',
+    remedy:
+      'List them with GET /documents?status=failed&acknowledged=false. Retry them when their cause is gone, and acknowledge those that are not needed.',
     find: async ({ db }) => {
       const failed = await countFailedDocuments(db)
       return failed.length === 0 ? 'none is failed' : [`failed: ${listed(failed)}.`]
@@ -336,7 +337,7 @@ const listFailingDestinations = (db: Database) =>
 
 const failedMax = 1_000
 
-/** Counts the failed documents of each workspace, up to a limit. The index documents_by_status serves it. */
+/** Counts the failed documents of each workspace that nobody has acknowledged, up to a limit. The index documents_failed_and_open serves it. */
 const countFailedDocuments = async (db: Database): Promise<string[]> => {
   const { rows } = await db.raw<{ rows: { workspace: string; count: number }[] }>(
     `
@@ -351,6 +352,7 @@ const countFailedDocuments = async (db: Database): Promise<string[]> => {
         from documents
         where workspace_id = workspace.id
           and status = 'failed'
+          and acknowledged_at is null
         limit :limit
       ) as document
     ) as failed

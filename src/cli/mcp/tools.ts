@@ -193,7 +193,8 @@ const changeTools: Tool[] = [
   {
     name: 'acknowledge_document',
     description:
-      'Marks a failed or discarded document as one that will not be delivered. It is then no longer in list_failures or list_discarded.',
+      'Marks a failed or discarded document as one that will not be delivered. It is then no longer in list_failures or list_discarded. ' +
+      'Deliveries that are still open go on: meta.open_deliveries names them.',
     method: 'POST',
     path: '/documents/{id}/acknowledge',
     input: documentId,

@@ -1,0 +1,103 @@
+import { createReceive } from '../../src/archive/receive.ts'
+import { newId } from '../../src/base/ids.ts'
+import { systemActor } from '../../src/db/audit.ts'
+import { createAcknowledge } from '../../src/delivery/erase.ts'
+import { createRelease } from '../../src/delivery/release.ts'
+import { deliveryStatuses, openOf, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
+import { createRetention } from '../../src/maintenance/retention.ts'
+import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { createActivityEnvironment } from '../support/activity-environment.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { attemptActivities } from '../support/delivery-activities.ts'
+import { disposable } from '../support/disposable.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { startHttpTarget } from '../support/http-target.ts'
+import { share } from '../support/share.ts'
+
+// Retention takes the content, and later the rows, of documents with which nothing is left to be done.
+
+const config = testConfig({ RETENTION_DOCUMENTS_DAYS: '1' })
+const { db } = share(await createTestDatabase())
+const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), (each) => each.close()))
+const target = share(await startHttpTarget())
+
+const names = ['a', 'b', 'c'] as const
+const receiveFor = async (inactive: string[] = []) => {
+  const plans = names.map((name) => ({ name, config: { url: `${target.origin}/${name}` } }))
+  const routes = await createRoutes(db, plans, { inactive, workspaceSettings: { content_days: 1 } })
+  const receive = async () =>
+    (await createReceive(db, config)(await receivedDocument(routes, { data: 'an invoice' }, newId()))).documents[0]!.documentId
+  const setStatus = (documentId: string, name: string, status: DeliveryStatus) =>
+    db('deliveries').where({ document_id: documentId, destination_id: routes.destinations[name] }).update({ status })
+  return { ...routes, receive, setStatus, acknowledge: (id: string) => createAcknowledge(db)(routes.workspaceId, id, systemActor) }
+}
+
+const removeTwoDaysLater = () =>
+  createRetention(db, config, { batchRows: 7 }).removeExpired(new Date(Date.now() + 2 * 86_400_000), new AbortController().signal)
+
+/** Every way in which three deliveries may stand, without regard to their order. */
+const combinations = deliveryStatuses.flatMap((first, index) =>
+  deliveryStatuses.slice(index).flatMap((second, next) => deliveryStatuses.slice(index + next).map((third) => [first, second, third])),
+)
+
+test('of every combination of deliveries, acknowledged or not, the content and the rows are kept as long as one is open or a failure is not acknowledged', async () => {
+  const { receive, setStatus, acknowledge } = await receiveFor()
+  const cases: { id: string; of: string; isKept: boolean }[] = []
+  for (const statuses of combinations) {
+    for (const isAcknowledged of [false, true]) {
+      const id = await receive()
+      for (const [index, status] of statuses.entries()) await setStatus(id, names[index]!, status)
+      const { status } = await db('documents').where({ id }).first('status')
+      if (isAcknowledged && status !== 'failed') continue
+      if (isAcknowledged) await acknowledge(id)
+      const isKept = openOf(statuses.map((each) => ({ status: each }))).length > 0 || (statuses.includes('failed') && !isAcknowledged)
+      cases.push({ id, of: `${statuses.join(', ')}${isAcknowledged ? ', acknowledged' : ''}`, isKept })
+    }
+  }
+  expect(cases.length).toBeGreaterThan(combinations.length)
+  const ofThose = (ids: string[]) => cases.filter(({ id }) => ids.includes(id)).map(({ of }) => of)
+  const kept = cases.filter(({ isKept }) => isKept).map(({ of }) => of)
+  const ids = cases.map(({ id }) => id)
+
+  await removeTwoDaysLater()
+  expect(ofThose(await db('documents').whereIn('id', ids).whereNotNull('content_id').pluck('id'))).toEqual(kept)
+
+  // Rows of documents without content.
+  await db('documents').whereIn('id', ids).update({ content_id: null })
+  await removeTwoDaysLater()
+  expect(ofThose(await db('documents').whereIn('id', ids).pluck('id'))).toEqual(kept)
+})
+
+test.each(['held', 'retrying'] as const)(
+  'a delivery that is %s while the failure of another one is acknowledged arrives',
+  async (status) => {
+    const { workspaceId, connections, destinations, receive, setStatus, acknowledge } = await receiveFor(status === 'held' ? ['b'] : [])
+    const id = await receive()
+    await setStatus(id, 'a', 'failed')
+    await setStatus(id, 'b', status)
+    await setStatus(id, 'c', 'delivered')
+    await acknowledge(id)
+    expect(await removeTwoDaysLater()).toMatchObject({ contents: 0, documents: 0 })
+
+    if (status === 'held') {
+      await db('connections').where({ id: connections['b'] }).update({ is_active: true })
+      expect(await createRelease(db).releaseBatch(connections['b']!, 10)).toEqual({ count: 1 })
+    }
+    const policy = { maxRetries: 0, ttlMs: 3_600_000, initialIntervalMs: 1_000, maxIntervalMs: 1_000 }
+    const input = {
+      documentId: id,
+      destinationId: destinations['b']!,
+      policy,
+      round: 'any',
+      attemptTimeoutMs: 60_000,
+      workspace: 'acme/any',
+    }
+    const { attemptDelivery } = attemptActivities({ db, config, outbound })
+    expect(await createActivityEnvironment().run(attemptDelivery, input)).toEqual({ status: 'delivered' })
+    expect(target.arrivals.at(-1)!.body.toString()).toBe('an invoice')
+
+    // Now nothing is open, and what has failed is still acknowledged.
+    expect(await db('documents').where({ workspace_id: workspaceId }).whereNotNull('acknowledged_at').pluck('id')).toEqual([id])
+    expect(await removeTwoDaysLater()).toMatchObject({ contents: 1 })
+  },
+)
