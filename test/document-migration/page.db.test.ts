@@ -33,6 +33,10 @@ describe('a migration', () => {
       equal: 0,
       waitingReason: null,
     })
+    // A page whose answer was lost is not judged again.
+    const requests = old.server.requests.length
+    expect(await old.judge(id)).toMatchObject({ status: 'completed', rows: 6, judgedRows: 6 })
+    expect(old.server.requests).toHaveLength(requests)
     expect(String((await old.source.get('D1')).body)).toBe('content of D1')
     const documents = await db('documents').where({ workspace_id: old.workspaceId, doc_id: 'D3' }).orderBy('comp_id')
     expect(documents).toMatchObject([

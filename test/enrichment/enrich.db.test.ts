@@ -130,6 +130,21 @@ test.each([
   expect(JSON.stringify(steps)).not.toContain('canary-odata')
 })
 
+test.each([
+  ['partial', [call("/Orders('{doc_id}')", { name: 'customer', path: '$.d.Customer' }), call('/unknown', value)]],
+  ['failed', [call('/unknown', value)]],
+])('a try whose answer was lost asks nobody again once the enrichment is %s', async (status, steps) => {
+  const document = await receive(
+    steps.map((step, index) => ({ ...step, name: `step${index}` })),
+    { docId: "O'Neil / 1" },
+  )
+  const late = { ...inTime, elapsedMs: inTime.waitMs + inTime.lateMs }
+  expect(await document.tryOnce(late)).toEqual({ status })
+  const [calls, row] = [odata.arrivals.length, await document.row()]
+  expect(await document.tryOnce(late)).toEqual({ status })
+  expect([odata.arrivals.length, await document.row()]).toEqual([calls, row])
+})
+
 test('values that fit no field are refused, one by one', async () => {
   const fields = [
     { name: 'empty', path: '$.d.Empty' },
