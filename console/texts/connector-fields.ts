@@ -71,6 +71,7 @@ const labels = {
     token_url: 'Token URL',
     url: 'URL',
     username: 'User name',
+    write: 'Writing',
   },
   de: {
     access_key_id: 'Zugriffsschlüssel-ID',
@@ -139,6 +140,7 @@ const labels = {
     token_url: 'Token-URL',
     url: 'URL',
     username: 'Benutzername',
+    write: 'Schreibweise',
   },
 } satisfies Record<string, Names>
 
@@ -278,6 +280,8 @@ const germanDescriptions: Names = {
   url: 'Adresse, an die Dokumente gesendet werden, http oder https, ohne Benutzername und Passwort',
   'email.username': 'Konto, falls der Server eine Anmeldung verlangt: mit Token das Postfach, als das der Client senden darf',
   'sftp.username': 'Konto',
+  write:
+    'Wie eine Datei geschrieben wird. rename: unter einem verborgenen Namen, dann umbenannt; in_place: unter ihrem endgültigen Namen, für einen Server, der eine Datei übernimmt, sobald sie geschlossen ist, oder kein Umbenennen erlaubt. Programme, die das Verzeichnis lesen, sehen dann womöglich einen Teil eines Dokuments',
   'webhook.username': 'Wird zusammen mit dem Passwort als Authorization: Basic gesendet',
 }
 

@@ -13,6 +13,14 @@ export interface PlainSftpServer extends AsyncDisposable {
   forbid(code?: number, message?: string): void
   /** From now on, refuses to remove files under their final names, as a server over write-once storage does. */
   keepFiles(code: number): void
+  /** The files that it has taken, in order, since `takeClosedFiles`. */
+  taken: { path: string; content: Buffer }[]
+  /** From now on, takes each file away when it is closed after writing, as a gateway that hands files on does. */
+  takeClosedFiles(): void
+  /** From now on, refuses every rename, after it was made or without it. */
+  failRenames(code: number, isMade: boolean): void
+  /** From now on, refuses names that begin with a dot. */
+  forbidDots(): void
   /** From now on, refuses to open files for reading. */
   forbidReading(): void
   stop(): Promise<void>
@@ -27,10 +35,15 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
   const calls: string[] = []
   let keepsFiles: number | undefined
   let isReadable = true
+  let takesFiles = false
+  let permitsDots = true
+  let renames: { code: number; isMade: boolean } | undefined
+  const taken: PlainSftpServer['taken'] = []
   let refusal: { code: number; message: string | undefined } | undefined
 
   const serve = (sftp: SFTPWrapper) => {
     const handles = new Map<string, string>()
+    const written = new Set<string>()
     const answer = (id: number, ok: boolean, otherwise: number = STATUS_CODE.NO_SUCH_FILE) =>
       sftp.status(id, ok ? STATUS_CODE.OK : otherwise)
     const stat = (id: number, path: string) => {
@@ -43,7 +56,12 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
       if (refusal) return sftp.status(id, refusal.code, refusal.message)
       const isWritten = (flags & ssh2.utils.sftp.OPEN_MODE.WRITE) !== 0
       if (!isWritten && !isReadable) return answer(id, false, STATUS_CODE.PERMISSION_DENIED)
-      if (isWritten) files.set(path, Buffer.alloc(0))
+      if (!permitsDots && path.split('/').at(-1)!.startsWith('.')) return answer(id, false, STATUS_CODE.PERMISSION_DENIED)
+      if (isWritten) {
+        if (keepsFiles !== undefined && files.has(path) && !path.endsWith('.part')) return answer(id, false, keepsFiles)
+        files.set(path, Buffer.alloc(0))
+        written.add(String(id))
+      }
       handles.set(String(id), path)
       sftp.handle(id, Buffer.from(String(id)))
     })
@@ -59,7 +77,15 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
       // Fewer than were asked for, as the protocol permits.
       sftp.data(id, bytes.subarray(0, 20_000))
     })
-    sftp.on('CLOSE', (id) => answer(id, true))
+    sftp.on('CLOSE', (id, handle) => {
+      const path = handles.get(handle.toString()) ?? ''
+      const content = files.get(path)
+      if (takesFiles && written.delete(handle.toString()) && content) {
+        taken.push({ path, content })
+        files.delete(path)
+      }
+      answer(id, true)
+    })
     sftp.on('REMOVE', (id, path) => {
       calls.push(`remove ${path}`)
       if (keepsFiles !== undefined && !path.endsWith('.part')) return answer(id, false, keepsFiles)
@@ -68,6 +94,10 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     sftp.on('RENAME', (id, from, to) => {
       calls.push(`rename ${from} ${to}`)
       const file = files.get(from)
+      if (renames) {
+        if (renames.isMade && file) files.set(to, file).delete(from)
+        return answer(id, false, renames.code)
+      }
       if (!file || files.has(to)) return answer(id, false, STATUS_CODE.FAILURE)
       files.set(to, file)
       answer(id, files.delete(from))
@@ -94,6 +124,16 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     port: (server.address() as AddressInfo).port,
     files,
     calls,
+    taken,
+    takeClosedFiles: () => {
+      takesFiles = true
+    },
+    failRenames: (code, isMade) => {
+      renames = { code, isMade }
+    },
+    forbidDots: () => {
+      permitsDots = false
+    },
     forbid: (code = STATUS_CODE.PERMISSION_DENIED, message) => {
       refusal = { code, message }
     },

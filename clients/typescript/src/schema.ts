@@ -3043,6 +3043,7 @@ export interface components {
          *       "host": "sftp.example.com",
          *       "port": 22,
          *       "directory": "incoming/invoices",
+         *       "write": "rename",
          *       "host_key_sha256": "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGLmKgF3gg2VqVhF3mI"
          *     }
          */
@@ -3065,6 +3066,12 @@ export interface components {
              * @default 22
              */
             port?: number;
+            /**
+             * @description How a file is written. rename: under a hidden name, then renamed; in_place: under its final name, for a server that takes a file when it is closed, or permits no rename. Programs that read the folder may then see a part of a document
+             * @default rename
+             * @enum {string}
+             */
+            write?: "rename" | "in_place";
         };
         /**
          * @example {

@@ -91,12 +91,13 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
         [],
         async () => {
           const folder = await openFolder(config, context)
-          const partFile = join(folder, partFileName('probe', newId()))
+          const partName = partFileName('probe', newId())
+          const file = { name: partName.replace(/\.part$/, ''), partName, source: [Buffer.from('.')] }
           try {
-            await writeFile(partFile, [Buffer.from('.')], context)
-            await completed(rm(partFile), context)
+            await writeFiles(folder, [file], 1, context, () => openFolder(config, context))
+            await completed(rm(join(folder, file.name)), context)
           } catch (thrown) {
-            await cleanUp(partFile)
+            await cleanUp(join(folder, file.name))
             throw thrown
           }
           return `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process. The workers need the same folder.`

@@ -27,7 +27,7 @@ type SftpConnector = Connector<SftpConfig, SftpCredentials>
 
 /**
  * Writes the document to a hidden file in the final folder, then renames it: the final path never has an incomplete
- * document.
+ * document. Or writes it in place, if the destination says so.
  */
 export const deliver: SftpConnector['deliver'] = async (payload, target, context) => {
   const folders = targetSegments(payload.path)
@@ -41,7 +41,7 @@ export const deliver: SftpConnector['deliver'] = async (payload, target, context
     const { sizeBytes, sha256, attempt } = payload
     const document = { ...documentFile(name, payload.deliveryId), sizeBytes, sha256, source }
     try {
-      await writeFiles(session, folder, [...sidecarsOf(name, payload), document], attempt, context.signal)
+      await writerOf(target.config)(session, folder, [...sidecarsOf(name, payload), document], attempt, context.signal)
     } finally {
       source.destroy()
     }
@@ -56,30 +56,34 @@ export const updateMetadata: NonNullable<SftpConnector['updateMetadata']> = asyn
   requireSameLocation(copy, urlOf(target.config, path))
   await withSession(target, context, async (session) => {
     await requireFolder(session, directory, context.signal)
-    await writeFiles(session, posix.dirname(path), sidecarsOf(posix.basename(path), copy), 1, context.signal)
+    await writerOf(target.config)(session, posix.dirname(path), sidecarsOf(posix.basename(path), copy), 1, context.signal)
   })
 }
 
-const sidecarsOf = (name: string, copy: Pick<Payload, 'deliveryId' | 'properties'>) =>
-  sidecarFiles(name, copy).map(({ bytes, ...file }) => ({
-    ...file,
-    sizeBytes: bytes.length,
-    sha256: createHash('sha256').update(bytes).digest('hex'),
-    source: Readable.from([bytes]),
-  }))
+const sidecarsOf = (name: string, copy: Pick<Payload, 'deliveryId' | 'properties'>) => sidecarFiles(name, copy).map(contentOf)
+
+const contentOf = ({ bytes, ...file }: { name: string; partName: string; bytes: Buffer }): NamedContent => ({
+  ...file,
+  sizeBytes: bytes.length,
+  sha256: createHash('sha256').update(bytes).digest('hex'),
+  source: Readable.from([bytes]),
+})
+
+interface NamedContent extends Content {
+  name: string
+  partName: string
+  sha256: string
+}
 
 /**
- * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that whoever finds it finds
- * its properties. A server may forbid to replace a file: one that has the content already is in place.
+ * Writes files. The document comes last, so that whoever finds it finds its properties. A server may forbid to replace a file: one that has the
+ * content already is in place.
  * @param attempt counts the attempts of the delivery
  */
-const writeFiles = async (
-  session: SftpSession,
-  folder: string,
-  files: (Content & { name: string; partName: string; sha256: string })[],
-  attempt: number,
-  signal: AbortSignal,
-) => {
+type WriteFiles = (session: SftpSession, folder: string, files: NamedContent[], attempt: number, signal: AbortSignal) => Promise<void>
+
+/** Writes files under their hidden names, then gives each its name, which may exist. */
+const writeAndRename: WriteFiles = async (session, folder, files, attempt, signal) => {
   try {
     for (const { partName, ...content } of files) await writeFile(session, posix.join(folder, partName), content, signal)
     for (const { partName, name, ...wanted } of files) {
@@ -98,25 +102,58 @@ const writeFiles = async (
   }
 }
 
+/** Writes files under their names. Nothing is done after a file is closed, because the server may have taken it then. */
+const writeInPlace: WriteFiles = async (session, folder, files, attempt, signal) => {
+  for (const { name, ...content } of files) {
+    const path = posix.join(folder, name)
+    const handle = await storeOrFind<Buffer | 'found'>(() => openFile(session, path, signal), {
+      attempt,
+      refusalOf,
+      look: () => findFile(session, path, content, signal),
+      toError: sftpError,
+    })
+    if (handle === 'found') continue
+    await fillFile(session, handle, content, signal).catch(async (thrown: unknown) => {
+      // A part of a document. What the file contained before is lost.
+      await cleanUp(session, path)
+      throw thrown
+    })
+  }
+}
+
+const writerOf = ({ write }: SftpConfig): WriteFiles => (write === 'in_place' ? writeInPlace : writeAndRename)
+
 interface Content {
   sizeBytes: number
   source: AsyncIterable<Buffer>
 }
 
 export const probe: SftpConnector['probe'] = async (target, context) => {
+  const { host, directory, write } = target.config
+  const { signal } = context
+  const isInPlace = write === 'in_place'
+  const partName = partFileName('probe', newId())
+  // In place, a server may accept only the names that documents have. Otherwise, no program should take it for one.
+  const name = isInPlace ? `relay-test-${newId()}.txt` : partName.replace(/\.part$/, '')
+  const path = posix.join(directory, name)
+  const bytes = Buffer.from('.')
+  let isTaken = false
   const { hostKey } = await withSession(target, context, async (session) => {
-    await requireFolder(session, target.config.directory, context.signal)
-    const partFile = posix.join(target.config.directory, partFileName('probe', newId()))
-    try {
-      await writeFile(session, partFile, { sizeBytes: 1, source: Readable.from([Buffer.from('.')]) }, context.signal)
-      await session.call((done) => session.sftp.unlink(partFile, done), context.signal)
-    } catch (thrown) {
-      await cleanUp(session, partFile)
-      throw thrown
-    }
+    await requireFolder(session, directory, signal)
+    await writerOf(target.config)(session, directory, [contentOf({ name, partName, bytes })], 1, signal)
+    await session
+      .call((done) => session.sftp.unlink(path, done), signal)
+      .catch(async (thrown: unknown) => {
+        isTaken = isInPlace && sftpStatusOf(thrown) === ssh2.utils.sftp.STATUS_CODE.NO_SUCH_FILE
+        if (isTaken) return
+        await cleanUp(session, path)
+        throw thrown
+      })
   })
-  const { host, directory } = target.config
-  return `The relay signed in at ${host}, wrote a file in the folder ${directory} and removed it. The server's host key is ${hostKey}.`
+  const written = isTaken
+    ? `wrote the file ${name} in the folder ${directory}, and the server has taken it`
+    : `wrote a file in the folder ${directory} and removed it`
+  return `The relay signed in at ${host}, ${written}. The server's host key is ${hostKey}.`
 }
 
 /** Returns an address in curl's form: `/~/` stands for the folder that the account has after login. */
@@ -142,9 +179,15 @@ const withSession = (
     sftpError,
   )
 
-const writeFile = async (session: SftpSession, path: string, { sizeBytes, source }: Content, signal: AbortSignal) => {
+const writeFile = async (session: SftpSession, path: string, content: Content, signal: AbortSignal) =>
+  fillFile(session, await openFile(session, path, signal), content, signal)
+
+/** Opens a file to write it. What it contains is gone then. */
+const openFile = ({ sftp: channel, call }: SftpSession, path: string, signal: AbortSignal) =>
+  call<Buffer>((done) => channel.open(path, 'w', done), signal)
+
+const fillFile = async (session: SftpSession, handle: Buffer, { sizeBytes, source }: Content, signal: AbortSignal) => {
   const { sftp: channel, call } = session
-  const handle = await call<Buffer>((done) => channel.open(path, 'w', done), signal)
   try {
     const sizes = { sizeBytes, partBytes: packetBytes, maxInFlight: maxWritesInFlight }
     await sendPartsInParallel(source, sizes, (bytes, number) =>

@@ -10,8 +10,14 @@ const { STATUS_CODE } = ssh2.utils.sftp
 const refusalCodes = new Set<unknown>([STATUS_CODE.FAILURE, STATUS_CODE.PERMISSION_DENIED, STATUS_CODE.OP_UNSUPPORTED, 11, 12, 17, 21])
 const readBytes = 32 * 1024
 
-/** Returns whether a refused rename can mean that the file exists and may not be replaced. */
-export const refusalOf = (thrown: unknown): Refusal => (refusalCodes.has(sftpStatusOf(thrown)) ? 'perhaps' : undefined)
+/**
+ * Returns whether an error of a rename, or of opening a file to write it, can mean that the file exists and may not be replaced. A server that
+ * has renamed a file and been asked again does not find it.
+ */
+export const refusalOf = (thrown: unknown): Refusal => {
+  const code = sftpStatusOf(thrown)
+  return code === STATUS_CODE.NO_SUCH_FILE || refusalCodes.has(code) ? 'perhaps' : undefined
+}
 
 /** Looks at the file under the name of a document. A server keeps nothing of the relay with it, so the content decides. */
 export const findFile = async (

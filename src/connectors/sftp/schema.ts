@@ -15,6 +15,12 @@ export const sftpConfig = z.strictObject({
     .describe(
       'Folder to store documents in; it must exist, folders below it are created. A relative path starts at the folder that the account has after login',
     ),
+  write: z
+    .enum(['rename', 'in_place'])
+    .default('rename')
+    .describe(
+      'How a file is written. rename: under a hidden name, then renamed; in_place: under its final name, for a server that takes a file when it is closed, or permits no rename. Programs that read the folder may then see a part of a document',
+    ),
   host_key_sha256: z
     .string()
     .regex(/^((SHA256:)?[A-Za-z0-9+/]{43}=?|[0-9a-fA-F]{64}|([0-9a-fA-F]{2}:){31}[0-9a-fA-F]{2})$/, 'must be a SHA-256 fingerprint')
@@ -61,6 +67,7 @@ export const sftpExample = {
     host: 'sftp.example.com',
     port: 22,
     directory: 'incoming/invoices',
+    write: 'rename',
     host_key_sha256: 'SHA256:uNiVztksCsDhcc0u9e8BgrJXVGLmKgF3gg2VqVhF3mI',
   },
   credentials: { username: 'relay', password: 'correct-horse-battery-staple' },

@@ -11,7 +11,7 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startPlainSftpServer, type PlainSftpServer } from '../../support/plain-sftp-server.ts'
 import { startSshd, type Sshd } from '../../support/sshd.ts'
 import { until } from '../../support/until.ts'
-import { contextOf, failure, payloadOf } from '../payloads.ts'
+import { contextOf, failing, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
 
 const { STATUS_CODE } = ssh2.utils.sftp
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
@@ -92,10 +92,11 @@ describe('sftp to a server without extensions', () => {
     server = await startPlainSftpServer('s3cret-word')
   })
   afterEach(() => server.stop())
-  const target = (password = 's3cret-word') => ({
-    config: sftp.config.parse({ host: '127.0.0.1', port: server.port }),
+  const target = (password = 's3cret-word', config: object = {}) => ({
+    config: sftp.config.parse({ host: '127.0.0.1', port: server.port, ...config }),
     credentials: sftp.credentials.parse({ username: 'relay', password }),
   })
+  const inPlace = () => target('s3cret-word', { write: 'in_place' })
 
   test('a file is renamed after an existing file of that name was removed', async () => {
     const payload = payloadOf(randomBytes(300_000), { path: 'a.pdf' })
@@ -130,6 +131,65 @@ describe('sftp to a server without extensions', () => {
       expect(error.message).toMatch(/An earlier attempt may have stored the document.*may not read the file$/)
     },
   )
+
+  test.each([STATUS_CODE.NO_SUCH_FILE, STATUS_CODE.FAILURE, STATUS_CODE.PERMISSION_DENIED, STATUS_CODE.OP_UNSUPPORTED])(
+    'a rename that was made and is answered with the status %i is no failure, and one that was not made is',
+    async (code) => {
+      server.failRenames(code, true)
+      await sftp.deliver(payloadOf(randomBytes(100_000), { path: 'a.pdf' }), target(), contextOf(outbound))
+      expect([...server.files.keys()]).toEqual(['a.pdf'])
+      server.files.clear()
+      server.failRenames(code, false)
+      await failure(sftp.deliver(payloadOf(randomBytes(100_000), { path: 'a.pdf' }), target(), contextOf(outbound)))
+      expect([...server.files.keys()]).toEqual([])
+    },
+  )
+
+  test('a server that takes a file when it is closed gets each document once, under its name, if files are written in place', async () => {
+    server.takeClosedFiles()
+    const payload = payloadOf(randomBytes(300_000), { path: 'a.pdf', properties: { Vendor: 'Acme' } })
+    // By default, it takes the hidden file, and the relay does not know whether that was the document.
+    expect(await failure(sftp.deliver(payload, target(), contextOf(outbound)))).toMatchObject({ code: 'sftp_failure' })
+    server.taken.length = 0
+
+    const result = await sftp.deliver(payload, inPlace(), contextOf(outbound))
+    expect(result).toMatchObject({ path: `sftp://127.0.0.1:${server.port}/~/a.pdf`, bytesSent: 300_000 })
+    expect(server.taken.map(({ path }) => path)).toEqual(['a.pdf.meta.json', 'a.pdf'])
+    expect(server.taken[1]!.content).toEqual(await buffer(payload.open()))
+    expect(await sftp.probe(inPlace(), contextOf(outbound))).toMatch(
+      /wrote the file relay-test-\w+\.txt in the folder \., and the server has taken it\./,
+    )
+  })
+
+  test('a server that permits no rename and no name with a dot gets documents in place, and a test shows that it needs it', async () => {
+    server.failRenames(STATUS_CODE.PERMISSION_DENIED, false)
+    expect(await failure(sftp.probe(target(), contextOf(outbound)))).toMatchObject({ code: 'permission_denied' })
+    server.forbidDots()
+    expect(await sftp.probe(inPlace(), contextOf(outbound))).toContain('wrote a file in the folder . and removed it.')
+    await sftp.deliver(payloadOf(Buffer.from('x'), { path: 'a.pdf' }), inPlace(), contextOf(outbound))
+    expect([...server.files.keys()]).toEqual(['a.pdf'])
+  })
+
+  test('in place, a longer earlier file is replaced, and a document that breaks off leaves none', async () => {
+    server.files.set('a.pdf', randomBytes(500_000))
+    const payload = payloadOf(randomBytes(300_000), { path: 'a.pdf' })
+    await sftp.deliver(payload, inPlace(), contextOf(outbound))
+    expect(server.files.get('a.pdf')).toEqual(await buffer(payload.open()))
+
+    const broken = failing({ ...largePayload(2 * MiB), path: 'a.pdf' }, MiB)
+    expect(await failure(sftp.deliver(broken, inPlace(), contextOf(outbound)))).toMatchObject({ code: 'content_unreadable' })
+    expect([...server.files.keys()]).toEqual([])
+  })
+
+  test('in place, a file that may not be replaced is read: the same content is delivered, and no other one', async () => {
+    const payload = payloadOf(randomBytes(100_000), { path: 'a.pdf', properties: { Vendor: 'Acme' } })
+    await sftp.deliver(payload, inPlace(), contextOf(outbound))
+    server.keepFiles(STATUS_CODE.PERMISSION_DENIED)
+    await sftp.deliver({ ...payload, attempt: 2 }, inPlace(), contextOf(outbound))
+    const other = payloadOf(randomBytes(100_000), { path: 'a.pdf' })
+    expect(await failure(sftp.deliver(other, inPlace(), contextOf(outbound)))).toMatchObject({ code: 'permission_denied' })
+    expect(server.files.get('a.pdf')).toEqual(await buffer(payload.open()))
+  })
 
   test('a wrong password is a permanent failure and is not shown', async () => {
     const error: unknown = await sftp.probe(target('wrong-word'), contextOf(outbound)).catch((thrown: unknown) => thrown)
@@ -184,6 +244,7 @@ describe('the schema of sftp', () => {
     [{ host: 'host/path' }],
     [{ port: 0 }],
     [{ port: 70_000 }],
+    [{ write: 'append' }],
     [{ directory: 'a\nb' }],
     [{ host_key_sha256: 'SHA256:short' }],
     [{ host_key_sha256: 'a'.repeat(60) }],
