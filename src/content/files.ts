@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
+import { createContentDirectory, shardIn } from './content-directory.ts'
 import {
   clampRange,
   discardWithBytes,
@@ -23,16 +24,14 @@ export type FilesStoreConfig = Pick<Config, 'CONTENT_DIR_MIN_BYTES'> & { CONTENT
 const readBytes = 256 * 1024
 // One write while the next part is received and hashed. An upload holds this size in memory twice.
 const writeBytes = 1024 * 1024
-// The end of an id is random, so the files spread evenly over 1,024 directories.
-const shardCharacters = 2
 
 /**
  * Stores each content of at least CONTENT_DIR_MIN_BYTES as a file, and smaller ones in PostgreSQL: those are committed with their document,
  * which costs less than to sync a file. The row in `contents` is written before the file and deleted together with it, so every file has
- * a row. A file never changes.
+ * a row. A file never changes. Nothing is stored or removed while the file system of the directory is not mounted.
  */
 export const createFilesStore = (db: Database, postgres: ContentStore, config: FilesStoreConfig): ContentStore => {
-  const directoryOf = (contentId: string) => join(config.CONTENT_DIR, contentId.slice(-shardCharacters))
+  const directoryOf = (contentId: string) => shardIn(config.CONTENT_DIR, contentId)
   const fileOf = (contentId: string) => join(directoryOf(contentId), contentId)
 
   // By directory. Another process may have created a directory and not synced its entry yet, so each process syncs it once.
@@ -43,15 +42,23 @@ export const createFilesStore = (db: Database, postgres: ContentStore, config: F
     return creation
   }
 
+  const contentDirectory = createContentDirectory(db, config.CONTENT_DIR)
+
   const removeFiles = async (contentIds: string[]) => {
     for (const id of contentIds) await rm(fileOf(id), { force: true })
     // A file must not come back after its row is gone: nothing would ever remove it.
     for (const directory of new Set(contentIds.map(directoryOf))) await syncDirectory(directory).catch(ignore('ENOENT'))
   }
-  const discard = (id: string) => discardWithBytes(db, id, removeFiles)
+  // Before the transaction, which holds a connection.
+  const discard = (id: string) =>
+    contentDirectory.require().then(
+      () => discardWithBytes(db, id, removeFiles),
+      () => {},
+    )
 
   /** Creates the file of a new content. The caller either finishes or abandons it. */
   const createFile = async (workspaceId: string) => {
+    await contentDirectory.require()
     const id = newId()
     const directory = directoryOf(id)
     await insertUnownedContent(db, { id, workspaceId, store: 'files' })
@@ -82,6 +89,8 @@ export const createFilesStore = (db: Database, postgres: ContentStore, config: F
       finish: async (): Promise<UnownedContent> => {
         await writer.finish()
         await orUnavailable(syncDirectory(directory))
+        // The mount may have gone, or returned, since the file was opened.
+        await Promise.all([contentDirectory.require(), orUnavailable(stat(fileOf(id)))])
         return unownedContent({ id, sizeBytes, sha256: hash.digest() }, discard)
       },
       abandon,
@@ -144,7 +153,10 @@ export const createFilesStore = (db: Database, postgres: ContentStore, config: F
       return sizes
     },
 
-    remove: (contentIds) => removeWithBytes(db, contentIds, removeFiles),
+    remove: async (contentIds) => {
+      await contentDirectory.require()
+      await removeWithBytes(db, contentIds, removeFiles)
+    },
   }
 }
 

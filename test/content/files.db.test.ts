@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rename, stat, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { newId } from '../../src/base/ids.ts'
@@ -15,7 +15,7 @@ const { path: directory } = share(await createFolder())
 
 const filesIn = async (folder: string) => {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  return entries.filter((entry) => entry.isFile()).map(({ name }) => basename(name))
+  return entries.filter((entry) => entry.isFile() && entry.name !== '.document-relay').map(({ name }) => basename(name))
 }
 
 describeContentStore('files', () => ({
@@ -122,11 +122,98 @@ describe('the files content store', () => {
     expect(isClosed).toBe(true)
   })
 
-  test('a directory that cannot be written to makes the store unavailable, and leaves a row for the sweep', async () => {
+  describe('whose volume is gone, and with an empty directory in its place', () => {
+    const away = () => `${own}-away`
+    const store = (sizeBytes = 2_000) => openStore().write(workspaceId, chunks(sizeBytes))
+    const owned = async (content: Awaited<ReturnType<typeof store>>) => {
+      await db.transaction((trx) => content.own(trx))
+      return content
+    }
+    const unmount = async () => {
+      await rename(own, away())
+      await mkdir(own)
+    }
+    const mount = async () => {
+      await rm(own, { recursive: true })
+      await rename(away(), own)
+    }
+    const isUnavailable = { code: 'unavailable', cause: { message: expect.stringContaining('probably not mounted') as string } }
+
+    test.each(['a process that has stored there', 'a process that starts'])(
+      'stores nothing, and stores again when it is back: %s',
+      async (which) => {
+        const running = openStore()
+        const first = await running.write(workspaceId, chunks(2_000))
+        if (which === 'a process that starts') await owned(first)
+        const used = which === 'a process that starts' ? openStore() : running
+        await unmount()
+        await expect(used.write(workspaceId, chunks(2_000))).rejects.toMatchObject(isUnavailable)
+        expect(await readdir(own)).toEqual([])
+        // Contents in the database need no volume.
+        await used.write(workspaceId, chunks(10))
+        await mount()
+        const second = await used.write(workspaceId, chunks(2_000))
+        expect((await filesIn(own)).toSorted()).toEqual([first.id, second.id].toSorted())
+      },
+    )
+
+    test('takes no file for removed: its row stays, and it is removed when the volume is back', async () => {
+      const content = await owned(await store())
+      await unmount()
+      const running = openStore()
+      await expect(running.remove([content.id])).rejects.toMatchObject(isUnavailable)
+      expect(await db('contents').pluck('id')).toEqual([content.id])
+      await mount()
+      await running.remove([content.id])
+      expect(await db('contents')).toEqual([])
+      expect(await filesIn(own)).toEqual([])
+    })
+
+    test('discards no content whose file will come back: the sweep does it later', async () => {
+      const running = openStore()
+      const content = await running.write(workspaceId, chunks(2_000))
+      await unmount()
+      await content.discard()
+      expect(await db('contents').pluck('id')).toEqual([content.id])
+      await mount()
+      expect(await sweepOrphans(db, { files: running }, new Date(Date.now() + 1_000))).toBe(1)
+      expect(await filesIn(own)).toEqual([])
+    })
+
+    test.each(['goes', 'returns'])('keeps no content whose volume %s while it is received', async (what) => {
+      await owned(await store())
+      const running = openStore()
+      await running.write(workspaceId, chunks(2_000))
+      async function* source() {
+        yield Buffer.alloc(2_000, 'x')
+        if (what === 'goes') await unmount()
+        yield Buffer.alloc(2_000, 'y')
+        if (what === 'returns') {
+          // What was written in the meantime is on the disk below.
+          await rename(own, `${own}-below`)
+          await mkdir(own)
+          await writeFile(join(own, '.document-relay'), '')
+        }
+      }
+      await expect(running.write(workspaceId, source())).rejects.toMatchObject({ code: 'unavailable' })
+    })
+
+    test('is used again without its mark if the contents are there, and with a mark if they are lost', async () => {
+      await owned(await store())
+      await rm(join(own, '.document-relay'))
+      await owned(await store())
+      expect(await readdir(own)).toContain('.document-relay')
+      await unmount()
+      await writeFile(join(own, '.document-relay'), '')
+      await store()
+    })
+  })
+
+  test('a directory that cannot be written to makes the store unavailable, and nothing is stored', async () => {
     const notADirectory = join(own, 'file')
     await writeFile(notADirectory, '')
     await expect(openStore(notADirectory).write(workspaceId, chunks(2_000))).rejects.toMatchObject({ code: 'unavailable' })
-    expect(await db('contents')).toMatchObject([{ owned_at: null }])
+    expect(await db('contents')).toEqual([])
   })
 
   test('the files can be read by the account of the relay only', async () => {

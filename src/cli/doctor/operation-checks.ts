@@ -3,6 +3,7 @@ import { readSignInSettings } from '../../app/sign-in-file.ts'
 import { messageOf } from '../../base/errors.ts'
 import { version } from '../../base/version.ts'
 import type { Config } from '../../config/config.ts'
+import { createContentDirectory } from '../../content/content-directory.ts'
 import type { Database } from '../../db/database.ts'
 import { requireSchema, TooOldError } from '../../db/migrations.ts'
 import { requireServer } from '../../db/require-server.ts'
@@ -144,12 +145,15 @@ export const operationChecks: readonly Check[] = [
   {
     name: 'content directory',
     urgency: 'stops',
+    needs: ['schema'],
     remedy: 'Mount or create the directory, for the account of the relay.',
-    find: async ({ config: { CONTENT_DIR: directory } }) => {
+    find: async ({ db, config: { CONTENT_DIR: directory } }) => {
       if (directory === undefined) return 'not used'
       await access(directory, constants.R_OK | constants.W_OK).catch((thrown: unknown) => {
         throw new Problem(`Contents cannot be stored in CONTENT_DIR: ${messageOf(thrown)}.`)
       })
+      const problem = await createContentDirectory(db, directory).problem()
+      if (problem !== undefined) throw new Problem(`Contents cannot be stored in CONTENT_DIR: ${problem}.`)
       return directory
     },
   },
