@@ -8,9 +8,14 @@ export interface Reply {
 }
 
 const replyMaxBytes = 64 * 1024
+// The lines of a reply have the same code (RFC 5321, 4.2.1), so the first one tells the outcome.
+const begunReply = /^\d{3}[ \r\n-]/
 const completeReply = /^(?:\d{3}-[^\n]*\n)*\d{3}(?: [^\n]*)?\n/
 
-/** Reads a server's replies from a socket, one after the other. The end of the connection ends a pending read. */
+/**
+ * Reads a server's replies from a socket, one after the other. The end of the connection ends a pending read: a reply that breaks off counts as
+ * far as it has come, because a message that was accepted must not be sent again.
+ */
 export const createReplies = (socket: Socket) => {
   let received = ''
   let failure: Error | undefined
@@ -22,6 +27,9 @@ export const createReplies = (socket: Socket) => {
     if (reply !== undefined) {
       received = received.slice(reply.length)
       waiting.resolve(parseReply(reply))
+    } else if (failure && begunReply.test(received)) {
+      waiting.resolve(parseReply(received))
+      received = ''
     } else if (failure) waiting.reject(failure)
     else return
     waiting = undefined

@@ -90,11 +90,11 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
       reset,
       address: async (from, recipients, sizeBytes) => {
         const sender = await ask(`MAIL FROM:<${from}>${size === undefined ? '' : ` SIZE=${sizeBytes}`}`)
-        if (sender.code !== 250) throw smtpError('sender', sender, from)
+        if (!isPositive(sender)) throw smtpError('sender', sender, from)
         const refused: { recipient: string; reply: Reply }[] = []
         for (const recipient of recipients) {
           const reply = await ask(`RCPT TO:<${recipient}>`)
-          if (reply.code < 200 || reply.code > 299) refused.push({ recipient, reply })
+          if (!isPositive(reply)) refused.push({ recipient, reply })
         }
         // A permanent refusal, if there is one, decides whether the delivery is retried.
         const worst = refused.find(({ reply }) => !isTemporary(reply)) ?? refused[0]
@@ -121,7 +121,7 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
         }
         socket.setTimeout(Math.max(idleTimeoutMs, acceptTimeoutMs))
         const reply = await replies.next()
-        if (reply.code !== 250) throw smtpError('message', reply)
+        if (!isPositive(reply)) throw smtpError('message', reply)
         return reply
       },
     }
@@ -130,6 +130,9 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
     throw thrown
   }
 }
+
+// A client goes by the first digit of a code that it does not know (RFC 5321, 4.3.2).
+const isPositive = ({ code }: Reply) => code >= 200 && code <= 299
 
 // The time for an orderly end of the connection.
 const quitTimeoutMs = 1_000
