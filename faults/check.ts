@@ -27,6 +27,8 @@ interface DeliveryRow {
 export interface Expectation {
   /** Documents that must end `failed`. */
   failed: Set<string>
+  /** Those of them that the target refuses for good: none may reach it twice. Default: none. */
+  refused?: Set<string>
 }
 
 const finalStatuses = new Set(['delivered', 'failed', 'cancelled'])
@@ -116,7 +118,8 @@ export const check = async (
       if (wrong > 0) find(`altered at ${target.kind}`, wrong)
       altered += wrong
       // A document that must fail arrives at each attempt.
-      if (target.keepsMessages && digests.length > 1 && !expected.failed.has(docId)) {
+      const mayArriveAgain = expected.failed.has(docId) && !expected.refused?.has(docId)
+      if (target.keepsMessages && digests.length > 1 && !mayArriveAgain) {
         find(`more than once at ${target.kind}`, digests.length - 1)
         duplicated += digests.length - 1
       }

@@ -53,6 +53,8 @@ export interface Scene {
   returned(): void
   /** Declares that a document must end `failed`. */
   expectFailed(docId: string): void
+  /** Declares that a document must end `failed` after one attempt. */
+  expectRefused(docId: string): void
   /** Adds a line to the findings. */
   note(text: string): void
 }
@@ -108,6 +110,7 @@ export const runRow = async (
   })
   const crashesBefore = crashesOf(installation)
   const failed = new Set<string>()
+  const refused = new Set<string>()
   const notes: string[] = []
   let returnedAt: number | undefined
   let reader: Reader | undefined
@@ -127,6 +130,7 @@ export const runRow = async (
       hold: (shortMs, longMs) => pause(isShort ? shortMs : longMs),
       returned: () => void (returnedAt = Date.now()),
       expectFailed: (docId) => void failed.add(docId),
+      expectRefused: (docId) => [failed, refused].forEach((each) => each.add(docId)),
       note: (text) => void notes.push(text),
     })
     returnedAt ??= Date.now()
@@ -136,7 +140,7 @@ export const runRow = async (
     for (; Date.now() < deadline; await pause(250)) {
       if (await areSettled(installation, workspace.id, acknowledged)) break
     }
-    const { counts, findings } = await check(installation, workspace.id, load.sent, targets, { failed })
+    const { counts, findings } = await check(installation, workspace.id, load.sent, targets, { failed, refused })
     const misread = await reader.check(installation.query, deadline)
     const terminated = await counter.stop()
     const crashes = crashesOf(installation) - crashesBefore

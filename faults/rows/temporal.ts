@@ -1,5 +1,6 @@
 // Faults of Temporal. The database alone decides if a create is acknowledged, so none may be refused.
 import { setTimeout as pause } from 'node:timers/promises'
+import { until } from '../../test/support/until.ts'
 import type { Load } from '../load.ts'
 import type { Row, Scene } from '../run-row.ts'
 
@@ -53,6 +54,43 @@ const slow: Row = {
     await burst
     returned()
   },
+}
+
+const refusedDocuments = 3
+
+const refused: Row = {
+  name: 'temporal-frozen-refused',
+  // Temporal hears the answers of attempts after a shorter stop: the SDK repeats them.
+  longOnly: true,
+  fault: `A target refuses ${refusedDocuments} documents for good while Temporal is stopped with SIGSTOP for 60 s. None may reach it twice`,
+  kinds: ['webhook'],
+  acceptsAlways: true,
+  run: async ({ installation: { temporal, targets }, load, expectRefused, returned, hold }) => {
+    const docIds = Array.from({ length: refusedDocuments }, () => load.newDocId())
+    const isFrozen = Promise.withResolvers<void>()
+    const reached = new Set<string>()
+    targets.web.answerWith(({ headers }, response) => {
+      const docId = String(headers['x-relay-doc-id'])
+      if (!docIds.includes(docId)) {
+        response.end('accepted')
+        return
+      }
+      reached.add(docId)
+      void isFrozen.promise.then(() => response.writeHead(422).end('refused'))
+    })
+    for (const docId of docIds) {
+      expectRefused(docId)
+      await load.create({ docId, sizeBytes: 1_024 })
+    }
+    await until('the target has these documents', () => reached.size === refusedDocuments)
+    await temporal.freeze()
+    // The answers of these attempts are lost: Temporal notices after the heartbeat timeout, and repeats the activities.
+    isFrozen.resolve()
+    await hold(60_000, 60_000)
+    await temporal.thaw()
+    returned()
+  },
+  cleanUp: async ({ targets }) => targets.web.answerWith((_, response) => void response.end('accepted')),
 }
 
 const silent: Row = {
@@ -174,4 +212,4 @@ const olderAndRestarted: Row = {
   cleanUp: async ({ targets }) => targets.all.sftp.proxy!.set({ kind: 'up' }),
 }
 
-export const temporalRows: Row[] = [crashed, frozen, slow, silent, away, empty, emptyWithBacklog, older, olderAndRestarted]
+export const temporalRows: Row[] = [crashed, frozen, refused, slow, silent, away, empty, emptyWithBacklog, older, olderAndRestarted]
