@@ -47,7 +47,7 @@ export default {
       from: { path: '^src/(main|cli/[^/]+-verbs|cli/(check-options|cli|context|output|stop-signal))\\.ts$' },
       to: {
         pathNot:
-          '^(src/cli/(check-options|cli|context|output|stop-signal|[^/]+-verbs|apply/change)|src/base/(errors|text|version)|src/domain/bounds|src/security/levels|src/check-source/check)\\.ts$|/commander/',
+          '^(src/cli/(check-options|cli|context|output|stop-signal|[^/]+-verbs|apply/change)|src/base/(errors|text|version)|src/domain/bounds|src/security/levels|src/check-source/check)\\.ts$|/commander/|^(node:)?util$',
         dependencyTypesNot: ['dynamic-import', 'type-only'],
       },
     },

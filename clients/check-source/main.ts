@@ -2,11 +2,10 @@
 // `relay check source --url` as a package of its own. It imports what this takes, and nothing that needs a database: the compiler packs the
 // modules that it finds from here on.
 import { Command } from 'commander'
-import { UserError } from '../../src/base/errors.ts'
 import { version } from '../../src/base/version.ts'
 import { describeCheck, type ServerCheckOptions } from '../../src/cli/check-options.ts'
 import { checkServer } from '../../src/cli/check-server.ts'
-import { endWithReader } from '../../src/cli/output.ts'
+import { endWithReader, printFailure } from '../../src/cli/output.ts'
 import { createStopSignal } from '../../src/cli/stop-signal.ts'
 
 endWithReader()
@@ -16,6 +15,6 @@ try {
     .action((options: ServerCheckOptions) => checkServer(options, createStopSignal()))
     .parseAsync()
 } catch (thrown) {
-  console.error(thrown instanceof UserError ? `content-server-check: ${thrown.message}` : thrown)
+  printFailure(thrown, 'content-server-check')
   process.exitCode = 1
 }

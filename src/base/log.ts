@@ -1,4 +1,5 @@
 import { pino, type DestinationStream, type Logger } from 'pino'
+import { visibleLine, visibleLines } from './text.ts'
 
 export type Log = Logger
 
@@ -8,7 +9,11 @@ const standardError = 2
 /** Creates a logger of JSON lines on standard error. */
 export const createLog = (level: string): Log => logTo(jsonLines(), level)
 
-const jsonLines = () => pino.destination({ dest: standardError, sync: true })
+/** Writes JSON in which every character is visible: people read a log in a terminal. */
+const jsonLines = (): DestinationStream => {
+  const destination = pino.destination({ dest: standardError, sync: true })
+  return { write: (line) => destination.write(visibleLines(line)) }
+}
 
 /**
  * Creates a logger in the format of RELAY_LOG_FORMAT: lines of JSON for programs, or of text for people.
@@ -25,11 +30,23 @@ export const openLog = async (level: string, format: 'json' | 'pretty', fields?:
 const textLines = async (): Promise<DestinationStream | undefined> => {
   try {
     const { default: pretty } = await import('pino-pretty')
-    return pretty({ destination: standardError, sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' })
+    const lines = pretty({ destination: standardError, sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss.l' })
+    return { write: (line) => lines.write(withVisibleTexts(line)) }
   } catch (thrown) {
     if ((thrown as { code?: unknown }).code !== 'ERR_MODULE_NOT_FOUND') throw thrown
     return undefined
   }
+}
+
+// A message, which a stack begins with, may have lines of its own.
+const lineOfMessage = /\n(?! {4}at |caused by: )/g
+
+/** Returns a line of JSON whose texts are lines of a terminal: the formatter writes them as they are. Only a stack has several. */
+const withVisibleTexts = (line: string): string => {
+  const visible = JSON.parse(line, (key, value: unknown) =>
+    typeof value !== 'string' ? value : key === 'stack' ? visibleLines(value.replaceAll(lineOfMessage, visibleLine)) : visibleLine(value),
+  )
+  return `${JSON.stringify(visible)}\n`
 }
 
 const secretNames = ['authorization', 'credentials', 'secret', 'password']

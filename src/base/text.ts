@@ -6,15 +6,18 @@
 export const textMaxCharacters = 1_000
 
 // Characters that people do not see and that change what they see: marks of direction, characters without width, tags. The two joiners stay:
-// Persian and the languages of India need them, and so do many emoji.
-const hidden = String.raw`[[\p{Cf}&&\p{Default_Ignorable_Code_Point}]--[\u200c\u200d]]|[\ufff9-\ufffb]`
+// Persian and the languages of India need them, and so do many emoji. So do marks and letters, such as the variants of a Chinese character.
+const hidden = String.raw`[\p{Default_Ignorable_Code_Point}--[\p{M}\p{L}\u200c\u200d]]|[\ufff9-\ufffb]`
 const hiddenCharacters = new RegExp(hidden, 'gv')
 // Every control character of ASCII and Latin-1, and whatever ends a line.
 const controlCharacters = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
 const lineEnds = /\r\n?|[\u0085\p{Zl}\p{Zp}]/gu
 const otherControlCharacters = /[^\P{Cc}\n\t]+/gu
 
-const onOneLine = (text: string): string => storable(text).replace(hiddenCharacters, '').replace(controlCharacters, ' ').trim()
+/** A run of control characters becomes a blank, unless there is one beside it. */
+const blankFor = (run: string, at: number, text: string): string => (text[at - 1] === ' ' || text[at + run.length] === ' ' ? '' : ' ')
+
+const onOneLine = (text: string): string => storable(text).replace(hiddenCharacters, '').replace(controlCharacters, blankFor).trim()
 
 /**
  * Returns a text of others on one line: well-formed, without control characters and hidden marks, and not longer than `maxCharacters` UTF-16
@@ -26,7 +29,7 @@ export const plainText = (text: string, maxCharacters = textMaxCharacters): stri
 export const plainValue = (value: string, maxCharacters: number): string => cutText(onOneLine(value), maxCharacters).trimEnd()
 
 /** Returns a text of others as `plainText` does, with its line breaks, all of them `\n`, and its tabs. */
-export const plainLines = (text: string, maxCharacters: number): string =>
+export const plainLines = (text: string, maxCharacters = Number.POSITIVE_INFINITY): string =>
   shortenedText(storable(text).replace(hiddenCharacters, '').replace(lineEnds, '\n').replace(otherControlCharacters, ' '), maxCharacters)
 
 const ellipsis = '...'

@@ -1,4 +1,7 @@
+import { inspect } from 'node:util'
 import { Option } from 'commander'
+import { UserError } from '../base/errors.ts'
+import { visibleLine, visibleLines } from '../base/text.ts'
 
 export interface OutputOptions {
   json?: boolean
@@ -9,12 +12,12 @@ export const jsonOption = new Option('--json', 'print JSON')
 /** Prints the result of a command to standard output: JSON, or lines for people. */
 export const printResult = ({ json }: OutputOptions, result: unknown, lines: string[]): void => {
   if (json) printJson(result)
-  else for (const line of lines) print(line)
+  else for (const line of lines) print(visibleLine(line))
 }
 
 /** Returns a table with aligned columns. @param rows cells, as many in each row as the header has */
 export const tableOf = (header: string[], rows: string[][]): string[] => {
-  const all = [header, ...rows]
+  const all = [header, ...rows].map((row) => row.map(visibleLine))
   const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]!.length)))
   return all.map((row) =>
     row
@@ -32,8 +35,12 @@ export const dryRunNote = (dryRun: boolean | undefined): string => (dryRun ? 'No
 
 export const printJson = (value: unknown): void => print(JSON.stringify(value, null, 2))
 
-export const print = (line: string): void => {
-  process.stdout.write(`${line}\n`)
+/**
+ * Prints text to standard output. Texts of others are plain where they enter; here, whatever a terminal would still obey is written as in JSON,
+ * which changes no JSON.
+ */
+export const print = (text: string): void => {
+  process.stdout.write(`${visibleLines(text)}\n`)
 }
 
 /** Ends the process without an error if the reader of its output has gone, as `head` does when it has its lines. */
@@ -45,6 +52,13 @@ export const endWithReader = (): void => {
 }
 
 /** Prints to standard error, which is apart from the result of the command. */
-export const printProgress = (line: string): void => {
-  process.stderr.write(`${line}\n`)
+export const printProgress = (text: string): void => {
+  process.stderr.write(`${visibleLines(text)}\n`)
 }
+
+/**
+ * Prints why a program has failed to standard error. A `UserError`, which a refusal is too, describes a problem that the user can fix: its
+ * message is enough. Anything else is a bug and is printed with its stack trace.
+ */
+export const printFailure = (thrown: unknown, program: string): void =>
+  printProgress(thrown instanceof UserError ? `${program}: ${thrown.message}` : inspect(thrown))

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { visibleLine } from '../base/text.ts'
 import { version } from '../base/version.ts'
 import type { Database } from '../db/database.ts'
 import { migrationVerdicts, type MigrationMode, type MigrationStatus, type MigrationVerdict } from '../domain/document-migration.ts'
@@ -77,7 +78,8 @@ export interface ReportSubject {
 export async function* reportOf(db: Database, subject: ReportSubject, key: SigningKey): AsyncGenerator<string, void, undefined> {
   const hash = createHash('sha256')
   const line = (value: ReportHeader | ReportRow | ReportTotals) => {
-    const text = `${JSON.stringify(value)}\n`
+    // Somebody may look at it in a terminal.
+    const text = `${visibleLine(JSON.stringify(value))}\n`
     hash.update(text)
     return text
   }

@@ -26,6 +26,8 @@ const rename = (schema: unknown, value: unknown, names: (snakeCaseName: string) 
     return rename(schema.unwrap(), value, names)
   }
   if (schema instanceof z.ZodArray) return (value as unknown[]).map((item) => rename(schema.element, item, names))
+  // Half a character makes JSON that strict clients refuse as a whole.
+  if (typeof value === 'string') return value.toWellFormed()
   if (!(schema instanceof z.ZodObject)) return value
   const renamed: Record<string, unknown> = {}
   for (const [snakeCaseName, inner] of Object.entries(schema.shape)) {

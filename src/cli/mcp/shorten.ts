@@ -1,3 +1,4 @@
+import { cutText, plainLines } from '../../base/text.ts'
 import type { Json } from './relay.ts'
 
 // Enough for any message of the relay. Answers of targets are longer; the beginning says what they are.
@@ -9,12 +10,13 @@ interface Shortened {
   omitted: { list: string; entries: number }[]
 }
 
-/** Cuts long texts and lists, so that an answer leaves an agent room to think. */
+/** Cuts long texts and lists, so that an answer leaves an agent room to think, and removes from texts what only programs see. */
 export const shorten = (value: Json, listMax: number): Shortened => {
   const omitted: Shortened['omitted'] = []
   const cut = (part: Json, path: string): Json => {
     if (typeof part === 'string') {
-      return part.length <= textMaxChars ? part : `${part.slice(0, textMaxChars)} ... (${part.length} characters)`
+      const text = plainLines(part)
+      return text.length <= textMaxChars ? text : `${cutText(text, textMaxChars)} ... (${text.length} characters)`
     }
     if (Array.isArray(part)) {
       if (part.length > listMax) omitted.push({ list: path, entries: part.length - listMax })

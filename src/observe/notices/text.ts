@@ -1,3 +1,4 @@
+import { visibleLine } from '../../base/text.ts'
 import type { IncidentEvent, NoticeData, Transition } from '../../domain/notices.ts'
 import type { IncidentDetails } from './condition.ts'
 
@@ -122,6 +123,9 @@ const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
   return [...steps[event], ...(document ? [`relay show ${document.id}`] : []), 'relay doctor']
 }
 
+/** Returns the text of a mail. Each line is one line, whatever the texts of others in it contain. */
+const mailOf = (lines: string[]): string => lines.map(visibleLine).join('\n')
+
 const row = (label: string, value: string | undefined): string[] => (value === undefined ? [] : [`${`${label}:`.padEnd(13)}${value}`])
 
 /** Returns the text of a mail, for people. */
@@ -129,7 +133,7 @@ export const textOf = (rendered: Rendered): string => {
   const { transition, data, notification } = rendered
   const { destination, repository, enrichment, subscription, error, document } = data
   const errorText = [error?.code, error?.message].filter((part) => part !== undefined).join(': ')
-  return [
+  return mailOf([
     data.summary,
     '',
     ...row('Workspace', data.workspace),
@@ -156,7 +160,7 @@ export const textOf = (rendered: Rendered): string => {
     '',
     `Sent by the notification ${notification} of Document Relay.`,
     '',
-  ].join('\n')
+  ])
 }
 
 /** Returns the sentence of a test. @param notification its name */
@@ -165,4 +169,4 @@ export const testSummaryOf = (notification: string): string =>
 
 /** Returns the text of the mail of a test, for people. */
 export const testTextOf = ({ workspace, summary, consoleUrl }: NoticeData): string =>
-  [summary, '', ...row('Workspace', workspace), ...row('Console', consoleUrl), ''].join('\n')
+  mailOf([summary, '', ...row('Workspace', workspace), ...row('Console', consoleUrl), ''])
