@@ -3,7 +3,7 @@ import type { DocumentContent, Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import { invalidRequest } from '../base/refusals.ts'
-import { isStorable } from '../base/text.ts'
+import { isPlainText, isStorable } from '../base/text.ts'
 import type { Stores } from '../content/store.ts'
 import { actorOf } from '../db/audit.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
@@ -31,7 +31,13 @@ import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
 // A path parameter that can be passed to PostgreSQL.
 const storable = z.string().refine(isStorable)
 
-const metadataValue = z.string().min(1).max(metadataMaxCharacters).nullable().optional()
+const metadataValue = z
+  .string()
+  .min(1)
+  .max(metadataMaxCharacters)
+  .refine(isPlainText, 'must not contain line breaks, control characters, or characters that nobody sees')
+  .nullable()
+  .optional()
 const metadataFields = ['erp_object_type', 'erp_object_id', 'ar_object'] as const
 
 const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()

@@ -1,3 +1,5 @@
+import { plainText } from './text.ts'
+
 /** Error codes of the HTTP APIs with their status. docs/errors.md says how a client handles each code. */
 export const errorStatus = {
   invalid_request: 400,
@@ -36,9 +38,12 @@ export class UserError extends Error {
   }
 }
 
+// Some name everything that is in the way.
+const messageMaxCharacters = 4_000
+
 /**
  * Refusal of a use case. The API reports it with its code and message, and the command line prints the message. Any other error is a bug,
- * which the API reports as 500 without detail.
+ * which the API reports as 500 without detail. What others have said, in the message and in the details, becomes plain text.
  */
 export class AppError extends UserError {
   readonly code: ErrorCode
@@ -46,10 +51,10 @@ export class AppError extends UserError {
   readonly retryAfterSeconds: number | undefined
 
   constructor(code: ErrorCode, message: string, options: { details?: ErrorDetail[]; retryAfterSeconds?: number; cause?: unknown } = {}) {
-    super(message, options)
+    super(plainText(message, messageMaxCharacters), options)
     this.name = 'AppError'
     this.code = code
-    this.details = options.details
+    this.details = options.details?.map((detail) => ({ path: plainText(detail.path), message: plainText(detail.message) }))
     this.retryAfterSeconds = options.retryAfterSeconds
   }
 

@@ -1,4 +1,5 @@
 import type { Documents } from '../archive/document-list.ts'
+import { plainValue } from '../base/text.ts'
 import type { AuditActor } from '../db/audit.ts'
 import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template.ts'
 import type { RfcCall } from './soap.ts'
@@ -23,7 +24,7 @@ export const readLink = ({ functionName, imports }: RfcCall): ObjectLink | undef
     return typeof value === 'string' && value !== '' ? value : undefined
   }
   // The function has the same limits or lower ones, but the system decides how it treats a longer value.
-  const field = (name: string) => text(name)?.slice(0, metadataMaxCharacters).toWellFormed()
+  const field = (name: string) => plainValue(text(name) ?? '', metadataMaxCharacters) || undefined
   const [repoId, docId] = [text('ARCHIV_ID'), text('ARC_DOC_ID')]
   if (repoId === undefined || docId === undefined) return undefined
   return { repoId, docId, metadata: { erpObjectType: field('SAP_OBJECT'), erpObjectId: field('OBJECT_ID'), arObject: field('AR_OBJECT') } }

@@ -1,5 +1,6 @@
 import { request } from 'undici'
 import { AppError } from '../base/errors.ts'
+import { plainText } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
 import { toDeliveryError, withoutSecrets } from '../connectors/shared/errors.ts'
 import { readResponse } from '../connectors/shared/http.ts'
@@ -53,7 +54,7 @@ export const callFunction = async (
   if (answer.kind === 'fault')
     throw new AppError(
       'rfc_failed',
-      `The system answered with status ${status}: ${withoutSecrets(truncated(answer.message), Object.values(target.credentials))}.`,
+      `The system answered with status ${status}: ${plainText(withoutSecrets(answer.message, Object.values(target.credentials)), messageMaxCharacters)}.`,
     )
   return answer
 }
@@ -96,4 +97,3 @@ const post = async (target: RfcTarget, { envelope }: Call, signal: AbortSignal, 
 }
 
 const messageMaxCharacters = 500
-const truncated = (text: string) => (text.length > messageMaxCharacters ? `${text.slice(0, messageMaxCharacters)}...` : text)

@@ -1,4 +1,5 @@
 import { XMLBuilder, XMLParser } from 'fast-xml-parser'
+import { storable } from '../base/text.ts'
 
 /** JSON value of a parameter: a scalar, a structure, or the rows of a table. */
 export type RfcValue = string | number | boolean | null | RfcValue[] | { [field: string]: RfcValue }
@@ -23,7 +24,7 @@ const functionsNamespace = 'urn:sap-com:document:sap:rfc:functions'
 
 /** Encodes a name as an XML element name: `/NSP/NAME`, which XML does not allow, becomes `_-NSP_-NAME`. */
 const elementName = (name: string) => name.toUpperCase().replace(/^\/(\w+)\//, '_-$1_-')
-const parameterName = (element: string) => element.replace(/^_-(\w+?)_-/, '/$1/')
+const parameterName = (element: string) => storable(element).replace(/^_-(\w+?)_-/, '/$1/')
 
 const builder = new XMLBuilder({ suppressEmptyNode: true })
 
@@ -70,7 +71,8 @@ const isParent = (element: Element | undefined): element is { [name: string]: El
 const childrenOf = (element: { [name: string]: Element }) => Object.entries(element).filter(([name]) => name !== '#text')
 
 const fromXml = (element: Element): RfcValue => {
-  if (!isParent(element)) return Array.isArray(element) ? element.map(fromXml) : element
+  // A reference such as &#xD83D; is half a character, which no JSON of a strict client may contain.
+  if (!isParent(element)) return Array.isArray(element) ? element.map(fromXml) : storable(element)
   const children = childrenOf(element)
   const [first] = children
   if (first && children.length === 1 && first[0] === 'item') return fromXml(first[1])

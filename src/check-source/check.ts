@@ -1,3 +1,4 @@
+import { plainText } from '../base/text.ts'
 import type { FactId } from './facts.ts'
 import type { Source } from './source.ts'
 
@@ -37,7 +38,7 @@ export class Deviation extends Error {
   readonly remedy: string | undefined
 
   constructor(message: string, remedy?: string) {
-    super(message)
+    super(plainText(message))
     this.name = 'Deviation'
     this.remedy = remedy
   }
@@ -46,7 +47,7 @@ export class Deviation extends Error {
 /** The server does not have a command that the protocol leaves to it. */
 export class NotOffered extends Error {
   constructor(message: string) {
-    super(message)
+    super(plainText(message))
     this.name = 'NotOffered'
   }
 }

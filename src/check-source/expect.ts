@@ -1,3 +1,4 @@
+import { plainText } from '../base/text.ts'
 import { Deviation, NotOffered } from './check.ts'
 import type { Answer } from './http.ts'
 
@@ -26,7 +27,7 @@ export const expectEqual = (what: string, actual: unknown, expected: unknown): v
 /** @param form of the value in words, as in "a date YYYY-MM-DD" */
 export const expectForm = (what: string, actual: string | undefined, pattern: RegExp, form: string): void => {
   if (actual === undefined) throw new Deviation(`${what} is missing`)
-  if (!pattern.test(actual)) throw new Deviation(`${what} is "${actual.slice(0, 100)}" instead of ${form}`)
+  if (!pattern.test(actual)) throw new Deviation(`${what} is "${plainText(actual, 100)}" instead of ${form}`)
 }
 
 export const expectBytes = (what: string, actual: Buffer, expected: Buffer | string): void => {

@@ -1,5 +1,6 @@
 import { types } from 'node:util'
 import { messageOf } from '../base/errors.ts'
+import { plainText } from '../base/text.ts'
 import { ForwardProxyError } from '../security/forward-proxy.ts'
 
 const codes = {
@@ -33,7 +34,7 @@ export class ContentServerFailure extends Error {
   readonly retryAfter: string | undefined
 
   constructor(code: FailureCode, message: string, options: { status?: number; cause?: unknown; retryAfter?: string | undefined } = {}) {
-    super(message, { cause: options.cause })
+    super(plainText(message), { cause: options.cause })
     this.name = 'ContentServerFailure'
     this.code = code
     this.status = options.status

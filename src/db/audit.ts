@@ -1,5 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { newId, timeOfId } from '../base/ids.ts'
+import { storable, storableJson } from '../base/text.ts'
 import { auditEvents, type AuditEvent } from '../domain/audit-events.ts'
 import type { Actor } from '../security/api-keys.ts'
 import type { Transaction } from './database.ts'
@@ -77,8 +78,8 @@ export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry):
     event: entry.event,
     subject_type: auditEvents[entry.event],
     subject_id: entry.subjectId,
-    description: entry.description,
-    metadata: JSON.stringify({ ...entry.metadata, ...namesOf(actor) }),
+    description: storable(entry.description),
+    metadata: storableJson({ ...entry.metadata, ...namesOf(actor) }),
     user_id: actor.userId,
     actor_type: actor.type,
     // The time of the id, so that a range of dates is a range of ids.

@@ -1,5 +1,6 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
 import type { BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, LateDataInput, NoticeInput } from '../../workflows/messages.ts'
+import { storableJson } from '../base/text.ts'
 import type { Database, Transaction } from './database.ts'
 
 /** Cancels the workflow of a cancelled delivery, if it is open. */
@@ -84,7 +85,7 @@ export const outboxKey = (message: OutboxMessage): string => {
 export const addMessages = async (trx: Transaction, messages: OutboxMessage[]): Promise<void> => {
   if (messages.length === 0) return
   await trx('outbox')
-    .insert(messages.map((message) => ({ key: outboxKey(message), message: JSON.stringify(message) })))
+    .insert(messages.map((message) => ({ key: outboxKey(message), message: storableJson(message) })))
     .onConflict('key')
     .ignore()
 }

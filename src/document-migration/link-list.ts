@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { UserError } from '../base/errors.ts'
+import { plainValue } from '../base/text.ts'
 import { formats } from '../content-server/parameters.ts'
 import { metadataMaxCharacters } from '../domain/template.ts'
 import { linesOf } from './lines.ts'
@@ -105,7 +106,7 @@ const cellsOf = (text: string, separator: string): string[] => {
 
 const rowOf = (cells: string[], { positions }: Header, line: number): LinkRow => {
   const cell = (column: Column): string | null => cells[positions[column] ?? -1] || null
-  const text = (column: Column) => cell(column)?.slice(0, metadataMaxCharacters).toWellFormed() ?? null
+  const text = (column: Column) => plainValue(cell(column) ?? '', metadataMaxCharacters) || null
   const docId = cell('docId')
   if (docId === null) throw new UserError(`Line ${line} of the list has no document id.`)
   if (!formats.docId.accepts(docId))

@@ -3,6 +3,7 @@ import pLimit from 'p-limit'
 import type { DocumentMigrationProgress } from '../../workflows/messages.ts'
 import type { ReceivingRepositories } from '../archive/receiving-repository.ts'
 import { AppError, messageOf } from '../base/errors.ts'
+import { plainText, storableJson } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { MigrationVerdict } from '../domain/document-migration.ts'
@@ -176,6 +177,10 @@ const recordVerdicts = async (db: Database, id: string, judged: Judged[], waitin
       waiting_reason = :waitingReason
     where id = :id
     `,
-    { id, judged: JSON.stringify(judged), waitingReason },
+    {
+      id,
+      judged: storableJson(judged.map((each) => ({ ...each, reason: each.reason === null ? null : plainText(each.reason) }))),
+      waitingReason: waitingReason === null ? null : plainText(waitingReason),
+    },
   )
 }

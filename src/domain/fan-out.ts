@@ -1,3 +1,4 @@
+import { cutText } from '../base/text.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
 import { mediaTypeOf } from './headers.ts'
 import { fillTemplate, placeholderValues, type BusinessMetadata, type TemplateDocument } from './template.ts'
@@ -91,7 +92,7 @@ export const pathOf = ({ pathTemplate }: ConnectionSettings, document: RoutedDoc
 const fieldMaxCharacters = 64
 
 const cutFields = (fields: Readonly<Record<string, string>>) =>
-  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value.slice(0, fieldMaxCharacters).trim().toWellFormed()]))
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, cutText(value, fieldMaxCharacters).trim()]))
 
 /**
  * Plans one delivery per destination. If several connections lead to one destination, an active connection wins, and of these one whose filter

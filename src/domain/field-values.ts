@@ -1,3 +1,5 @@
+import { plainText } from '../base/text.ts'
+
 /** Types of fields. Every value is stored as text in one form, so that it can be compared and searched. */
 export const fieldTypes = ['string', 'number', 'date'] as const
 export type FieldType = (typeof fieldTypes)[number]
@@ -32,7 +34,7 @@ export const toFieldValue = (type: FieldType, found: unknown): { value: string }
   }
   const text = String(found)
   if (text.includes('\uFFFD') || !text.isWellFormed()) return { problem: 'is not in UTF-8' }
-  const plain = text.replaceAll(/\p{Cc}+/gu, ' ').trim()
+  const plain = plainText(text.replaceAll('\0', ' '), Number.POSITIVE_INFINITY)
   if (plain === '') return { problem: 'is empty' }
   if (plain.length > fieldValueMaxCharacters) return { problem: `has more than ${fieldValueMaxCharacters} characters` }
   const value = type === 'number' ? toNumber(plain) : type === 'date' ? toDate(plain) : plain

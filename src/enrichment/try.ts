@@ -1,6 +1,7 @@
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
 import { validationFailed } from '../base/refusals.ts'
+import { cutText, plainLines } from '../base/text.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { createMakeCall, type CallDeps } from './calls.ts'
 import { createEnrichments } from './enrichments.ts'
@@ -83,7 +84,7 @@ export const createTry = (deps: CallDeps) => {
           const problems = new Map(found.problems.map((each) => [each.name, each.problem]))
           seen.set(name, {
             request: call,
-            answer: found.shown.slice(0, shownMaxCharacters).toWellFormed(),
+            answer: cutText(plainLines(found.shown), shownMaxCharacters),
             answerTruncated: found.shown.length > shownMaxCharacters,
             fields: fields.map((field) => ({
               name: field.name,

@@ -1,4 +1,5 @@
 import type { ReceivedComponent, ReceivedDocument } from '../archive/receive.ts'
+import { plainValue } from '../base/text.ts'
 import { splitMultipart, type Piece } from '../capture/stored-body.ts'
 import { decodeHeader } from '../content-server/encoding.ts'
 import { boundaryOf, readParts, type Part } from '../content-server/multipart.ts'
@@ -180,7 +181,7 @@ export const readMetadata = ({ headers }: ReceiverRequest): BusinessMetadata => 
     const value = headers[name]
     if (value === undefined || value === '') return null
     if (value.length > metadataMaxCharacters) throw new Refusal('invalid_parameter', `${name} is too long`)
-    return decodeHeader(value)
+    return plainValue(decodeHeader(value), metadataMaxCharacters) || null
   }
   return {
     erpObjectType: valueOf('x-relay-object-type'),

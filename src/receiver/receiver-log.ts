@@ -3,6 +3,7 @@ import { documentWorkflowId } from '../../workflows/ids.ts'
 import type { InsertedDocument } from '../archive/receive.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { Log } from '../base/log.ts'
+import { plainValue } from '../base/text.ts'
 import { commandRules } from '../content-server/parameters.ts'
 import type { Exchange } from './exchange.ts'
 import type { Refusal } from './refusal.ts'
@@ -43,10 +44,10 @@ export const createReceiverLog = (log: Log) => {
   const commandOf = ({ query }: Pick<Exchange, 'query'>) => commands.get(query.command.toLowerCase())
   const factsOf = ({ request, userSlug, workspaceSlug, query }: Exchange) => {
     const valueOf = (name: string) =>
-      query.parameters.find((parameter) => parameter.name.toLowerCase() === name)?.value.slice(0, valueMaxCharacters)
+      plainValue(query.parameters.find((parameter) => parameter.name.toLowerCase() === name)?.value ?? '', valueMaxCharacters) || undefined
     return {
       request_id: request.id,
-      workspace: `${userSlug}/${workspaceSlug}`.slice(0, valueMaxCharacters),
+      workspace: plainValue(`${userSlug}/${workspaceSlug}`, valueMaxCharacters),
       command: commandOf({ query }),
       repo_id: valueOf('contrep'),
       doc_id: valueOf('docid'),

@@ -1,4 +1,5 @@
 import { AppError, messageOf } from '../base/errors.ts'
+import { plainText } from '../base/text.ts'
 import { MultipartError } from '../content-server/multipart.ts'
 import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/errors.ts'
 import { refusals, type RefusalCode } from '../domain/refusal-codes.ts'
@@ -18,7 +19,7 @@ export class Refusal extends Error {
   readonly retryAfterSeconds: number | undefined
 
   constructor(code: RefusalCode, message: string, options: { retryAfterSeconds?: number; cause?: unknown } = {}) {
-    super(message, { cause: options.cause })
+    super(plainText(message), { cause: options.cause })
     this.name = 'Refusal'
     this.code = code
     this.retryAfterSeconds = options.retryAfterSeconds ?? (refusals[code].status === 503 ? defaultRetryAfterSeconds : undefined)

@@ -1,5 +1,6 @@
 import { createHash, X509Certificate, type KeyObject } from 'node:crypto'
 import type { AsnType } from 'asn1js'
+import { plainText } from '../base/text.ts'
 import { bytesOf, childrenOf, isTagged, oidOf, parseBer, signedDataFields, signerIdOf } from './asn1.ts'
 
 /** Properties of a certificate that operators see and that identify it. */
@@ -52,8 +53,8 @@ export const readCertificate = (body: Buffer): CertificateFacts | undefined => {
     const structure = parseBer(der)
     return {
       der,
-      subject: inOneLine(certificate.subject),
-      issuer: inOneLine(certificate.issuer),
+      subject: plainText(inOneLine(certificate.subject)),
+      issuer: plainText(inOneLine(certificate.issuer)),
       serialNumber: certificate.serialNumber.toLowerCase(),
       validFrom,
       validTo,

@@ -1,6 +1,7 @@
 import * as oidc from 'openid-client'
 import { request } from 'undici'
 import { messageOf } from '../base/errors.ts'
+import { plainText } from '../base/text.ts'
 import { allowableCidrs } from './address-filter.ts'
 import { createOutboundGuard, type Outbound, type OutboundGuard } from './outbound.ts'
 
@@ -38,7 +39,7 @@ export class SignInError extends Error {
   readonly failure: SignInFailure
 
   constructor(failure: SignInFailure, message: string, options: { cause?: unknown } = {}) {
-    super(message, options)
+    super(plainText(message, reasonMaxCharacters), options)
     this.name = 'SignInError'
     this.failure = failure
   }
@@ -153,7 +154,7 @@ export const createOpenIdProvider = (
   let running: Promise<oidc.Configuration> | undefined
 
   const otherIssuer = (stated: string, cause?: unknown) =>
-    new SignInError('failed', `the provider says that its issuer is ${stated.slice(0, reasonMaxCharacters)}, and not ${issuer}`, { cause })
+    new SignInError('failed', `the provider says that its issuer is ${stated}, and not ${issuer}`, { cause })
 
   const discover = async (): Promise<oidc.Configuration> => {
     const options: oidc.DiscoveryRequestOptions = {
@@ -202,7 +203,7 @@ export const createOpenIdProvider = (
   const explained = (thrown: unknown): never => {
     if (thrown instanceof SignInError) throw thrown
     // A provider could repeat what it was sent.
-    throw new SignInError(failureOf(thrown), reasonOf(thrown).replaceAll(clientSecret, '[REDACTED]').slice(0, reasonMaxCharacters))
+    throw new SignInError(failureOf(thrown), reasonOf(thrown).replaceAll(clientSecret, '[REDACTED]'))
   }
 
   return {

@@ -1,3 +1,4 @@
+import { plainText } from '../base/text.ts'
 import { ContentServerFailure } from '../content-server/failure.ts'
 
 /**
@@ -11,7 +12,7 @@ export class UpstreamFailure extends Error {
   readonly about: FailureSubject
 
   constructor(message: string, options: { cause?: unknown; about?: FailureSubject } = {}) {
-    super(message, { cause: options.cause })
+    super(plainText(message), { cause: options.cause })
     this.name = 'UpstreamFailure'
     this.about = options.about ?? 'server'
   }

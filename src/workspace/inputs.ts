@@ -1,5 +1,6 @@
 // Schemas of what administrators write: in requests of the management API, and in the file of `relay apply`.
 import { z } from 'zod'
+import { isPlainText } from '../base/text.ts'
 import { connectorTypes } from '../connectors/index.ts'
 import { quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
 import { eventIdPattern, eventNames } from '../domain/events.ts'
@@ -11,7 +12,12 @@ const nameMaxCharacters = 200
 const repoIdMaxCharacters = 64
 const idsMax = 1_000
 
-export const name = z.string().max(nameMaxCharacters).regex(/\S/, 'must not be empty').describe('The display name.')
+export const name = z
+  .string()
+  .max(nameMaxCharacters)
+  .regex(/\S/, 'must not be empty')
+  .refine(isPlainText, 'must not contain line breaks, control characters, or characters that nobody sees')
+  .describe('The display name.')
 
 /** The status of repositories and certificates, and of connections in the responses of other resources. */
 export const activity = z.enum(['active', 'inactive']).meta({ id: 'ActivityStatus' })

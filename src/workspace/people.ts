@@ -1,3 +1,4 @@
+import { isStorable, plainValue } from '../base/text.ts'
 import type { Database } from '../db/database.ts'
 import type { Actor } from '../security/api-keys.ts'
 import { allows, type KeyLevel } from '../security/levels.ts'
@@ -46,8 +47,8 @@ const workspacesMax = 100
 
 const nameOf = ({ email, email_verified: isVerified, preferred_username: userName, name, sub }: Claims): string => {
   const names = [isVerified === false ? undefined : email, userName, name, sub]
-  const readable = names.filter((each): each is string => typeof each === 'string').map((each) => each.replaceAll(/\p{Cc}/gu, '').trim())
-  return readable.find((each) => each !== '' && each.isWellFormed())?.slice(0, nameMaxCharacters) ?? sub
+  const texts = names.filter((each): each is string => typeof each === 'string' && isStorable(each))
+  return texts.map((each) => plainValue(each, nameMaxCharacters)).find((each) => each !== '') ?? sub
 }
 
 const nameOfWorkspace = ({ userSlug, workspaceSlug }: Pick<AccessRule, 'userSlug' | 'workspaceSlug'>) => `${userSlug}/${workspaceSlug}`

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { messageOf } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { detailsOf, validationFailed } from '../base/refusals.ts'
+import { plainText } from '../base/text.ts'
 import { DeliveryError, type AttemptContext, type Connector, type FindConnector, type Target } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
 import { secretsIn, withoutSecrets } from '../connectors/shared/errors.ts'
@@ -117,9 +118,9 @@ export const testTarget = async (
   const parsed = { config: connector.config.parse(target.config), credentials: connector.credentials.parse(target.credentials) }
   try {
     const message = await Promise.race([attempt(connector, parsed, context), rejectOnAbort(signal, timeoutMs)])
-    return { status: 'success', message, pinned }
+    return { status: 'success', message: plainText(message), pinned }
   } catch (thrown) {
     // A target may quote the credentials in its error message.
-    return { status: 'failed', message: withoutSecrets(messageOf(thrown), secretsIn(connector.credentials, parsed.credentials)) }
+    return { status: 'failed', message: plainText(withoutSecrets(messageOf(thrown), secretsIn(connector.credentials, parsed.credentials))) }
   }
 }

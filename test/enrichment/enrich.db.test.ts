@@ -20,9 +20,12 @@ import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
 import { blockTask, createGate } from '../support/blocking-task.ts'
+import { createAuthority } from '../support/certificates.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
+import { startDouble } from '../support/double.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { wrongInside } from '../support/hostile-text.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 import { cii, pdfWith, ubl } from './invoices.ts'
@@ -69,14 +72,19 @@ const never = new AbortController().signal
 /** Receives a document whose repository has an enrichment with these steps. */
 const receive = async (
   steps: object[],
-  { docId = 'DOC1', settings = {}, data = 'hello' }: { docId?: string; settings?: object; data?: string | Buffer } = {},
+  {
+    docId = 'DOC1',
+    settings = {},
+    data = 'hello',
+    credentials = odata.credentials,
+  }: { docId?: string; settings?: object; data?: string | Buffer; credentials?: object } = {},
 ) => {
   const routes = await createRoutes(db, [{ name: 'archive' }], { settings })
   const body = newEnrichment.parse({
     name: 'Orders',
     repository_ids: [routes.repositoryId],
     http: { url: service },
-    credentials: odata.credentials,
+    credentials,
     steps,
   })
   const enrichment = await createEnrichments(db).insert(routes.workspaceId, toCamelCase(newEnrichment, body), systemActor, {
@@ -144,6 +152,23 @@ test.each([
   expect(await document.tryOnce(late)).toEqual({ status })
   expect([odata.arrivals.length, await document.row()]).toEqual([calls, row])
 })
+
+test.each(['\ud83d', '\0', 'no\u001b[2J\n\nWhat to do: \u202eexe'])(
+  'a token server that says %j does not keep an enrichment from its tries',
+  async (said) => {
+    await using authority = await createAuthority()
+    const json = { error: said, error_description: said }
+    const double = await startDouble(await authority.issue('IP:127.0.0.1'), async () => ({ status: 400, json }))
+    const token = { token_url: `https://127.0.0.1:${double.port}/token`, client_id: 'relay', client_secret: 'canary-secret' }
+    const document = await receive([call('/order', value)], { credentials: { ...token, token_ca_certificate: authority.certificate } })
+    const outcome = await document.tryOnce()
+    expect(outcome).toMatchObject({ status: 'pending', error: expect.stringContaining('issued no token') })
+    const row = await document.row()
+    expect(row).toMatchObject({ attempts: 1, status: 'pending', steps: [{ status: 'failed' }] })
+    expect(wrongInside([outcome, row.steps])).toEqual([])
+    await double.stop()
+  },
+)
 
 test('values that fit no field are refused, one by one', async () => {
   const fields = [

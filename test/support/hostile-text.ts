@@ -39,7 +39,8 @@ const hidden = [
   [0x2060, 0x206f],
   [0xfeff, 0xfeff],
   [0xfff9, 0xfffb],
-  [0xe0000, 0xe007f],
+  [0xfff0, 0xfff8],
+  [0xe0000, 0xe00ff],
 ] as const
 
 /** Returns what is wrong with a text where it comes out: a list of code points, of which line breaks and tabs may be allowed. */
@@ -51,3 +52,10 @@ export const wrongIn = (text: string, { lines = false } = {}): string[] =>
       return hidden.some(([from, to]) => code >= from && code <= to)
     })
     .map((code) => `U+${code.toString(16).padStart(4, '0')}`)
+
+/** Returns what is wrong with any of the texts of a value, its keys included. The body of an answer may have lines. */
+export const wrongInside = (value: unknown, name = ''): string[] => {
+  if (typeof value === 'string') return wrongIn(value, { lines: name === 'body' || name === 'text' })
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, each]) => [...wrongIn(key), ...wrongInside(each, key)])
+}

@@ -1,3 +1,4 @@
+import { plainText } from '../../base/text.ts'
 import { Deviation, NotOffered, type Check } from '../check.ts'
 import { expectEqual, expectForm, expectStatus, offered, told } from '../expect.ts'
 import type { Answer } from '../http.ts'
@@ -11,7 +12,7 @@ export const linesOf = (answer: Answer): Record<string, string>[] => {
     .split('\r\n')
     .map((line) => {
       if (!/^(?:\w+="(?:[^"\r\n]|"")*";)+$/.test(line)) {
-        throw new Deviation(`a line of ${answer.asked} is not made of key="value"; pairs: ${line.slice(0, 100)}`)
+        throw new Deviation(`a line of ${answer.asked} is not made of key="value"; pairs: ${plainText(line, 100)}`)
       }
       return Object.fromEntries(
         [...line.matchAll(/(\w+)="((?:[^"]|"")*)";/g)].map(([, key, value]) => [key!, value!.replaceAll('""', '"')]),

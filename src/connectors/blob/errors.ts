@@ -1,4 +1,5 @@
 import { isRestError, type RestError } from '@azure/storage-blob'
+import { plainText } from '../../base/text.ts'
 import { DeliveryError, type Target, type TargetAnswer } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
@@ -33,9 +34,6 @@ const otherConflicts = new Set(['ContainerBeingDeleted', 'ContainerDisabled', 'A
 // A leased blob, a container that is being deleted, blocks that another attempt has committed meanwhile.
 const temporaryErrors = new Set(['LeaseIdMissing', 'ContainerBeingDeleted', 'InvalidBlockList', 'OperationTimedOut'])
 
-// A response that does not come from the service may be a whole web page.
-const messageMaxCharacters = 1_000
-
 /** Returns the error for a status of success without what identifies the service, or what it has stored. */
 export const withoutEvidence = ({ account_url: accountUrl }: BlobConfig, answer: TargetAnswer): DeliveryError =>
   new DeliveryError(
@@ -68,8 +66,8 @@ export const blobError = (
   const headers = thrown.response?.headers
   const name = nameOf(thrown)
   const [firstLine = ''] = thrown.message.split('\n', 1)
-  // Redact before cutting: a secret that is cut in two would not be found.
-  const message = withoutSecrets(firstLine, secrets).slice(0, messageMaxCharacters)
+  // Redact before cutting: a secret that is cut in two would not be found. A response of another server may be a whole web page.
+  const message = plainText(withoutSecrets(firstLine, secrets))
   const answer = { status, body: `${name}: ${message}`, request_id: headers?.get('x-ms-request-id') }
   const refusal = (code: FixedErrorCode, text: string) => new DeliveryError(code, text, { answer })
 

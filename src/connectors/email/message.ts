@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
+import { plainText, plainValue } from '../../base/text.ts'
 import { withExtension } from '../../domain/headers.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
 import type { NoticeMessage, Payload } from '../connector.ts'
@@ -71,15 +72,12 @@ export const createNoticeMessage = ({ id, workspace, subject, text, event }: Not
     .createReadStream()
 
 const subjectMaxCharacters = 250
-// Characters that end a line, or that make a text look like another one.
-const misleading = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
 
 const subjectOf = (payload: Payload, { subject_template: template }: EmailConfig, fileName: string): string => {
   return subjectLine(fillTemplate(template, { ...placeholderValues(payload), file_name: fileName }))
 }
 
-// Cutting may split a surrogate pair, which toWellFormed() replaces.
-const subjectLine = (text: string): string => text.replaceAll(misleading, ' ').slice(0, subjectMaxCharacters).toWellFormed()
+const subjectLine = (text: string): string => plainValue(text, subjectMaxCharacters)
 
 const fileNameOf = (payload: Payload): string => withExtension(targetSegments(payload.path).at(-1) ?? '', payload)
 
@@ -91,7 +89,7 @@ const attachmentType = ({ contentType }: Payload): string =>
   /^(message|multipart)\//i.test(contentType) ? 'application/octet-stream' : contentTypeHeader(contentType)
 
 const textOf = (payload: Payload, fileName: string, enclosure: Enclosure): string => {
-  const safe = (text: string) => text.replaceAll(misleading, ' ')
+  const safe = (text: string) => plainText(text)
   return [
     ...('url' in enclosure
       ? ['This document is too large to attach. Anybody who has this link can download it for a limited time:', '', enclosure.url]

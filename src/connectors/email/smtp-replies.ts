@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { plainText } from '../../base/text.ts'
 
 export interface Reply {
   code: number
@@ -67,11 +68,7 @@ export const createReplies = (socket: Socket) => {
 
 const parseReply = (reply: string): Reply => {
   const lines = Buffer.from(reply, 'latin1').toString().trimEnd().split(/\r?\n/)
-  const texts = lines.map((line) =>
-    line
-      .slice(4)
-      .replaceAll(/\p{Cc}+/gu, ' ')
-      .trim(),
-  )
+  // A challenge in base64 is longer than a message.
+  const texts = lines.map((line) => plainText(line.slice(4), Number.POSITIVE_INFINITY))
   return { code: Number(reply.slice(0, 3)), text: texts.join(' '), lines: texts }
 }

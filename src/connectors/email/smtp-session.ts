@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { hostname } from 'node:os'
 import { Transform, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { plainText } from '../../base/text.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import { parseObject } from '../shared/cloud-api.ts'
 import { isTemporary, smtpError } from './errors.ts'
@@ -203,11 +204,11 @@ const challengeMaxCharacters = 300
 /** Returns the reason in a challenge: base64 of JSON such as `{"status":"401","schemes":"bearer","scope":"https://mail.google.com/"}`. */
 const challengeOf = ({ text }: Reply): string => {
   const { status, schemes, scope } = parseObject(Buffer.from(text, 'base64').toString())
-  return Object.entries({ status, schemes, scope })
+  const reason = Object.entries({ status, schemes, scope })
     .filter(([, value]) => typeof value === 'string' || typeof value === 'number')
-    .map(([name, value]) => `${name} ${String(value).replaceAll(/\P{ASCII}|\p{Cc}/gu, ' ')}`)
+    .map(([name, value]) => `${name} ${String(value)}`)
     .join(', ')
-    .slice(0, challengeMaxCharacters)
+  return plainText(reason, challengeMaxCharacters)
 }
 
 const [dot, lineFeed] = [0x2e, 0x0a]

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { consoleUrlOf } from '../../base/console-url.ts'
 import { newId } from '../../base/ids.ts'
+import { storableJson } from '../../base/text.ts'
 import { record, systemActor } from '../../db/audit.ts'
 import type { Database, Transaction } from '../../db/database.ts'
 import { addMessages, type StartNotice } from '../../db/outbox.ts'
@@ -101,7 +102,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
         event,
         subject,
         count,
-        details: JSON.stringify(stored(details)),
+        details: storableJson(stored(details)),
         opened_at: since === null || since > now ? now : since,
         last_seen_at: now,
       })
@@ -118,7 +119,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
       from jsonb_to_recordset(:changed::jsonb) as changed (id text, count bigint, details jsonb)
       where incidents.id = changed.id
       `,
-      { changed: JSON.stringify(changed), now },
+      { changed: storableJson(changed), now },
     )
   }
 
@@ -235,7 +236,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
         notification_id: notificationId,
         incident_id: id,
         transition,
-        data: JSON.stringify(toSnakeCase(noticeData, data)),
+        data: storableJson(toSnakeCase(noticeData, data)),
         next_attempt_at: now,
         created_at: now,
       })),
