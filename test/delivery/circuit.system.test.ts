@@ -97,7 +97,7 @@ test('deliveries in line are called when the circuit closes, even if the process
   // A change of the destination calls the first in line for a trial, and its success calls the others.
   target.answerWith((_, response) => response.end())
   const { change } = await openClient(db, api.baseUrl, workspace)
-  await change('PATCH', `/destinations/${destinationId}`, { name: 'repaired target' })
+  await change('PATCH', `/destinations/${destinationId}`, { config: { headers: { 'x-repaired': 'yes' } } })
   await untilDelivered(25)
   expect(await gate()).toMatchObject({ circuit: 'closed', failures: 0 })
 
