@@ -230,15 +230,24 @@ export const entityTagOf = (values: unknown): string => `"${createHash('sha256')
 /** Checks that a resource still has the values that the client has seen. @throws AppError 412 */
 type CheckVersion = (values: unknown) => void
 
+// What proxies that compress make of a tag: nginx and Cloudflare make it weak, Apache and Jetty append the coding, as in `"x-gzip"` and `"x--gzip"`.
+const changedByProxy = /^(?:W\/)?("[\w-]{43})(?:(?:--?|[;:+])(?:gzip|x-gzip|br|zstd|deflate|df))?"$/
+
+/**
+ * Returns the tag that a proxy has received. The tag is the digest of values and not of bytes, so that it names the same version in every
+ * coding: a weak tag may be compared, although RFC 9110, 13.1.1 forbids it for tags of bytes.
+ */
+const ownTagOf = (tag: string): string => tag.replace(changedByProxy, '$1"')
+
 /**
  * Returns the check of the header `If-Match`, which the use case calls with the resource locked. Without the header, every version is
- * accepted. A weak tag never matches (RFC 9110, 13.1.1).
+ * accepted.
  */
 const checkVersionOf = (context: Koa.Context): CheckVersion => {
   const wanted = context
     .get('if-match')
     .split(',')
-    .map((tag) => tag.trim())
+    .map((tag) => ownTagOf(tag.trim()))
   return (values) => {
     if (wanted[0] === '' || wanted.includes('*') || wanted.includes(entityTagOf(values))) return
     throw new AppError('precondition_failed', 'The resource has changed since its ETag was returned. Retrieve it again.')

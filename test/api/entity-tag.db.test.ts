@@ -46,7 +46,8 @@ test.each(kinds)('a change of %s needs the current tag, if the request has If-Ma
   expect(await tagOf(path)).toBe(tag)
 
   const kept = (await call('GET', path)).json
-  for (const wrong of [old, `W/${tag}`, '"x"', 'x', `${old}, "x"`]) {
+  const unquoted = tag.slice(1, -1)
+  for (const wrong of [old, `W/${old}`, `${old.slice(0, -1)}-gzip"`, `"${unquoted}-gzipped"`, unquoted, '"x"', 'x', `${old}, "x"`]) {
     const { status, json } = await call('PATCH', path, second, wrong)
     expect({ wrong, status, code: json.error.code }).toEqual({ wrong, status: 412, code: 'precondition_failed' })
   }
@@ -66,6 +67,25 @@ test.each(kinds)('a change of %s needs the current tag, if the request has If-Ma
 test('a created resource is answered with its tag', async () => {
   const created = await call('POST', '/destinations', objstore('A'))
   expect(created.headers.get('etag')).toBe(await tagOf(`/destinations/${created.json.data.id}`))
+})
+
+/** What proxies that compress make of a tag. */
+const changes: [proxy: string, change: (tag: string) => string][] = [
+  ['nginx and Cloudflare', (tag) => `W/${tag}`],
+  ['mod_deflate of Apache', (tag) => `${tag.slice(0, -1)}-gzip"`],
+  ['mod_brotli of Apache', (tag) => `${tag.slice(0, -1)}-br"`],
+  ['Apache behind nginx', (tag) => `W/${tag.slice(0, -1)}-gzip"`],
+  ['Jetty', (tag) => `${tag.slice(0, -1)}--gzip"`],
+  ['a proxy that uses a semicolon', (tag) => `W/${tag.slice(0, -1)};gzip"`],
+  ['one that uses zstd', (tag) => `${tag.slice(0, -1)}-zstd"`],
+]
+
+test.each(changes)('a tag that %s has changed names the same version', async (_, change) => {
+  const path = `/destinations/${await acme.create('/destinations', objstore('P'))}`
+  const tag = change(await tagOf(path))
+  expect((await call('PATCH', path, { name: 'B' }, `"x", ${tag}`)).status).toBe(200)
+  expect((await call('PATCH', path, { name: 'C' }, tag)).status).toBe(412)
+  expect((await call('DELETE', path, undefined, change(await tagOf(path)))).status).toBe(204)
 })
 
 test('deliveries do not change the tag of a destination, and documents not that of a repository', async () => {
