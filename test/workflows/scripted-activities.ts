@@ -13,15 +13,12 @@ export const scriptedActivities = (
 ) => {
   const attempts: { destinationId: string; atMs: number; input: AttemptInput }[] = []
   const rounds = new Map<string, { failures: number; startedAt: number }>()
-  const delays = new Map<string, number>()
   const cancelled: string[] = []
   const terminated: string[] = []
   const activities: DeliveryActivities = {
     attemptDelivery: async (input: AttemptInput): Promise<AttemptOutcome> => {
       const info = activityInfo()
-      const delayMs = delays.get(input.destinationId) ?? 0
-      // The time-skipping server tells when the attempt before has ended.
-      const atMs = info.attempt === 1 ? info.scheduledTimestampMs : info.currentAttemptScheduledTimestampMs + delayMs
+      const atMs = info.attempt === 1 ? info.scheduledTimestampMs : info.currentAttemptScheduledTimestampMs
       attempts.push({ destinationId: input.destinationId, atMs, input })
       const count = attempts.filter((attempt) => attempt.destinationId === input.destinationId).length
       const result = answer(input.destinationId, count)
@@ -35,7 +32,6 @@ export const scriptedActivities = (
       const failures = (round.failures += 1)
       rounds.set(input.round, round)
       const decision = decideRetry(input.policy, { failures, remainingMs: input.policy.ttlMs - (atMs - round.startedAt) }, 0)
-      delays.set(input.destinationId, decision.retry ? decision.delayMs : 0)
       return decision.retry
         ? { status: 'retrying', delayMs: decision.delayMs, failures, error: 'HTTP 503' }
         : { status: 'failed', error: 'HTTP 503' }
