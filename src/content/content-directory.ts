@@ -1,4 +1,4 @@
-import { stat, writeFile } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Database } from '../db/database.ts'
 import { storeFailed } from './store.ts'
@@ -9,9 +9,8 @@ const shardCharacters = 2
 /** Returns the folder of the file of a content. @param directory is CONTENT_DIR */
 export const shardIn = (directory: string, contentId: string) => join(directory, contentId.slice(-shardCharacters))
 
-/** The file that is in CONTENT_DIR, and on no disk below its mount point. */
+/** The folder that is in CONTENT_DIR, and on no disk below its mount point. Not a file: every file there is a content. */
 const markerName = '.document-relay'
-const markerText = 'Contents of Document Relay. Where this file is missing, the relay stores and removes none.\n'
 
 // The contents that were stored last, among the last of all stores: there is no index of the stores.
 const recentContents = 10_000
@@ -57,8 +56,8 @@ export const createContentDirectory = (db: Database, directory: string): Content
     }
     if (await mayBeMarked(wasKnown)) return { isMarked: false }
     const problem =
-      `${directory} has neither the file ${markerName} nor the contents that were stored last: its file system is probably not mounted. ` +
-      `If they are lost, create the file to store others`
+      `${directory} has neither the folder ${markerName} nor the contents that were stored last: its file system is probably not mounted. ` +
+      `If they are lost, create the folder to store others`
     return { isMarked: false, problem }
   }
 
@@ -68,7 +67,7 @@ export const createContentDirectory = (db: Database, directory: string): Content
       const { isMarked, problem } = await find()
       if (problem !== undefined) throw storeFailed('store', new Error(problem))
       if (isMarked) return
-      await writeMarker(marker)
+      await makeMarker(marker)
       wasMarked = true
     },
   }
@@ -83,10 +82,11 @@ const exists = (path: string): Promise<boolean> =>
     },
   )
 
-const writeMarker = async (path: string) => {
+const makeMarker = async (path: string) => {
   try {
-    await writeFile(path, markerText, { mode: 0o600, flush: true })
+    await mkdir(path, { mode: 0o700 })
   } catch (thrown) {
-    throw storeFailed('store', thrown)
+    // Another write has made it meanwhile.
+    if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw storeFailed('store', thrown)
   }
 }

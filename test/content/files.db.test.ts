@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, truncate, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { newId } from '../../src/base/ids.ts'
@@ -15,7 +15,7 @@ const { path: directory } = share(await createFolder())
 
 const filesIn = async (folder: string) => {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  return entries.filter((entry) => entry.isFile() && entry.name !== '.document-relay').map(({ name }) => basename(name))
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => basename(name))
 }
 
 describeContentStore('files', () => ({
@@ -192,7 +192,7 @@ describe('the files content store', () => {
           // What was written in the meantime is on the disk below.
           await rename(own, `${own}-below`)
           await mkdir(own)
-          await writeFile(join(own, '.document-relay'), '')
+          await mkdir(join(own, '.document-relay'))
         }
       }
       await expect(running.write(workspaceId, source())).rejects.toMatchObject({ code: 'unavailable' })
@@ -200,11 +200,11 @@ describe('the files content store', () => {
 
     test('is used again without its mark if the contents are there, and with a mark if they are lost', async () => {
       await owned(await store())
-      await rm(join(own, '.document-relay'))
+      await rmdir(join(own, '.document-relay'))
       await owned(await store())
       expect(await readdir(own)).toContain('.document-relay')
       await unmount()
-      await writeFile(join(own, '.document-relay'), '')
+      await mkdir(join(own, '.document-relay'))
       await store()
     })
   })
