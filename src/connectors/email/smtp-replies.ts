@@ -10,8 +10,9 @@ export interface Reply {
 
 const replyMaxBytes = 64 * 1024
 // The lines of a reply have the same code (RFC 5321, 4.2.1), so the first one tells the outcome.
-const begunReply = /^\d{3}[ \r\n-]/
-const completeReply = /^(?:\d{3}-[^\n]*\n)*\d{3}(?: [^\n]*)?\n/
+const begunReply = /^\d{3}[ \t\r\n-]/
+// A code may stand alone (RFC 5321, 4.2).
+const completeReply = /^(?:\d{3}-[^\n]*\n)*\d{3}(?:[ \t\r][^\n]*)?\n/
 
 /**
  * Reads a server's replies from a socket, one after the other. The end of the connection ends a pending read: a reply that breaks off counts as

@@ -9,30 +9,30 @@ import { contextOf, failure, payloadOf } from '../payloads.ts'
 const outbound = share(disposable(createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] }), (each) => each.close()))
 const email = createEmail()
 
-/** Starts a mail server that ends a message with this reply. */
-const start = async (reply: (socket: Socket) => void) => {
+/** Starts a mail server that ends a message with this reply. @param text follows the codes of the others */
+const start = async (reply: (socket: Socket) => void, text = ' fine') => {
   let mails = 0
   const server = createServer((socket) => {
     let isMessage = false
-    let text = ''
-    socket.on('error', () => {}).write('220 mail.example ESMTP\r\n')
+    let received = ''
+    socket.on('error', () => {}).write(`220${text}\r\n`)
     socket.on('data', (bytes) => {
-      text += bytes.toString('latin1')
+      received += bytes.toString('latin1')
       for (;;) {
         const end = isMessage ? '\r\n.\r\n' : '\r\n'
-        const at = text.indexOf(end)
+        const at = received.indexOf(end)
         if (at < 0) return
-        const line = text.slice(0, at)
-        text = text.slice(at + end.length)
+        const line = received.slice(0, at)
+        received = received.slice(at + end.length)
         if (isMessage) {
           isMessage = false
           mails += 1
           reply(socket)
         } else if (line === 'DATA') {
           isMessage = true
-          socket.write('354 go on\r\n')
+          socket.write(`354${text}\r\n`)
         } else if (line === 'QUIT') socket.end('221 bye\r\n')
-        else socket.write('250 fine\r\n')
+        else socket.write(`250${text}\r\n`)
       }
     })
   }).listen(0, '127.0.0.1')
@@ -60,6 +60,10 @@ describe('a mail is delivered once its acceptance has begun to arrive', () => {
     ['several lines, the last of which breaks off', (socket) => socket.end('250-queued\r\n250-as 4711\r\n250 th')],
     ['another code that accepts', (socket) => socket.write('252 queued\r\n')],
     ['200', (socket) => socket.write('200 queued\r\n')],
+    ['a code alone', (socket) => socket.write('250\r\n')],
+    ['a code alone after a line', (socket) => socket.write('250-queued\r\n250\r\n')],
+    ['a code and a tab', (socket) => socket.write('250\tqueued\r\n')],
+    ['a line end without CR', (socket) => socket.write('250\n')],
   ])('%s', async (_, reply) => {
     await using server = await start(reply)
     expect(await server.deliver()).toMatchObject({ answer: { status: expect.any(Number) as number } })
@@ -76,4 +80,9 @@ describe('a mail is delivered once its acceptance has begun to arrive', () => {
     await using server = await start(reply)
     expect(await failure(server.deliver())).toMatchObject(error)
   })
+})
+
+test('a server may send codes without a text', async () => {
+  await using server = await start((socket) => socket.write('250\r\n'), '')
+  expect(await server.deliver()).toMatchObject({ answer: { status: 250 } })
 })
