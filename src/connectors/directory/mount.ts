@@ -48,12 +48,18 @@ const isMountPoint = async (path: string): Promise<boolean> => {
   return own !== undefined && own !== parent
 }
 
-// The dot makes the kernel mount what is mounted on demand (autofs, NFS below NFS).
+// The dot makes the kernel mount what is mounted on demand (autofs, NFS below NFS). It needs a permission that administrators take away from the
+// directory below a mount, so that nobody writes there without the mount: then the directory itself is looked at.
 const deviceOf = async (path: string): Promise<bigint | undefined> => {
-  const found = await stat(`${path}/.`, { bigint: true }).catch((thrown: NodeJS.ErrnoException) => {
-    if (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR') return undefined
-    throw thrown
-  })
+  const found = await stat(`${path}/.`, { bigint: true })
+    .catch((thrown: NodeJS.ErrnoException) => {
+      if (thrown.code === 'EACCES') return stat(path, { bigint: true })
+      throw thrown
+    })
+    .catch((thrown: NodeJS.ErrnoException) => {
+      if (thrown.code === 'ENOENT' || thrown.code === 'ENOTDIR') return undefined
+      throw thrown
+    })
   return found?.dev
 }
 

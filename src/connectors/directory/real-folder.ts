@@ -22,14 +22,16 @@ export const isBelowRoot = (path: string, roots: readonly string[]): boolean =>
 export const realFolder = async (path: string, roots: readonly string[]): Promise<string> => {
   if (!isBelowRoot(path, roots)) throw notAllowed(path)
   const ownRoots = roots.filter((root) => isBelowRoot(path, [root]))
-  if ((await realPathsOf(ownRoots)).length === 0) {
+  const { paths, failure } = await realPathsOf(ownRoots)
+  if (paths.length === 0) {
+    if (failure !== undefined) throw failure
     throw new DeliveryError('file_system_failure', `${ownRoots.join(' and ')} does not exist; check that its file system is mounted`)
   }
   const folder = await realpath(path).catch((thrown: unknown) => {
     if (systemCodeOf(thrown) === 'ENOENT' || systemCodeOf(thrown) === 'ENOTDIR') throw missing(path)
     throw thrown
   })
-  if (!isBelowRoot(folder, await realPathsOf(roots))) throw notAllowed(path)
+  await requireAllowed(folder, roots, path)
   if (!(await stat(folder)).isDirectory()) throw missing(path)
   return folder
 }
@@ -40,21 +42,42 @@ export const realFolder = async (path: string, roots: readonly string[]): Promis
  */
 export const makeFolder = async (parent: string, name: string, roots: readonly string[]): Promise<{ folder: string; isNew: boolean }> => {
   const path = join(parent, name)
-  let isNew = true
+  let refusal: unknown
   await mkdir(path).catch((thrown: unknown) => {
-    if (systemCodeOf(thrown) !== 'EEXIST') throw thrown
-    isNew = false
+    refusal = thrown
   })
-  const folder = await realpath(path)
-  if (!isBelowRoot(folder, await realPathsOf(roots))) throw notAllowed(path)
+  // A network file system may refuse to create a folder for another reason than that it exists: it asks the server, who looks at the permissions first.
+  const folder = await realpath(path).catch((thrown: unknown) => {
+    throw refusal === undefined || systemCodeOf(refusal) === 'EEXIST' ? thrown : refusal
+  })
+  await requireAllowed(folder, roots, path)
   if (!(await stat(folder)).isDirectory()) throw new DeliveryError('file_system_failure', `${path} is a file, and a folder is needed`)
-  return { folder, isNew }
+  return { folder, isNew: refusal === undefined }
 }
 
-/** A root that does not exist allows nothing. */
-const realPathsOf = async (roots: readonly string[]): Promise<string[]> => {
-  const paths = await Promise.all(roots.map((root) => realpath(root).catch(() => undefined)))
-  return paths.filter((path) => path !== undefined)
+/** @param path leads to the real folder */
+const requireAllowed = async (folder: string, roots: readonly string[], path: string): Promise<void> => {
+  const { paths, failure } = await realPathsOf(roots)
+  if (isBelowRoot(folder, paths)) return
+  if (failure !== undefined) throw failure
+  throw notAllowed(path)
+}
+
+/**
+ * Returns the real paths of roots. A root that does not exist allows nothing.
+ * @returns as well why another root could not be resolved: it may allow what the others do not
+ */
+const realPathsOf = async (roots: readonly string[]): Promise<{ paths: string[]; failure: Error | undefined }> => {
+  let failure: Error | undefined
+  const paths = await Promise.all(
+    roots.map((root) =>
+      realpath(root).catch((thrown: Error) => {
+        if (systemCodeOf(thrown) !== 'ENOENT' && systemCodeOf(thrown) !== 'ENOTDIR') failure = thrown
+        return undefined
+      }),
+    ),
+  )
+  return { paths: paths.filter((path) => path !== undefined), failure }
 }
 
 const notAllowed = (path: string) =>

@@ -212,6 +212,21 @@ describe('a mount point', () => {
     expect(await failure(deliver(small(), at('/proc')))).toMatchObject({ code: 'config_invalid', permanent: true, message })
   })
 
+  test('that nobody may enter without its mount is an error that passes when it is mounted', async () => {
+    await chmod(scene.root, 0o755)
+    await chmod(scene.archive, 0o000)
+    try {
+      for (const path of [scene.archive, join(scene.archive, 'in')]) {
+        const target = { ...scene.target(path), config: { ...scene.target(path).config, mount_point: scene.archive } }
+        const error = await asOrdinaryAccount(() => failure(deliver(small(), target)))
+        expect(error).toMatchObject({ code: 'file_system_failure', permanent: false })
+        expect(error.message).toContain(`no file system is mounted at ${scene.archive}`)
+      }
+    } finally {
+      await chmod(scene.archive, 0o700)
+    }
+  })
+
   test.each(['mnt', '/mnt/', '/mnt/../srv', '/mnt//a', ''])('%j is not valid', (mountPoint) => {
     expect(scene.connector.config.safeParse({ path: scene.archive, mount_point: mountPoint }).success).toBe(false)
   })
