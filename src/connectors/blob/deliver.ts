@@ -1,5 +1,6 @@
 import { isRestError, type BlobGetPropertiesResponse, type BlockBlobClient, type ContainerClient } from '@azure/storage-blob'
 import { z } from 'zod'
+import { namesVersion } from '../../base/etag.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { foundInPlace, storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import type { EntraTokens } from '../shared/entra-tokens.ts'
@@ -34,7 +35,7 @@ export const createDeliver =
       return storeOrFind(
         async () => {
           const { stored, bytesSent } = await upload()
-          if (stored.etag === undefined) throw withoutEvidence(target.config, { status: 201, request_id: stored.requestId })
+          if (!namesVersion(stored.etag)) throw withoutEvidence(target.config, { status: 201, request_id: stored.requestId })
           return { path, bytesSent, answer: { status: 201, ...answerOf(stored) } }
         },
         { attempt: payload.attempt, refusalOf, look: () => findBlob(client, path, payload, context.signal), toError },

@@ -42,12 +42,14 @@ const temporaryErrors = new Set([
 // `FileImmutable` and `FileAlreadyExists` (Alibaba), `InvalidRequest` "Object is WORM protected and cannot be overwritten" (MinIO).
 const saysProtected = /worm|immutab|retention|legal.?hold|object.?lock|already.?exist|overwr/i
 // Codes of refusals that pass by themselves, or have nothing to do with the object.
-const otherConflicts = new Set(['OperationAborted', 'ConditionalRequestConflict', 'BucketAlreadyExists', 'NoSuchBucket', 'NoSuchUpload'])
+const otherConflicts = new Set(['OperationAborted', 'ConditionalRequestConflict', 'BucketAlreadyExists', 'NoSuchBucket'])
 
-/** Returns whether a refusal can mean that an object is stored under the key and may not be replaced. */
+/** Returns whether a refusal can mean that an object is stored under the key, or may not be replaced. */
 export const refusalOf = (thrown: unknown): Refusal => {
   const { $metadata, name, message } = thrown as ServiceError
   const status = $metadata?.httpStatusCode ?? 0
+  // An upload ends when it is completed: a gateway that sends the completion twice gets this.
+  if (name === 'NoSuchUpload') return 'perhaps'
   if (status < 400 || status >= 500 || credentialErrors.has(name) || temporaryErrors.has(name) || otherConflicts.has(name)) return undefined
   if (status === 412 || saysProtected.test(`${name} ${message}`)) return 'exists'
   return [403, 405, 409, 423, 451].includes(status) ? 'perhaps' : undefined

@@ -64,12 +64,21 @@ export const parseObject = (text: string): Record<string, unknown> => {
 }
 
 /**
+ * Parses what a service says of a file. Gateways answer with errors, their own ids and a status of success, too.
+ * @returns an empty object if it is not about a file
+ */
+export const parseFile = (text: string): Record<string, unknown> => {
+  const value = parseObject(text)
+  return Array.isArray(value) || 'error' in value || 'errors' in value ? {} : value
+}
+
+/**
  * Returns the id of what a service has stored. A proxy or a portal in between may answer with a page and a status of success.
  * @throws DeliveryError `answer_unreadable` if the response has none
  */
 export const requireId = (response: CloudResponse, service: string): string => {
-  const { id } = parseObject(response.text)
-  if (typeof id === 'string' && id !== '') return id
+  const { id } = parseFile(response.text)
+  if (typeof id === 'string' && id.trim() !== '') return id
   throw new DeliveryError(
     'answer_unreadable',
     `${service} answered ${response.status} without the id of a file, so nothing shows that it has stored the document; check the proxies before it`,

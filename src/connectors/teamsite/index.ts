@@ -6,6 +6,7 @@ import {
   abortSession,
   createCloudApi,
   isNotFound,
+  parseFile,
   parseObject,
   toTargetAnswer,
   type CloudApi,
@@ -181,7 +182,8 @@ const setColumns = async (graph: CloudApi, file: string, columns: Payload['prope
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(columns),
   })
-  if (Object.keys(parseObject(response.text)).length > 0) return
+  const told = parseFile(response.text)
+  if (Object.keys(columns).some((name) => name in told)) return
   throw new DeliveryError('answer_unreadable', `SharePoint answered ${response.status} without the columns that it has set`, {
     answer: toTargetAnswer(response),
   })

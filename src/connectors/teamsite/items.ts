@@ -18,9 +18,10 @@ export const requireItem = (response: CloudResponse, { sizeBytes }: Pick<Payload
 
 // What SharePoint says about a file that a retention label has declared a record, or that is on hold.
 const saysProtected = /record|retention|label|on hold|locked|immutable/i
-const refusalCodes = new Set(['access_denied', 'locked', 'http_405', 'http_409', 'http_412'])
+// An upload session ends with its last part: a gateway that sends it twice gets 404.
+const refusalCodes = new Set(['access_denied', 'locked', 'http_405', 'http_409', 'http_412', 'upload_expired'])
 
-/** Returns whether a refusal can mean that the file is stored and may not be replaced. Graph has no code of its own for that. */
+/** Returns whether a refusal can mean that the file is stored, or may not be replaced. Graph has no code of its own for that. */
 export const refusalOf = (thrown: unknown): Refusal => {
   if (!(thrown instanceof DeliveryError)) return undefined
   const { code, message } = thrown

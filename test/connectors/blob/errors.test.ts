@@ -124,6 +124,10 @@ test.each([
   [202, {}],
   [204, {}],
   [201, { 'x-ms-request-id': 'r1' }],
+  [201, { 'x-ms-request-id': 'r1', etag: '' }],
+  [201, { 'x-ms-request-id': 'r1', etag: '""' }],
+  [200, { 'x-ms-request-id': 'r1', etag: '"e"' }],
+  [202, { 'x-ms-request-id': 'r1', etag: '"e"' }],
 ])('%i with the headers %j is a failed attempt', async (status, headers) => {
   answer = (response) => response.writeHead(status, headers).end(status === 204 ? undefined : '<html>welcome')
   for (const payload of [payloadOf(Buffer.from('x')), largePayload(9 * MiB)]) {

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { createObjstore } from '../../../src/connectors/objstore/index.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
@@ -15,12 +16,13 @@ afterAll(async () => {
 interface Answer {
   status: number
   headers?: Record<string, string>
-  body?: string
+  body?: string | Buffer
 }
-type Command = 'put' | 'create' | 'part' | 'complete' | 'abort' | 'tag'
+type Command = 'put' | 'create' | 'part' | 'complete' | 'abort' | 'tag' | 'tags' | 'head'
 
 const commandOf = ({ method, url }: Arrival): Command => {
-  if (url.includes('tagging')) return 'tag'
+  if (method === 'HEAD') return 'head'
+  if (url.includes('tagging')) return method === 'GET' ? 'tags' : 'tag'
   if (method === 'DELETE') return 'abort'
   if (method === 'POST') return url.includes('uploads') ? 'create' : 'complete'
   return url.includes('partNumber') ? 'part' : 'put'
@@ -43,6 +45,8 @@ const usual: Record<Command, Answer> = {
   },
   abort: { status: 204 },
   tag: { status: 200 },
+  tags: { status: 200, headers: xml, body: '<?xml version="1.0"?><Tagging><TagSet/></Tagging>' },
+  head: { status: 404 },
 }
 const answerWith = (odd: Partial<Record<Command, Answer>>) => {
   server.answerWith((arrival, response) => {
@@ -73,6 +77,18 @@ const strange: [string, Answer][] = [
   ['204', { status: 204 }],
   ['an empty 200', { status: 200 }],
   ['an empty ETag', { status: 200, headers: { etag: '' } }],
+  ['an ETag of quotation marks', { status: 200, headers: { etag: '""' } }],
+  ['a weak ETag that is empty', { status: 200, headers: { etag: 'W/""' } }],
+  ['a script with an ETag', { status: 200, headers: { etag: '"e"' }, body: '<script>location = "/login"</script>' }],
+  [
+    'a part of a page with an ETag',
+    { status: 200, headers: { etag: '"e"' }, body: '<!-- portal -->\n<META http-equiv="refresh"><BODY></BODY>' },
+  ],
+  [
+    'an error with an ETag',
+    { status: 200, headers: { ...xml, etag: '"e"' }, body: '<?xml version="1.0"?>\n<Error><Code>SlowDown</Code></Error>' },
+  ],
+  ['a compressed page with an ETag', { status: 200, headers: { ...html, etag: '"e"', 'content-encoding': 'gzip' }, body: gzipSync(page) }],
   ['XML that says nothing', { status: 200, headers: xml, body: '<?xml version="1.0"?><Welcome/>' }],
   ['XML that breaks off', { status: 200, headers: xml, body: '<?xml version="1.0"?><Initi' }],
 ]
@@ -123,4 +139,41 @@ test('tags that need a request of their own do not fail a document that is store
   expect((await deliver(payload())).propertiesError).toMatch(/no store sends/)
   answerWith({})
   expect((await deliver(payload())).propertiesError).toBeUndefined()
+})
+
+test('an answer that describes no object says nothing about a refused one', async () => {
+  const refusal = { status: 403, headers: xml, body: '<Error><Code>AccessDenied</Code><Message>Object is WORM protected</Message></Error>' }
+  answerWith({ put: refusal, head: { status: 200, headers: html } })
+  expect(await failure(deliver())).toMatchObject({ code: 'answer_unreadable', permanent: false })
+})
+
+test('the tags of others are not replaced before they are known', async () => {
+  const payload = payloadOf(Buffer.from('x'), { properties: { vendor: 'Acme' } })
+  const copy = { ...payload, location: `s3://documents/${payload.path}`, foundAt: new Date() }
+  const update = () => objstore.updateMetadata!(copy, target(), contextOf(outbound))
+  for (const tags of [{ status: 200 }, { status: 200, headers: html, body: page }, { status: 200, headers: xml, body: '<Tagging/>' }]) {
+    answerWith({ tags })
+    const before = server.arrivals.length
+    expect(await failure(update())).toMatchObject({ code: 'answer_unreadable', permanent: false })
+    expect(server.arrivals.length).toBe(before + 1)
+  }
+  answerWith({})
+  await update()
+})
+
+test('an upload that is unknown because a gateway has completed it twice', async () => {
+  const payload = large()
+  const metadata = { 'x-amz-meta-sha256': payload.sha256, 'x-amz-meta-delivery-id': payload.deliveryId }
+  const unknown = {
+    status: 404,
+    headers: xml,
+    body: '<Error><Code>NoSuchUpload</Code><Message>The upload does not exist.</Message></Error>',
+  }
+  const stored = { etag: '"e-2"', 'content-length': String(payload.sizeBytes) }
+  answerWith({ complete: unknown, abort: unknown, head: { status: 200, headers: { ...stored, ...metadata } } })
+  expect(await deliver(payload)).toMatchObject({ bytesSent: 0, answer: { etag: '"e-2"' } })
+  answerWith({ complete: unknown, abort: unknown, head: { status: 200, headers: stored } })
+  expect(await failure(deliver(payload))).toMatchObject({ code: 'http_404', permanent: false })
+  answerWith({ complete: unknown, abort: unknown })
+  expect(await failure(deliver(payload))).toMatchObject({ code: 'http_404', permanent: false })
 })

@@ -25,6 +25,12 @@ describe('an answer without the id of a file', () => {
     ['another object', { status: 200, json: { ok: true } }],
     ['an id that is no text', { status: 200, json: { id: 7 } }],
     ['an empty id', { status: 201, json: { id: '' } }],
+    ['a blank id', { status: 200, json: { id: ' ' } }],
+    ['no id', { status: 200, json: { id: null } }],
+    ['an error', { status: 200, json: { error: {} } }],
+    ['an error of a gateway with an id of its own', { status: 200, json: { id: 'request-1', error: { message: 'sign in' } } }],
+    ['an answer of JSON-RPC', { status: 200, json: { jsonrpc: '2.0', id: '1', error: null } }],
+    ['a document of JSON:API', { status: 200, json: { errors: [{ id: '1', status: '500' }], id: '1' } }],
     ['a list', { status: 200, json: [] }],
     ['nothing', { status: 204 }],
   ])('is a failed attempt, and its session is aborted: %s', async (_, response) => {
@@ -44,8 +50,13 @@ describe('an answer without the id of a file', () => {
     expect(await failure(deliver(largePayload(12 * MiB)))).toMatchObject({ code: 'upload_out_of_step', permanent: false })
   })
 
-  test('to the columns is no success: they are set later', async () => {
-    rig.double.faults.push({ match: /fields$/, response: { status: 200, headers: html, text: '<html>' }, times: 1 })
+  test.each<[string, DoubleResponse]>([
+    ['a page', { status: 200, headers: html, text: '<html>' }],
+    ['an error', { status: 200, json: { error: { code: 'x' }, Vendor: 'Acme' } }],
+    ['another object', { status: 200, json: { message: 'sign in' } }],
+    ['nothing', { status: 204 }],
+  ])('to the columns is no success: they are set later (%s)', async (_, response) => {
+    rig.double.faults.push({ match: /fields$/, response, times: 1 })
     const result = await deliver(payloadOf(Buffer.from('x'), { properties: { Vendor: 'Acme' } }))
     expect(result.propertiesError).toMatch(/without the columns/)
   })
@@ -105,6 +116,14 @@ describe.each([
     const error = await failure(deliver({ ...payload, attempt: 2 }))
     expect(error).toMatchObject({ code: ours, message: expect.stringMatching(/An earlier attempt may have stored the document/) as string })
   })
+})
+
+test('an upload session that is gone because a gateway has sent the last part twice', async () => {
+  const payload = largePayload(9 * MiB)
+  rig.double.faults.push({ match: /^PUT \/up\//, response: refusalOf(404, 'itemNotFound'), times: 1, isLate: true })
+  const [result, ...items] = [await deliver(payload), ...rig.double.items.values()]
+  expect(items).toHaveLength(1)
+  expect(result).toMatchObject({ bytesSent: 0, answer: { item_id: items[0]!.id } })
 })
 
 test('a document that is stored at once is not looked at', async () => {
