@@ -1,4 +1,4 @@
-import type { ClientRequest } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
 // Headers of an answer that need more are an error. Node's own limit is 16 KiB, and servers with long policies and cookies send more.
@@ -48,7 +48,9 @@ export const acceptAnyHead = (request: ClientRequest): void => {
     // Before the listener that parses the chunk, which may end the answer.
     socket.prependListener('data', read)
     const stop = () => void socket.off('data', read)
-    request.once('close', stop).prependOnceListener('response', () => {
+    request.once('close', stop).prependOnceListener('response', ({ statusCode = 0 }: IncomingMessage) => {
+      // 101: the parser takes it for the answer, and reads no further. The answer itself may follow.
+      if (statusCode < 200) return
       stop()
       const head = text.slice(0, endOfHead(text))
       if (!isStrict || !strictHead.test(head) || hasTwoLengths(head)) request.shouldKeepAlive = false
@@ -57,7 +59,7 @@ export const acceptAnyHead = (request: ClientRequest): void => {
   })
 }
 
-const statusLine = /^[\r\n]*HTTP\/\d\.\d +(\d{3})(?:[ \t][^\n]*)?\r?\n/
+const statusLine = /^\s*HTTP\/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t][^\r\n]*)?[\r\n]/i
 // RFC 9112: a status line, and fields of a token, a colon and a value.
 const strictHead = /^HTTP\/1\.[01] \d{3}(?: [\t\x20-\x7e\x80-\xff]*)?\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/
 

@@ -112,8 +112,13 @@ const send = (agents: HttpAgents, options: Dispatcher.DispatchOptions, handler: 
   }
   request.on('error', fail)
   request.on('socket', waitForHead)
+  // After a 101 with the headers of a protocol, there is no other event.
+  request.on('close', () => {
+    if (!response) fail(Object.assign(new Error('the connection was closed before an answer'), { code: 'ECONNRESET' }))
+  })
   request.on('response', (answer) => {
     if (isOver) return
+    if (answer.statusCode === 101) return fail(switched())
     response = answer
     clock.start(bodyTimeout, errors.BodyTimeoutError)
     answer.on('error', fail)
@@ -132,6 +137,8 @@ const send = (agents: HttpAgents, options: Dispatcher.DispatchOptions, handler: 
   if (body instanceof Readable) sendStream(request, body, waitForHead).catch(fail)
   else request.end(body ?? undefined)
 }
+
+const switched = () => Object.assign(new Error('the server switched to a protocol that nobody asked for'), { code: 'ECONNRESET' })
 
 /** Writes a stream as fast as the server takes it. @param onWritten is called for each chunk: while it is sent, nobody expects an answer */
 const sendStream = async (request: ClientRequest, body: Readable, onWritten: () => void): Promise<void> => {

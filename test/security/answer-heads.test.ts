@@ -161,11 +161,26 @@ describe('the status of an answer counts once its line has arrived', () => {
   test.each([
     ['a status line', 'HTTP/1.1 200 OK\r\n'],
     ['a status line that ends with LF', 'HTTP/1.1 200\n'],
+    ['a status line that ends with CR', 'HTTP/1.1 200 OK\r'],
+    ['a status line with tabs', 'HTTP/1.1\t200\tOK\r\n'],
+    ['a status line of HTTP/2', 'HTTP/2 200 \r\n'],
+    ['a status line in lower case, after a blank', ' http/1.1 200 ok\r\n'],
     ['a half header', 'HTTP/1.1 200 OK\r\nContent-Le'],
     ['an informational answer and a status line', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX: 1\r\n'],
   ])('although the connection ends after %s', async (_, text) => {
     expect(await broken((socket) => void socket.end(text), 200)).toBe(200)
     expect(await broken((socket) => void socket.write(text, () => setTimeout(() => socket.resetAndDestroy(), 50)), 200)).toBe(200)
+  })
+
+  test.each(['', 'Upgrade: x\r\nConnection: Upgrade\r\n'])('although a 101 that nobody asked for came before it: %j', async (fields) => {
+    const switched = `HTTP/1.1 101 Switching Protocols\r\n${fields}\r\n`
+    await using server = await start((socket) => void socket.write(`${switched}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`))
+    const { statusCode, body } = await send(server.origin)
+    expect(statusCode).toBe(200)
+    await expect(buffer(body)).rejects.toThrow(/switched|closed/)
+    await using silent = await start((socket) => void socket.write(switched))
+    await expect(send(silent.origin)).rejects.toThrow(/switched|closed/)
+    expect([server.counts.requests, silent.counts.requests]).toEqual([1, 1])
   })
 
   test('although the rest does not come in time', async () => {
