@@ -350,6 +350,7 @@ create table contents (
   appended_sha256 bytea,
   owned_at timestamptz,
   captured_on date,
+  removal_began_at timestamptz,
   created_at timestamptz not null default now()
 );
 comment on table contents is
@@ -370,13 +371,21 @@ comment on column contents.owned_at is
 comment on column contents.captured_on is
   'The day (UTC) of the last captured request with a body that refers to the content. Null if there is none, and once retention has '
   'released a content without an owner.';
+comment on column contents.removal_began_at is
+  'Set before the bytes are removed, which takes no transaction: no document can own the content from then on. The row is deleted once '
+  'the bytes are gone.';
 
 create index contents_captured on contents (workspace_id, captured_on)
 where owned_at is null and captured_on is not null;
 comment on index contents_captured is
   'Serves the release of contents that only captured bodies refer to.';
 
-create index contents_orphaned on contents (created_at)
+create index contents_in_removal on contents (removal_began_at, id)
+where removal_began_at is not null;
+comment on index contents_in_removal is
+  'Serves the next try to remove contents that could not be removed, and the metric of them.';
+
+create index contents_orphaned on contents (created_at, id)
 where owned_at is null and captured_on is null;
 comment on index contents_orphaned is
   'Serves the removal of contents without an owner.';

@@ -4,7 +4,7 @@ import { AppError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import { invalidRequest } from '../base/refusals.ts'
 import { isPlainText, isStorable } from '../base/text.ts'
-import type { Stores } from '../content/store.ts'
+import { discardSignal, type Stores } from '../content/store.ts'
 import { actorOf } from '../db/audit.ts'
 import type { Acknowledge, Erase } from '../delivery/erase.ts'
 import { isFinal, openDeliveryStatuses, openOf, type DocumentStatus } from '../domain/delivery-states.ts'
@@ -281,7 +281,11 @@ export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endp
       const erased = await erase(workspaceId, id, actorOf(actor))
       launch(erased.messages)
       // The job remove-orphans removes what cannot be removed now.
-      for (const { id: contentId, store } of erased.contents) await contents[store]?.remove([contentId]).catch(() => {})
+      const signal = discardSignal()
+      for (const [store, own] of Map.groupBy(erased.contents, (content) => content.store)) {
+        const ids = own.map(({ id: contentId }) => contentId)
+        await contents[store]?.remove(ids, signal).catch(() => {})
+      }
     },
   }),
 ]

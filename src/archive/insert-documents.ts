@@ -260,7 +260,8 @@ const ownedContent = `
   from content
   where contents.id = any(array(select id from content where start is null))
     and contents.id = content.id
-    and owned_at is null`
+    and owned_at is null
+    and removal_began_at is null`
 
 const turn = `
   select workspace_id, ${beginsAtOnce('workspace.workspace_id')} as at_once

@@ -5,9 +5,11 @@ import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { newId } from '../base/ids.ts'
+import { unlessAborted } from '../base/unless-aborted.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { createContentDirectory, shardIn } from './content-directory.ts'
+import { createFileCalls, LateError, type FileCalls } from './file-calls.ts'
 import {
   clampRange,
   discardWithBytes,
@@ -16,6 +18,8 @@ import {
   storeFailed,
   unownedContent,
   type ContentStore,
+  type NotRemoved,
+  type RemoveBytes,
   type UnownedContent,
 } from './store.ts'
 
@@ -30,35 +34,52 @@ const writeBytes = 1024 * 1024
  * which costs less than to sync a file. The row in `contents` is written before the file and deleted together with it, so every file has
  * a row. A file never changes. Nothing is stored or removed while the file system of the directory is not mounted.
  */
-export const createFilesStore = (db: Database, postgres: ContentStore, config: FilesStoreConfig): ContentStore => {
+export const createFilesStore = (
+  db: Database,
+  postgres: ContentStore,
+  config: FilesStoreConfig,
+  calls: FileCalls = createFileCalls(),
+): ContentStore => {
+  const { openToRead, readInto, closeLater, readOperations } = createReadOperations(calls)
   const directoryOf = (contentId: string) => shardIn(config.CONTENT_DIR, contentId)
   const fileOf = (contentId: string) => join(directoryOf(contentId), contentId)
 
   // By directory. Another process may have created a directory and not synced its entry yet, so each process syncs it once.
   const created = new Map<string, Promise<void>>()
   const ensureDirectory = (directory: string) => {
-    const creation = created.get(directory) ?? createDirectory(directory)
+    const creation = created.get(directory) ?? calls.make(() => createDirectory(directory))
     created.set(directory, creation)
     return creation
   }
 
   const contentDirectory = createContentDirectory(db, config.CONTENT_DIR)
+  const requireDirectory = () =>
+    calls.make(contentDirectory.require).catch((thrown: unknown) => {
+      throw thrown instanceof LateError ? storeFailed('store', thrown) : thrown
+    })
 
-  const removeFiles = async (contentIds: string[]) => {
-    for (const id of contentIds) await rm(fileOf(id), { force: true })
+  const removeFile = async (id: string) => {
+    await rm(fileOf(id), { force: true })
     // A file must not come back after its row is gone: nothing would ever remove it.
-    for (const directory of new Set(contentIds.map(directoryOf))) await syncDirectory(directory).catch(ignore('ENOENT'))
+    await syncDirectory(directoryOf(id)).catch(ignore('ENOENT'))
   }
-  // Before the transaction, which holds a connection.
-  const discard = (id: string) =>
-    contentDirectory.require().then(
-      () => discardWithBytes(db, id, removeFiles),
-      () => {},
-    )
+  const removeFiles: RemoveBytes = async (contentIds, signal) => {
+    await unlessAborted(requireDirectory, signal)
+    const kept: NotRemoved[] = []
+    const remove = (id: string) => unlessAborted(() => calls.make(() => removeFile(id)), signal)
+    for (const id of contentIds) {
+      await remove(id).catch((thrown: unknown) => {
+        if (!isSystemError(thrown)) throw storeFailed('remove', thrown)
+        kept.push({ id, reason: thrown.message })
+      })
+    }
+    return kept
+  }
+  const discard = (id: string) => discardWithBytes(db, id, removeFiles)
 
   /** Creates the file of a new content. The caller either finishes or abandons it. */
   const createFile = async (workspaceId: string) => {
-    await contentDirectory.require()
+    await requireDirectory()
     const id = newId()
     const directory = directoryOf(id)
     await insertUnownedContent(db, { id, workspaceId, store: 'files' })
@@ -66,19 +87,27 @@ export const createFilesStore = (db: Database, postgres: ContentStore, config: F
     let file: FileHandle | undefined
     const abandon = async () => {
       created.delete(directory)
-      await file?.close().catch(() => {})
+      // A write that hangs ends first.
+      if (file) calls.makeLater(() => file!.close())
       await discard(id)
     }
     try {
       await orUnavailable(ensureDirectory(directory))
-      file = await orUnavailable(open(fileOf(id), 'wx', 0o600))
+      file = await orUnavailable(
+        calls.make(
+          () => open(fileOf(id), 'wx', 0o600),
+          (late) => late.close(),
+        ),
+      )
     } catch (thrown) {
-      await abandon()
+      // A file that is created late needs its row.
+      if (thrown instanceof Error && thrown.cause instanceof LateError) created.delete(directory)
+      else await abandon()
       throw thrown
     }
     const hash = createHash('sha256')
     let sizeBytes = 0
-    const writer = createWriter(file)
+    const writer = createWriter(file, calls)
     return {
       write: async (chunk: Uint8Array) => {
         hash.update(chunk)
@@ -88,9 +117,9 @@ export const createFilesStore = (db: Database, postgres: ContentStore, config: F
       /** The file survives a power failure once this has resolved. */
       finish: async (): Promise<UnownedContent> => {
         await writer.finish()
-        await orUnavailable(syncDirectory(directory))
+        await orUnavailable(calls.make(() => syncDirectory(directory)))
         // The mount may have gone, or returned, since the file was opened.
-        await Promise.all([contentDirectory.require(), orUnavailable(stat(fileOf(id)))])
+        await Promise.all([requireDirectory(), orUnavailable(calls.make(() => stat(fileOf(id))))])
         return unownedContent({ id, sizeBytes, sha256: hash.digest() }, discard)
       },
       abandon,
@@ -139,24 +168,20 @@ export const createFilesStore = (db: Database, postgres: ContentStore, config: F
         }
         return bytes
       } finally {
-        // Nobody waits for it. Nothing was written, so there is no error to report.
-        close(file, () => {})
+        closeLater(file)
       }
     },
 
     sizesOf: async (contentIds) => {
       const sizes = new Map<string, number>()
       for (const id of contentIds) {
-        const found = await stat(fileOf(id)).catch(ignore('ENOENT'))
+        const found = await calls.make(() => stat(fileOf(id))).catch(ignore('ENOENT'))
         if (found) sizes.set(id, found.size)
       }
       return sizes
     },
 
-    remove: async (contentIds) => {
-      await contentDirectory.require()
-      await removeWithBytes(db, contentIds, removeFiles)
-    },
+    remove: (contentIds, signal) => removeWithBytes(db, contentIds, removeFiles, signal),
   }
 }
 
@@ -165,13 +190,14 @@ async function* each(chunks: Uint8Array[]): AsyncGenerator<Uint8Array, void, und
 }
 
 /** Writes a file in large parts, each while the next one is received. @throws AppError `unavailable` */
-const createWriter = (file: FileHandle) => {
+const createWriter = (file: FileHandle, calls: FileCalls) => {
   let waiting: Uint8Array[] = []
   let waitingBytes = 0
   let writing = Promise.resolve()
   const writeWaiting = async () => {
     await writing
-    writing = writePart(file, waiting, waitingBytes)
+    const [part, bytes] = [waiting, waitingBytes]
+    writing = calls.make(() => writePart(file, part, bytes))
     // The next `await` throws the error.
     writing.catch(() => {})
     waiting = []
@@ -187,8 +213,8 @@ const createWriter = (file: FileHandle) => {
       orUnavailable(
         writeWaiting()
           .then(() => writing)
-          .then(() => file.datasync())
-          .then(() => file.close()),
+          .then(() => calls.make(() => file.datasync()))
+          .then(() => calls.make(() => file.close())),
       ),
   }
 }
@@ -210,36 +236,60 @@ const ignore = (code: string) => (thrown: NodeJS.ErrnoException) => {
   if (thrown.code !== code) throw thrown
 }
 
-type Callback = (error: Error | null, ...result: unknown[]) => void
+const isSystemError = (thrown: unknown): thrown is NodeJS.ErrnoException => thrown instanceof Error && 'syscall' in thrown
 
-/**
- * Makes the errors of an operation, which it passes to the callback in its last argument, errors of the store.
- * @param problemIn returns what is wrong with a result
- */
-const orUnavailableCallback =
-  (operation: (...args: never[]) => void, problemIn: (result: unknown) => Error | null = () => null) =>
-  (...args: unknown[]) => {
-    const callback = args.pop() as Callback
-    const report: Callback = (error, ...result) => {
-      const problem = error ?? problemIn(result[0])
-      callback(problem && storeFailed('read', problem), ...result)
-    }
-    operation(...([...args, report] as never[]))
-  }
+type Callback = (error: Error | null, ...result: unknown[]) => void
+type Operation = (...args: never[]) => void
 
 // The stream reads only bytes that the content has, so the file must not end.
 const endIn = (bytesRead: unknown) => (bytesRead === 0 ? new Error('the file is shorter than its content') : null)
 
-const readOperations = { open: orUnavailableCallback(openWithCallback), read: orUnavailableCallback(read, endIn), close }
+/** Returns what a stream needs to read a file. Errors are those of the store. */
+const createReadOperations = (calls: FileCalls) => {
+  /** @param problemIn returns what is wrong with a result */
+  const through =
+    (operation: Operation, problemIn: (result: unknown) => Error | null = () => null, dispose = (_late: unknown) => {}) =>
+    (...args: unknown[]) => {
+      const callback = args.pop() as Callback
+      const make = () =>
+        new Promise<unknown[]>((resolve, reject) => {
+          const report: Callback = (error, ...result) => (error ? reject(error) : resolve(result))
+          operation(...([...args, report] as never[]))
+        })
+      calls
+        .make(make, ([late]) => dispose(late))
+        .then(
+          (result) => {
+            const problem = problemIn(result[0])
+            callback(problem && storeFailed('read', problem), ...result)
+          },
+          (thrown: unknown) => callback(storeFailed('read', thrown)),
+        )
+    }
 
-const openToRead = promisify(readOperations.open) as (file: string, flags: string) => Promise<number>
-const readInto = promisify(readOperations.read) as (
-  file: number,
-  target: Buffer,
-  offset: number,
-  length: number,
-  position: number,
-) => Promise<number>
+  // Nothing was written, so there is no error to report, and nothing to wait for.
+  const closeLater = (file: number) => calls.makeLater(() => promisify(close)(file))
+  const readOperations = {
+    open: through(openWithCallback, undefined, (late) => closeLater(late as number)),
+    read: through(read, endIn),
+    close: (file: number, callback: (error: null) => void) => {
+      closeLater(file)
+      callback(null)
+    },
+  }
+  return {
+    readOperations,
+    closeLater,
+    openToRead: promisify(readOperations.open) as (file: string, flags: string) => Promise<number>,
+    readInto: promisify(readOperations.read) as (
+      file: number,
+      target: Buffer,
+      offset: number,
+      length: number,
+      position: number,
+    ) => Promise<number>,
+  }
+}
 
 /** Creates a directory, unless it exists, whose entry survives a power failure. Its parent must exist. */
 export const createDirectory = async (directory: string): Promise<void> => {

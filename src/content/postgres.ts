@@ -133,8 +133,12 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
       return new Map(rows.map(({ id, bytes }) => [id, bytes]))
     },
 
-    remove: async (contentIds) => {
-      for (const id of contentIds) await db.transaction((trx) => removeContent(trx, id))
+    remove: async (contentIds, signal) => {
+      for (const id of contentIds) {
+        signal?.throwIfAborted()
+        await db.transaction((trx) => removeContent(trx, id))
+      }
+      return []
     },
   }
 }
@@ -182,9 +186,10 @@ const copyWindow = async (db: Database, contentId: string, from: number, until: 
   }
 }
 
-/** Removes a content completely or not at all: the reference of an owning document prevents the deletion of the row. */
+/** Removes a content completely or not at all, unless a document owns it. */
 const removeContent = async (trx: Transaction, id: string): Promise<void> => {
-  await trx('contents').select('id').where({ id }).forUpdate()
+  const free = await trx('contents').select('id').where({ id }).whereNull('owned_at').forUpdate()
+  if (free.length === 0) return
   for (;;) {
     const next = trx('content_chunks').select('seq').where({ content_id: id }).orderBy('seq').limit(deleteChunks)
     const deleted = await trx('content_chunks').where({ content_id: id }).whereIn('seq', next).delete()

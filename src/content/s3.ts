@@ -1,10 +1,19 @@
 import { Readable } from 'node:stream'
-import { DeleteObjectsCommand, GetObjectCommand, HeadObjectCommand, NotFound, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import {
+  AbortMultipartUploadCommand,
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  NotFound,
+  S3Client,
+  type S3ClientConfig,
+} from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { newId } from '../base/ids.ts'
 import { requireStoreAnswers } from '../base/s3-answers.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
+import { limitSilence, readWithinSilence, storeSilenceMs } from './s3-silence.ts'
 import {
   clampRange,
   discardWithBytes,
@@ -16,6 +25,8 @@ import {
   type ByteRange,
   type Content,
   type ContentStore,
+  type NotRemoved,
+  type RemoveBytes,
 } from './store.ts'
 
 export type S3StoreConfig = Pick<
@@ -31,10 +42,13 @@ export type S3StoreConfig = Pick<
 // S3 accepts at most 10,000 parts, hence contents of at most 78 GiB.
 const partBytes = 8 * 1024 * 1024
 const partsInFlight = 2
-// The second attempt is for a kept-alive connection that the store has closed. Callers retry everything else.
 const connectTimeoutMs = 5_000
-// Without any transferred byte.
-const idleTimeoutMs = 30_000
+// A firewall may forget a connection that is idle, and say nothing: a request would find a silent store.
+const idleMaxMs = 30_000
+// The readers of slow clients hold their connections. With the 50 of the SDK, they would keep others waiting, which then fail after the time to
+// connect.
+const maxSockets = 1_000
+// The second attempt is for a kept-alive connection that the store has closed. Callers retry everything else.
 const maxAttempts = 2
 const deleteBatch = 1_000
 // Requests for the sizes of objects that are open at a time.
@@ -44,19 +58,49 @@ const sizeRequests = 16
  * Stores each content as one object in a bucket. The row in `contents` is written before the object and deleted together with it, so
  * every object has a row. A lifecycle rule of the bucket should remove the parts of uploads that were aborted with their process.
  */
-export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore => {
-  const client = openS3(config)
+export const createS3Store = (db: Database, config: S3StoreConfig, { silenceMs = storeSilenceMs } = {}): ContentStore => {
+  const client = openS3(config, { silenceMs })
   const bucket = { Bucket: config.CONTENT_S3_BUCKET }
   const keyOf = (contentId: string) => config.CONTENT_S3_PREFIX + contentId
 
-  const deleteObjects = async (contentIds: string[]) => {
-    const Objects = contentIds.map((id) => ({ Key: keyOf(id) }))
-    const { Errors } = await client.send(new DeleteObjectsCommand({ ...bucket, Delete: { Objects, Quiet: true } }))
-    const failed = Errors?.[0]
-    if (failed) throw new Error(`the content store failed to remove ${failed.Key}: ${failed.Code}`)
+  const deleteObjects: RemoveBytes = async (contentIds, abortSignal) => {
+    const kept: NotRemoved[] = []
+    for (let next = 0; next < contentIds.length; next += deleteBatch) {
+      const Objects = contentIds.slice(next, next + deleteBatch).map((id) => ({ Key: keyOf(id) }))
+      const request = new DeleteObjectsCommand({ ...bucket, Delete: { Objects, Quiet: true } })
+      const { Errors = [] } = await client.send(request, { ...(abortSignal && { abortSignal }) }).catch((thrown: unknown) => {
+        throw storeFailed('remove', thrown)
+      })
+      for (const { Key = '', Code, Message } of Errors) {
+        kept.push({ id: Key.slice(config.CONTENT_S3_PREFIX.length), reason: [Code, Message].filter(Boolean).join(': ') })
+      }
+    }
+    return kept
   }
 
   const discard = (id: string) => discardWithBytes(db, id, deleteObjects)
+
+  /** Sends the requests of one upload. The first one that fails ends the others, and the upload with them. */
+  const upload = async (key: string, source: Readable): Promise<void> => {
+    const failed = new AbortController()
+    const send = async (command: Parameters<typeof client.send>[0]) => {
+      // It follows a failure, and the upload does not wait for it.
+      if (command instanceof AbortMultipartUploadCommand) return client.send(command)
+      try {
+        return await client.send(command, { abortSignal: failed.signal })
+      } catch (thrown) {
+        failed.abort(thrown)
+        throw thrown
+      }
+    }
+    const params = { ...bucket, Key: key, Body: source }
+    const sender = Object.assign(Object.create(client) as S3Client, { send })
+    try {
+      await new Upload({ client: sender, params, partSize: partBytes, queueSize: partsInFlight, abortController: failed }).done()
+    } catch (thrown) {
+      throw failed.signal.aborted ? failed.signal.reason : thrown
+    }
+  }
 
   const sizeOfObject = async (contentId: string) => {
     try {
@@ -73,7 +117,7 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
     const wanted = new GetObjectCommand({ ...bucket, Key: keyOf(content.id), Range: `bytes=${range.start}-${range.end}` })
     try {
       const { Body } = await client.send(wanted, { abortSignal: signal })
-      yield* Body as Readable
+      yield* readWithinSilence(Body as Readable, silenceMs)
     } catch (thrown) {
       throw storeFailed('read', thrown)
     }
@@ -87,8 +131,7 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
       const measured = measure(source)
       await insertUnownedContent(db, { id, workspaceId, store: 's3' })
       try {
-        const params = { ...bucket, Key: keyOf(id), Body: Readable.from(measured.source) }
-        await new Upload({ client, params, partSize: partBytes, queueSize: partsInFlight }).done()
+        await upload(keyOf(id), Readable.from(measured.source))
       } catch (thrown) {
         await discard(id)
         const sourceError = measured.sourceError()
@@ -118,16 +161,12 @@ export const createS3Store = (db: Database, config: S3StoreConfig): ContentStore
       return sizes
     },
 
-    remove: async (contentIds) => {
-      for (let next = 0; next < contentIds.length; next += deleteBatch) {
-        await removeWithBytes(db, contentIds.slice(next, next + deleteBatch), deleteObjects)
-      }
-    },
+    remove: (contentIds, signal) => removeWithBytes(db, contentIds, deleteObjects, signal),
   }
 }
 
 /** Opens a client of the store. @param how.isAnonymous true to send requests without a signature */
-export const openS3 = (config: S3StoreConfig, { isAnonymous = false } = {}): S3Client => {
+export const openS3 = (config: S3StoreConfig, { isAnonymous = false, silenceMs = storeSilenceMs } = {}): S3Client => {
   const options: S3ClientConfig = {
     region: config.CONTENT_S3_REGION,
     forcePathStyle: config.CONTENT_S3_PATH_STYLE,
@@ -137,7 +176,10 @@ export const openS3 = (config: S3StoreConfig, { isAnonymous = false } = {}): S3C
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       connectionTimeout: connectTimeoutMs,
-      socketTimeout: idleTimeoutMs,
+      // Requests have limits of their own.
+      socketTimeout: 0,
+      httpAgent: { timeout: idleMaxMs, maxSockets },
+      httpsAgent: { timeout: idleMaxMs, maxSockets },
     },
   }
   if (config.CONTENT_S3_ENDPOINT) options.endpoint = config.CONTENT_S3_ENDPOINT
@@ -148,5 +190,6 @@ export const openS3 = (config: S3StoreConfig, { isAnonymous = false } = {}): S3C
   const client = new S3Client(options)
   // A status alone does not show that the bytes are stored, which a source system deletes as soon as they are acknowledged.
   requireStoreAnswers(client)
+  limitSilence(client, silenceMs)
   return client
 }

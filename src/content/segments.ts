@@ -35,13 +35,15 @@ export const createSegmentedStores = (db: Database, stores: Stores): Stores => {
       const stream = Readable.from(readSegments(db, content, open, range), { objectMode: false })
       return stream.once('close', () => opened?.destroy())
     },
-    remove: async (contentIds) => {
+    remove: async (contentIds, signal) => {
       const segments = await disownSegments(db, contentIds)
-      await store.remove(contentIds)
-      // The job remove-orphans removes the segments that are in a store of another process.
+      const kept = await store.remove(contentIds, signal)
       for (const owner of Object.values(stores)) {
-        await owner?.remove(segments.filter((segment) => segment.store === owner.kind).map(({ id }) => id))
+        const ids = segments.filter((segment) => segment.store === owner?.kind).map(({ id }) => id)
+        // The job remove-orphans removes the segments that cannot be removed now, and those in a store of another process.
+        if (ids.length > 0) await owner?.remove(ids, signal).catch(() => {})
       }
+      return kept
     },
   })
   const configured = Object.values(stores).filter((store) => store !== undefined)

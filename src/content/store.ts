@@ -43,8 +43,19 @@ export interface ContentStore {
   readShort?: (content: Content, range: { start: number; end: number }) => Promise<Buffer>
   /** Measures what is stored, without reading it. @returns bytes by id. A content without stored bytes is missing or has 0 */
   sizesOf(contentIds: string[]): Promise<Map<string, number>>
-  /** Removes bytes. Unknown ids are ignored. */
-  remove(contentIds: string[]): Promise<void>
+  /**
+   * Removes contents that no document owns. Others, and unknown ids, are ignored. No transaction is open while bytes outside the database are
+   * removed.
+   * @returns the contents whose bytes the store does not remove. Their rows stay
+   * @throws AppError `unavailable` if the store cannot be reached, the reason of the signal, or errors of the database
+   */
+  remove(contentIds: string[], signal?: AbortSignal): Promise<NotRemoved[]>
+}
+
+/** A content that is still stored, and why. */
+export interface NotRemoved {
+  id: string
+  reason: string
 }
 
 /** The longest range that `readShort` reads. */
@@ -119,6 +130,7 @@ export const unownedContent = (
     const owned = await trx('contents')
       .where({ id: content.id })
       .whereNull('owned_at')
+      .whereNull('removal_began_at')
       .update({ size_bytes: content.sizeBytes, sha256: content.sha256, owned_at: trx.fn.now() })
     if (owned !== 1) throw new Error(`content ${content.id} was removed before its document was committed`)
   },
@@ -126,30 +138,66 @@ export const unownedContent = (
 })
 
 /** @returns false if the content does not exist or is owned */
-export const deleteUnownedContent = async (db: Database | Transaction, id: string): Promise<boolean> =>
+export const deleteUnownedContent = async (db: Database, id: string): Promise<boolean> =>
   (await db('contents').where({ id }).whereNull('owned_at').delete()) > 0
 
-type RemoveBytes = (contentIds: string[]) => Promise<void>
+/** Removes bytes that exist or not. @returns those that the store keeps @throws AppError `unavailable` if it cannot be reached */
+export type RemoveBytes = (contentIds: string[], signal: AbortSignal | undefined) => Promise<NotRemoved[]>
 
 /**
- * Discards a content whose bytes are outside the database. Never throws: the job remove-orphans removes what cannot be removed now. A
- * content that is owned stays: its commit succeeded, and the answer was lost.
+ * Removes contents whose bytes are outside the database, in three steps, so that the database does not wait for the store: nobody can own
+ * the content, the bytes are removed, the row is deleted. A process that dies in between leaves the row to the job remove-orphans. A content
+ * that is owned stays: its commit succeeded, and the answer was lost.
  */
-export const discardWithBytes = async (db: Database, id: string, removeBytes: RemoveBytes): Promise<void> => {
-  await db
-    .transaction(async (trx) => {
-      if (await deleteUnownedContent(trx, id)) await removeBytes([id])
-    })
-    .catch(() => {})
+export const removeWithBytes = async (
+  db: Database,
+  contentIds: string[],
+  removeBytes: RemoveBytes,
+  signal?: AbortSignal,
+): Promise<NotRemoved[]> => {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `
+    with content as (
+      -- Rows are locked in the order of their ids.
+      select id
+      from contents
+      where id = any(:contentIds)
+        and owned_at is null
+      order by id
+      for no key update
+    )
+    update contents
+    set removal_began_at = coalesce(removal_began_at, now())
+    from content
+    where contents.id = content.id
+    returning contents.id
+    `,
+    { contentIds },
+  )
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const kept = await removeBytes(ids, signal)
+  const keptIds = new Set(kept.map(({ id }) => id))
+  await db('contents')
+    .whereIn(
+      'id',
+      ids.filter((id) => !keptIds.has(id)),
+    )
+    .delete()
+  return kept
 }
 
-/** Removes contents whose bytes are outside the database. Their rows stay if their bytes cannot be removed. */
-export const removeWithBytes = (db: Database, contentIds: string[], removeBytes: RemoveBytes): Promise<void> =>
-  db.transaction(async (trx) => {
-    await trx('contents').whereIn('id', contentIds).delete()
-    await removeBytes(contentIds)
-  })
+// A request is not answered while bytes are removed that the job remove-orphans removes as well.
+const discardMaxMs = 3_000
+
+/** Ends the removal of bytes for which a request waits. */
+export const discardSignal = (): AbortSignal => AbortSignal.timeout(discardMaxMs)
+
+/** Discards a content whose bytes are outside the database. Never throws: the job remove-orphans removes what cannot be removed now. */
+export const discardWithBytes = async (db: Database, id: string, removeBytes: RemoveBytes): Promise<void> => {
+  await removeWithBytes(db, [id], removeBytes, discardSignal()).catch(() => {})
+}
 
 /** Returns the error of a store outside the database whose operation failed. */
-export const storeFailed = (operation: 'store' | 'read', cause: unknown): AppError =>
+export const storeFailed = (operation: 'store' | 'read' | 'remove', cause: unknown): AppError =>
   new AppError('unavailable', `The content store failed to ${operation} the bytes.`, { cause })

@@ -1,4 +1,5 @@
 import { finished } from 'node:stream/promises'
+import { createStallLimit } from '../base/stall-limit.ts'
 import type { Config } from '../config/config.ts'
 import { encodingOf } from '../content-server/encoding.ts'
 import { announcesBody, type ReceiverRequest } from './exchange.ts'
@@ -56,14 +57,19 @@ export const refuseEncoding = (what: string, valuesOf: (name: string) => readonl
 const tooLarge = ({ RELAY_DOCUMENT_MAX_BYTES: maxBytes }: BodyLimits) =>
   new Refusal('too_large', `a request may contain at most ${maxBytes} bytes`)
 
+const throwClientGone = (thrown: unknown): never => {
+  throw thrown instanceof ClientGone ? thrown : new ClientGone('the connection closed before the end of the body', { cause: thrown })
+}
+
 async function* readChunks(request: ReceiverRequest, limits: BodyLimits): AsyncGenerator<Buffer, void, undefined> {
   // Leaving early must not destroy the connection: a refusal is still to be sent.
   const chunks = request.body.iterator({ destroyOnReturn: false })
-  const withStallTimeout = createStallTimeout(request, limits)
+  const waits = { waitMaxMs: limits.idleTimeoutMs, minBytes: limits.minBodyBytes }
+  const withinLimit = createStallLimit(waits, () => request.body.destroy(new ClientGone('the body stalls')))
   let receivedBytes = 0
   try {
     for (;;) {
-      const chunk = await withStallTimeout(() => chunks.next() as Promise<IteratorResult<Buffer, undefined>>)
+      const chunk = await withinLimit(() => chunks.next() as Promise<IteratorResult<Buffer, undefined>>).catch(throwClientGone)
       if (chunk === undefined) {
         request.recordedBody.end()
         return
@@ -76,32 +82,6 @@ async function* readChunks(request: ReceiverRequest, limits: BodyLimits): AsyncG
     }
   } finally {
     await chunks.return?.()
-  }
-}
-
-/** Counts only the time spent waiting for the client, and not the time that a slow store takes. */
-const createStallTimeout = ({ body }: ReceiverRequest, limits: BodyLimits) => {
-  let waitedMs = 0
-  let receivedBytes = 0
-
-  return async (next: () => Promise<IteratorResult<Buffer, undefined>>): Promise<Buffer | undefined> => {
-    const startedAt = performance.now()
-    const timer = setTimeout(() => body.destroy(new ClientGone('the body stalls')), Math.max(0, limits.idleTimeoutMs - waitedMs))
-    try {
-      const { done, value } = await next()
-      if (done) return undefined
-      waitedMs += performance.now() - startedAt
-      receivedBytes += value.length
-      if (receivedBytes >= limits.minBodyBytes) {
-        waitedMs = 0
-        receivedBytes = 0
-      }
-      return value
-    } catch (thrown) {
-      throw thrown instanceof ClientGone ? thrown : new ClientGone('the connection closed before the end of the body', { cause: thrown })
-    } finally {
-      clearTimeout(timer)
-    }
   }
 }
 

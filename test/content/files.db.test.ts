@@ -1,7 +1,11 @@
-import { mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, truncate, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { constants } from 'node:fs'
+import { mkdir, mkdtemp, open, readdir, rename, rm, rmdir, stat, truncate, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { promisify } from 'node:util'
 import { newId } from '../../src/base/ids.ts'
+import { createFileCalls } from '../../src/content/file-calls.ts'
 import { createFilesStore } from '../../src/content/files.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { Database } from '../../src/db/database.ts'
@@ -9,7 +13,10 @@ import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createFolder } from '../support/folder.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 import { describeContentStore } from './conformance.ts'
+
+const run = promisify(execFile)
 
 const { path: directory } = share(await createFolder())
 
@@ -158,15 +165,15 @@ describe('the files content store', () => {
     )
 
     test('takes no file for removed: its row stays, and it is removed when the volume is back', async () => {
-      const content = await owned(await store())
+      const [kept, content] = [await owned(await store()), await store()]
       await unmount()
       const running = openStore()
       await expect(running.remove([content.id])).rejects.toMatchObject(isUnavailable)
-      expect(await db('contents').pluck('id')).toEqual([content.id])
+      expect(await db('contents').orderBy('id').pluck('id')).toEqual([kept.id, content.id])
       await mount()
       await running.remove([content.id])
-      expect(await db('contents')).toEqual([])
-      expect(await filesIn(own)).toEqual([])
+      expect(await db('contents').pluck('id')).toEqual([kept.id])
+      expect(await filesIn(own)).toEqual([kept.id])
     })
 
     test('discards no content whose file will come back: the sweep does it later', async () => {
@@ -220,5 +227,48 @@ describe('the files content store', () => {
     const content = await openStore().write(workspaceId, chunks(2_000))
     const file = (await readdir(own, { recursive: true })).find((name) => basename(name) === content.id)!
     expect((await stat(join(own, file))).mode & 0o777).toBe(0o600)
+  })
+
+  describe('on a file system that does not answer', () => {
+    const maxMs = 500
+    // A pipe without a writer keeps whoever opens it, and a thread, until one comes.
+    const hang = async ({ id }: { id: string }) => {
+      const file = join(own, id.slice(-2), id)
+      await rm(file)
+      await run('mkfifo', [file])
+      return async () => {
+        const writer = await open(file, constants.O_RDWR | constants.O_NONBLOCK)
+        return () => writer.close()
+      }
+    }
+
+    test('reads, sizes and writes fail in time, the process goes on using files, and the store returns', async () => {
+      const calls = createFileCalls({ maxCalls: 2, maxMs })
+      const store = createFilesStore(db, createPostgresStore(db), { CONTENT_DIR: own, CONTENT_DIR_MIN_BYTES: 1_000 }, calls)
+      const [readable, hanging] = [await store.write(workspaceId, chunks(2_000)), await store.write(workspaceId, chunks(2_000))]
+      await db.transaction((trx) => readable.own(trx))
+      const answer = await hang(hanging)
+      const isLate = { code: 'unavailable', cause: expect.objectContaining({ name: 'LateError' }) }
+      const reads = Array.from({ length: 8 }, () => buffer(store.read(hanging)))
+      const outcomes = await Promise.allSettled([...reads, store.readShort!(hanging, { start: 0, end: 9 })])
+      expect(outcomes).toEqual(outcomes.map(() => ({ status: 'rejected', reason: expect.objectContaining(isLate) })))
+      // Two calls hang for ever. All others wait for their places.
+      await expect(store.write(workspaceId, chunks(2_000))).rejects.toMatchObject({ code: 'unavailable' })
+      await expect(store.remove([hanging.id])).rejects.toMatchObject({ code: 'unavailable' })
+      await expect(buffer(store.read(readable))).rejects.toMatchObject(isLate)
+      expect(await Promise.all(Array.from({ length: 20 }, () => stat(own)))).toHaveLength(20)
+      expect(await store.write(workspaceId, chunks(10))).toMatchObject({ sizeBytes: 10 })
+
+      const end = await answer()
+      await until('the store answers', () =>
+        buffer(store.read(readable)).then(
+          () => true,
+          () => false,
+        ),
+      )
+      await end()
+      await store.remove([hanging.id])
+      expect(await filesIn(own)).toEqual([readable.id])
+    })
   })
 })

@@ -48,5 +48,6 @@ test.each<[string, (db: Database) => ContentStore]>([
   }
   expect(read).toBe(sizeBytes)
   expect(highest).toBeLessThan(128 * MiB)
+  await db('contents').update({ owned_at: null })
   await store.remove([content.id])
 })
