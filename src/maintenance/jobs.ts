@@ -14,7 +14,7 @@ import type { Launcher } from '../temporal/launcher.ts'
 import type { ScheduledJob } from '../temporal/schedules.ts'
 import type { CheckUpstreams } from '../upstream/failures.ts'
 import { createRetention, type Removed, type RetentionConfig } from './retention.ts'
-import { sweepOrphans } from './sweep-orphans.ts'
+import { sweepOrphans, type SweepFailure } from './sweep-orphans.ts'
 
 export interface MaintenanceDeps {
   db: Database
@@ -120,8 +120,15 @@ const jobs: readonly MaintenanceJob[] = [
     name: 'remove-orphans',
     description: 'Removes contents that no document owns',
     intervalMs: hourMs,
-    run: async ({ db, stores, config }, { now, signal }) =>
-      `${await sweepOrphans(db, stores, new Date(now.getTime() - config.CONTENT_ORPHAN_AGE_MS), signal)} contents removed`,
+    run: async ({ db, stores, config }, { now, signal }) => {
+      const failures: SweepFailure[] = []
+      const olderThan = new Date(now.getTime() - config.CONTENT_ORPHAN_AGE_MS)
+      const removed = await sweepOrphans(db, stores, olderThan, signal, (failure) => void failures.push(failure))
+      const summary = summarizeSweep(removed, failures)
+      // Temporal repeats the job until the store is back.
+      if (failures.some(({ contentId }) => contentId === undefined)) throw new Error(summary)
+      return summary
+    },
   },
   {
     name: 'apply-retention',
@@ -144,6 +151,19 @@ const summarize = ({ rows, partitions, contents, documents, capturedContents, id
     `${incidents} incidents`,
     `${events} events`,
   ].join(', ') + ' removed'
+
+// More would not fit into a line.
+const namedFailures = 3
+
+const summarizeSweep = (removed: number, failures: SweepFailure[]): string => {
+  const named = failures
+    .slice(0, namedFailures)
+    .map(({ store, contentId, reason }) => (contentId === undefined ? `${store} store: ${reason}` : `${contentId} (${store}): ${reason}`))
+  return [
+    `${removed} contents removed`,
+    ...(failures.length > 0 ? [`${failures.length} failures`, ...named, ...(failures.length > named.length ? ['...'] : [])] : []),
+  ].join('; ')
+}
 
 /** Returns every job with its interval, for the schedules. */
 export const maintenanceJobs = (config: IntervalConfig): ScheduledJob[] =>

@@ -181,6 +181,16 @@ export const aggregates: readonly Aggregate[] = [
     `),
   },
   {
+    name: 'relay_contents_not_removed',
+    help: 'Contents without an owner whose removal began more than an hour ago: the bytes could not be removed',
+    labelNames: [],
+    compute: query(`
+      select '{}'::jsonb as labels, count(*)::float8 as value
+      from contents
+      where removal_began_at < now() - interval '1 hour'
+    `),
+  },
+  {
     name: 'relay_partitions_ahead_seconds',
     help: 'Time until rows of a table have no partition any more',
     labelNames: ['table'],
