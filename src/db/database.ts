@@ -14,12 +14,15 @@ types.setTypeParser(types.builtins.INT8, Number)
 type DatabaseConfig = Pick<
   Config,
   'DATABASE_URL' | 'DATABASE_POOL_MAX_CONNECTIONS' | 'DATABASE_STATEMENT_TIMEOUT_MS' | 'DATABASE_TRANSACTION_POOLING'
-> & { RELAY_DATA_DIR?: string; acquireTimeoutMs?: number }
+> & { RELAY_DATA_DIR?: string; acquireTimeoutMs?: number; idleInTransactionMaxMs?: number }
 
 // Opening a connection costs as much as 40 queries.
 const idleTimeoutMs = 600_000
 // A request that waits longer for a connection is answered 503.
 export const acquireTimeoutMs = 5_000
+// PostgreSQL ends a transaction in which the relay does nothing for this time. Nothing but the database may be waited for in a transaction:
+// each holds a connection of the pool, and the events of all workspaces that are written after it began.
+const idleInTransactionMaxMs = 30_000
 
 /**
  * Lets a connection run statements without preparing them by their names: a pooler runs the next execution of a statement in another
@@ -156,7 +159,8 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
         // A pooler either refuses settings of a session, or ignores them.
         if (config.DATABASE_TRANSACTION_POOLING) return done(undefined, connection)
         // Statements read few rows of large tables. Where PostgreSQL expects more, it compiles them, which takes longer than they do.
-        connection.query('set jit = off', (error: Error | undefined) => done(error, connection))
+        const settings = `set jit = off; set idle_in_transaction_session_timeout = ${config.idleInTransactionMaxMs ?? idleInTransactionMaxMs}`
+        connection.query(settings, (error: Error | undefined) => done(error, connection))
       },
     },
     acquireConnectionTimeout: config.acquireTimeoutMs ?? acquireTimeoutMs,

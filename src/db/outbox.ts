@@ -98,28 +98,25 @@ const refusedMs = 60_000
 
 export const createOutbox = (db: Database) => ({
   /**
-   * Sends due messages, the oldest first, and removes those that were sent. They are locked meanwhile: another process that sends due
-   * messages takes others, and if this process dies, its messages are free at once.
+   * Sends due messages, the oldest first, and removes those that were sent. No transaction waits for Temporal: another process that does the
+   * same may send a message a second time, which has no effect.
    * @param ageMs time for which they have been due, at least. The process that wrote a younger one still sends it
    * @returns the outcomes
    */
-  sendDue: ({ ageMs, limit }: { ageMs: number; limit: number }, send: (message: OutboxMessage) => Promise<Sent>): Promise<Sent[]> =>
-    db.transaction(async (trx) => {
-      const messages = await trx('outbox')
-        .where('due_at', '<=', trx.raw(`now() - ? * interval '1 millisecond'`, [ageMs]))
-        .orderBy('due_at')
-        .limit(limit)
-        .forUpdate()
-        .skipLocked()
-        .select<{ key: string; message: OutboxMessage }[]>('key', 'message')
-      const outcomes = await Promise.all(messages.map(({ message }) => send(message)))
-      const keysOf = (outcome: Sent) => messages.filter((_, index) => outcomes[index] === outcome).map(({ key }) => key)
-      await trx('outbox').whereIn('key', keysOf('sent')).delete()
-      await trx('outbox')
-        .whereIn('key', keysOf('refused'))
-        .update({ due_at: trx.raw(`now() + ? * interval '1 millisecond'`, [refusedMs]) })
-      return outcomes
-    }),
+  sendDue: async ({ ageMs, limit }: { ageMs: number; limit: number }, send: (message: OutboxMessage) => Promise<Sent>): Promise<Sent[]> => {
+    const messages = await db('outbox')
+      .where('due_at', '<=', db.raw(`now() - ? * interval '1 millisecond'`, [ageMs]))
+      .orderBy('due_at')
+      .limit(limit)
+      .select<{ key: string; message: OutboxMessage }[]>('key', 'message')
+    const outcomes = await Promise.all(messages.map(({ message }) => send(message)))
+    const keysOf = (outcome: Sent) => messages.filter((_, index) => outcomes[index] === outcome).map(({ key }) => key)
+    await db('outbox').whereIn('key', keysOf('sent')).delete()
+    await db('outbox')
+      .whereIn('key', keysOf('refused'))
+      .update({ due_at: db.raw(`now() + ? * interval '1 millisecond'`, [refusedMs]) })
+    return outcomes
+  },
 
   /** Counts the messages that are due and have not been sent. */
   count: async (): Promise<number> =>

@@ -104,3 +104,21 @@ test('a statement that lifts its limit in PostgreSQL has none in the relay, and 
   await expect(one.raw('select pg_sleep(6)')).rejects.toMatchObject({ code: '57014' })
   await one.destroy()
 })
+
+test('PostgreSQL ends a transaction in which the relay waits for something else, and the connection is replaced', async () => {
+  const config = { ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 1 }
+  const usual = openDatabase(config, 'test')
+  const { rows } = await usual.raw<{ rows: object[] }>('show idle_in_transaction_session_timeout')
+  expect(rows).toEqual([{ idle_in_transaction_session_timeout: '30s' }])
+  await usual.destroy()
+
+  const one = openDatabase({ ...config, idleInTransactionMaxMs: 300 }, 'test')
+  const waiting = one.transaction(async (trx) => {
+    await trx.raw('select 1')
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    await trx.raw('select 1')
+  })
+  expect(isOutage(await failureOf(waiting))).toBe(true)
+  await expect(one.raw('select 1')).resolves.toMatchObject({ rowCount: 1 })
+  await one.destroy()
+})
