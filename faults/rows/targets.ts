@@ -4,6 +4,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startWormStore, type WormStore } from '../../test/support/worm-store.ts'
+import { startBystander } from '../bystander.ts'
 import type { Installation } from '../installation.ts'
 import type { Row } from '../run-row.ts'
 
@@ -136,6 +137,9 @@ const dnsFailing: Row = {
   cleanUp: ({ dnsOutageFile }) => rm(dnsOutageFile, { force: true }),
 }
 
+// Creates that need a silent store are refused within this time.
+const refusedWithinMs = 35_000
+
 const contentsAway: Row = {
   name: 'contents-away',
   fault: 'The content store (S3) resets every connection for 8 s (long form: 60 s), and returns',
@@ -186,6 +190,32 @@ const mountGone: Row = {
   },
 }
 
+const contentsSilent: Row = {
+  name: 'contents-silent',
+  fault:
+    'The content store (S3) accepts connections and answers nothing for 12 s (long form: 60 s), and returns. Requests that need no store are ' +
+    'answered meanwhile',
+  variables: ({ contentsInS3 }) => contentsInS3,
+  // More creates at a time than the pool has connections: none of them may hold one while it waits.
+  load: { clients: 16, intervalMs: 4_000, largestBytes: 8 * 1024 * 1024 },
+  run: async ({ installation: { proxies, baseUrls }, workspace, load, returned, note, hold }) => {
+    const before = load.sent.length
+    const bystander = startBystander(baseUrls, workspace)
+    proxies.contents.set({ kind: 'silent' })
+    await hold(12_000, 60_000)
+    const { requests, refused, slowestMs } = await bystander.stop()
+    const slowestCreateMs = Math.max(0, ...load.sent.slice(before).map(({ durationMs }) => durationMs))
+    proxies.contents.set({ kind: 'up' })
+    returned()
+    note(
+      `${requests} requests that need no store: ${refused.length} refused, the slowest took ${Math.round(slowestMs)} ms; the slowest create ` +
+        `that was answered meanwhile took ${(slowestCreateMs / 1_000).toFixed(1)} s`,
+    )
+    if (refused.length > 0) throw new Error(`Requests that need no store were refused: ${refused.slice(0, 5).join(', ')}`)
+    if (slowestCreateMs > refusedWithinMs) throw new Error(`A create was answered after ${Math.round(slowestCreateMs)} ms`)
+  },
+}
+
 const contentsFull: Row = {
   name: 'contents-full',
   longOnly: true,
@@ -208,4 +238,15 @@ const contentsFull: Row = {
   },
 }
 
-export const targetRows: Row[] = [hanging, resetting, late, slow, answerLostImmutable, dnsFailing, mountGone, contentsAway, contentsFull]
+export const targetRows: Row[] = [
+  hanging,
+  resetting,
+  late,
+  slow,
+  answerLostImmutable,
+  dnsFailing,
+  mountGone,
+  contentsAway,
+  contentsSilent,
+  contentsFull,
+]
