@@ -2,12 +2,12 @@ import { decodeHeader } from './encoding.ts'
 import { malformed } from './failure.ts'
 import { bounded, type HttpAnswer } from './http.ts'
 import { boundaryOf, MultipartError, readParts, type Part } from './multipart.ts'
-import { isCompId } from './parameters.ts'
+import { contentTypeMaxCharacters, isCompId } from './parameters.ts'
 
 /** What a server says about a component. */
 export interface ComponentFacts {
   compId: string
-  /** With its parameters, as the server sends it, with one character per byte. Null if it sends none. */
+  /** With its parameters, as the server sends it, with one character per byte. Null if it sends none, or one that HTTP cannot pass on. */
   contentType: string | null
   /** Undefined if the server does not tell it, or tells several, or no number. */
   sizeBytes: number | undefined
@@ -41,10 +41,19 @@ export interface MeasuredDocument extends DocumentFacts {
 type Head = Pick<Part, 'header' | 'values'>
 type FindHeader = Head['header']
 
-/** Reads a date and a time of day in UTC. */
+/** Reads a date and a time of day in UTC. A year that has not four digits, or is 0, cannot be stored, and no header can tell it. */
 const timeOf = (date: string | undefined, time: string | undefined): Date | undefined => {
   const read = new Date(`${date?.trim()}T${time?.trim() || '00:00:00'}Z`)
-  return date === undefined || Number.isNaN(read.getTime()) ? undefined : read
+  const year = date === undefined ? Number.NaN : read.getUTCFullYear()
+  return year >= 1 && year <= 9_999 ? read : undefined
+}
+
+// A part of info has headers that no HTTP library has checked: its content type may have NUL, which can be neither stored nor sent.
+const headerValue = /^[\t\x20-\x7e\x80-\xff]+$/
+
+const contentTypeOf = (header: FindHeader): string | null => {
+  const contentType = header('content-type')?.trim() ?? ''
+  return contentType.length <= contentTypeMaxCharacters && headerValue.test(contentType) ? contentType : null
 }
 
 const numberOf = (text: string | undefined): number | undefined => (/^\d{1,15}$/.test(text?.trim() ?? '') ? Number(text) : undefined)
@@ -77,7 +86,7 @@ const componentFacts = (head: Head): Omit<ComponentFacts, 'compId'> & { compId?:
   return {
     ...(compId && { compId: decodeHeader(compId) }),
     sizeBytes: sizeOf(head),
-    contentType: header('content-type')?.trim() || null,
+    contentType: contentTypeOf(header),
     createdAt: timeOf(header('x-compdatec'), header('x-comptimec')),
     modifiedAt: timeOf(header('x-compdatem'), header('x-comptimem')),
     status: header('x-compstatus')?.trim(),

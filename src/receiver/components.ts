@@ -3,7 +3,7 @@ import { plainValue } from '../base/text.ts'
 import { splitMultipart, type Piece } from '../capture/stored-body.ts'
 import { decodeHeader } from '../content-server/encoding.ts'
 import { boundaryOf, readParts, type Part } from '../content-server/multipart.ts'
-import { formats, hasControlCharacter, isCompId } from '../content-server/parameters.ts'
+import { contentTypeMaxCharacters, formats, hasControlCharacter, isCompId } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
 import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template.ts'
 import { readBody, refuseEncoding, type BodyLimits } from './body.ts'
@@ -160,8 +160,6 @@ const announcedBytesOf = (part: Part): number | undefined => {
   if (!/^\d{1,15}$/.test(text)) throw new Refusal('invalid_parameter', 'the Content-Length of a part is not a number')
   return Number(text)
 }
-
-const contentTypeMaxCharacters = 1_024
 
 /** Keeps the content type with all its parameters, so that reading returns what was sent. */
 const contentTypeOf = (header: string | undefined): string | null => {

@@ -10,6 +10,8 @@ type Framing = (typeof framings)[number]
 export interface Claim {
   /** Header lines about the size in its part of info, without line breaks. Null if info leaves it out. */
   infoSize: string[] | null
+  /** Header lines that replace the content type of its part of info. */
+  infoType?: string[]
   bytes: Buffer
   framing: Framing
   /** What its second half waits for. */
@@ -58,9 +60,9 @@ export const startClaimingServer = async () => {
       if (!claim) return void response.writeHead(404).end()
       return void send(claim, response)
     }
-    const parts = Object.entries(document).flatMap(([name, { infoSize }]) => {
+    const parts = Object.entries(document).flatMap(([name, { infoSize, infoType = ['Content-Type: application/pdf'] }]) => {
       if (!infoSize) return []
-      const lines = [`X-compId: ${name}`, 'Content-Type: application/pdf', 'Content-Length: 0', ...infoSize, 'X-compStatus: online']
+      const lines = [`X-compId: ${name}`, ...infoType, 'Content-Length: 0', ...infoSize, 'X-compStatus: online']
       return [`--B\r\n${lines.join('\r\n')}\r\n\r\n\r\n`]
     })
     response.writeHead(200, { 'content-type': 'multipart/form-data; boundary=B' })
