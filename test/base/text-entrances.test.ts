@@ -18,7 +18,7 @@ import { fileSystemError } from '../../src/connectors/directory/errors.ts'
 import { driveError } from '../../src/connectors/drive/errors.ts'
 import { smtpError } from '../../src/connectors/email/errors.ts'
 import { connectorTypes } from '../../src/connectors/index.ts'
-import { objstoreError } from '../../src/connectors/objstore/errors.ts'
+import { objstoreError, refusalOf as objstoreRefusalOf } from '../../src/connectors/objstore/errors.ts'
 import { sessionError, sftpError } from '../../src/connectors/sftp/errors.ts'
 import { withDeliveryErrors } from '../../src/connectors/shared/errors.ts'
 import { graphError } from '../../src/connectors/teamsite/errors.ts'
@@ -179,6 +179,21 @@ test('the message of an error has 1,000 characters at most, and ends with a whol
       expect(message.length).toBeLessThanOrEqual(1_000)
       expect(message).not.toMatch(/\u200d(\.\.\.)?$/)
     }
+  }
+})
+
+// The SDK makes objects of the elements inside a code or a message. `toString` is one, and the name of a member of every object is no code.
+test('what a store says in another shape than a text is a refusal like any other', () => {
+  for (const odd of [{ b: 'x' }, { toString: 'x' }, ['a', 'b'], 1, null, {}]) {
+    const error = Object.assign(serviceError('x'), { name: odd, message: odd, Region: odd })
+    const region = Object.assign(serviceError('AuthorizationHeaderMalformed'), { name: 'AuthorizationHeaderMalformed', Region: odd })
+    expect(objstoreError(error, { region: 'eu' } as never, 'write')).toMatchObject({ code: 'http_400' })
+    expect(objstoreError(region, { region: 'eu' } as never, 'write')).toMatchObject({ code: 'wrong_region' })
+    expect(objstoreRefusalOf(error)).toBeUndefined()
+  }
+  for (const code of ['constructor', 'toString', '__proto__']) {
+    const error = blobError(restError(code), { config: {}, credentials: {} } as never, [])
+    expect(error).toMatchObject({ code: 'http_500', permanent: false })
   }
 })
 

@@ -14,19 +14,19 @@ const credentialErrors = new Set([
   'NoAuthenticationInformation',
   'KeyBasedAuthenticationNotPermitted',
 ])
-const accessErrors: Record<string, string> = {
-  AuthorizationFailure: 'the credentials do not permit it, or the firewall of the account blocks the relay',
-  AuthorizationPermissionMismatch: 'the credentials do not permit writing',
-  InsufficientAccountPermissions: 'the credentials do not permit writing',
-  AuthorizationProtocolMismatch: 'the SAS token is valid for https only',
-  AuthorizationResourceTypeMismatch: 'the SAS token does not cover the blobs of the container',
-  AuthorizationServiceMismatch: 'the SAS token is for another service',
-  AuthorizationSourceIPMismatch: 'the SAS token is for other source addresses',
-  AccountIsDisabled: 'the account is disabled',
-  BlobImmutableDueToPolicy: 'a blob of this name exists and an immutability policy protects it',
-  BlobImmutableDueToLegalHold: 'a blob of this name exists and a legal hold protects it',
-  UnauthorizedBlobOverwrite: 'a blob of this name exists and the credentials do not permit to replace it',
-}
+const accessErrors = new Map([
+  ['AuthorizationFailure', 'the credentials do not permit it, or the firewall of the account blocks the relay'],
+  ['AuthorizationPermissionMismatch', 'the credentials do not permit writing'],
+  ['InsufficientAccountPermissions', 'the credentials do not permit writing'],
+  ['AuthorizationProtocolMismatch', 'the SAS token is valid for https only'],
+  ['AuthorizationResourceTypeMismatch', 'the SAS token does not cover the blobs of the container'],
+  ['AuthorizationServiceMismatch', 'the SAS token is for another service'],
+  ['AuthorizationSourceIPMismatch', 'the SAS token is for other source addresses'],
+  ['AccountIsDisabled', 'the account is disabled'],
+  ['BlobImmutableDueToPolicy', 'a blob of this name exists and an immutability policy protects it'],
+  ['BlobImmutableDueToLegalHold', 'a blob of this name exists and a legal hold protects it'],
+  ['UnauthorizedBlobOverwrite', 'a blob of this name exists and the credentials do not permit to replace it'],
+])
 // A blob of the name exists, and it is not the content of the request that is refused.
 const existsErrors = new Set(['BlobImmutableDueToPolicy', 'BlobImmutableDueToLegalHold', 'UnauthorizedBlobOverwrite', 'BlobAlreadyExists'])
 // Conflicts that have nothing to do with the blob.
@@ -93,7 +93,7 @@ export const blobError = (
   if (name === 'OutOfRangeInput' || name === 'InvalidUri' || name === 'InvalidResourceName') {
     return refusal('path_refused', `the account does not accept the name of the blob (${name})`)
   }
-  const reason = accessErrors[name]
+  const reason = accessErrors.get(name)
   if (reason !== undefined || (status === 403 && !temporaryErrors.has(name))) {
     return new DeliveryError('access_denied', `the account does not permit the relay to write: ${reason ?? message} (${name})`, {
       permanent: true,

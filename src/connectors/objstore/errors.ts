@@ -14,6 +14,17 @@ interface ServiceError extends Error {
   Region?: string
 }
 
+/** Returns an error with texts only. To the SDK, a code or a message with elements inside it is an object, which may have no text at all. */
+const withTexts = (thrown: ServiceError) => ({
+  $metadata: thrown.$metadata,
+  $response: thrown.$response,
+  name: textOr('Unknown', thrown.name),
+  message: textOr('unreadable', thrown.message),
+  region: textOr(undefined, thrown.Region),
+})
+
+const textOr = <Other>(other: Other, said: unknown): string | Other => (typeof said === 'string' ? said : other)
+
 const credentialErrors = new Set([
   'InvalidAccessKeyId',
   'SignatureDoesNotMatch',
@@ -46,7 +57,7 @@ const otherConflicts = new Set(['OperationAborted', 'ConditionalRequestConflict'
 
 /** Returns whether a refusal can mean that an object is stored under the key, or may not be replaced. */
 export const refusalOf = (thrown: unknown): Refusal => {
-  const { $metadata, name, message } = thrown as ServiceError
+  const { $metadata, name, message } = withTexts(thrown as ServiceError)
   const status = $metadata?.httpStatusCode ?? 0
   // An upload ends when it is completed: a gateway that sends the completion twice gets this.
   if (name === 'NoSuchUpload') return 'perhaps'
@@ -60,13 +71,13 @@ export const refusalOf = (thrown: unknown): Refusal => {
  * @param purpose what the account needs a permission for
  */
 export const objstoreError = (thrown: unknown, config: ObjstoreConfig, purpose: string): DeliveryError => {
-  const error = thrown as ServiceError
-  const status = error.$metadata?.httpStatusCode
+  const status = (thrown as ServiceError).$metadata?.httpStatusCode
   if (thrown instanceof ForeignAnswerError) return foreignAnswer(thrown.status, thrown.message, thrown.body)
   if (!types.isNativeError(thrown) || thrown instanceof DeliveryError || status === undefined) return networkError(thrown)
   // The SDK could not read what was answered.
   if (status < 300) return foreignAnswer(status, `${status} with a body that no store sends`)
 
+  const error = withTexts(thrown)
   const headers = error.$response?.headers ?? {}
   const answer = { status, body: `${error.name}: ${error.message}`, request_id: error.$metadata?.requestId }
   const details = { answer, cause: thrown }
@@ -79,7 +90,7 @@ export const objstoreError = (thrown: unknown, config: ObjstoreConfig, purpose: 
     })
   }
   if (error.name === 'AuthorizationHeaderMalformed' || error.name === 'PermanentRedirect' || status === 301) {
-    const actual = error.Region ?? headers['x-amz-bucket-region'] ?? /expecting '([\w-]+)'/.exec(error.message)?.[1]
+    const actual = error.region ?? headers['x-amz-bucket-region'] ?? /expecting '([\w-]+)'/.exec(error.message)?.[1]
     return refusal(
       'wrong_region',
       `the bucket is not in ${config.region}${actual ? ` but in ${actual}` : ''} (${error.message}); correct region`,

@@ -97,13 +97,13 @@ const basicOf = (id: string, secret: string) => Buffer.from(`${formEncoded(id)}:
 const formEncoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
 
 /** By the error codes of RFC 6749 and RFC 8707. */
-const corrections: Record<string, string> = {
-  invalid_client: 'correct client_id, client_secret and token_auth_method',
-  unauthorized_client: 'let the client use the client credentials grant',
-  invalid_scope: 'correct scope',
-  invalid_target: 'correct audience',
-  access_denied: 'let the client have tokens for this scope and audience',
-}
+const corrections = new Map<unknown, string>([
+  ['invalid_client', 'correct client_id, client_secret and token_auth_method'],
+  ['unauthorized_client', 'let the client use the client credentials grant'],
+  ['invalid_scope', 'correct scope'],
+  ['invalid_target', 'correct audience'],
+  ['access_denied', 'let the client have tokens for this scope and audience'],
+])
 
 const tokenError = (response: CloudResponse, { tokenUrl }: ClientPrincipal): DeliveryError => {
   const { host } = new URL(tokenUrl)
@@ -117,6 +117,6 @@ const tokenError = (response: CloudResponse, { tokenUrl }: ClientPrincipal): Del
       ...details,
     })
   }
-  const correction = (typeof error === 'string' && corrections[error]) || 'correct token_url, client_id and client_secret'
+  const correction = corrections.get(error) ?? 'correct token_url, client_id and client_secret'
   return new DeliveryError('credentials_refused', `${host} issued no token: ${correction}${quoted}`, { permanent: true, ...details })
 }
