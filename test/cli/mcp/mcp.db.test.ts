@@ -270,3 +270,11 @@ describe('the process', () => {
     expect(stderr).not.toMatch(/sec\n?ret/)
   })
 })
+
+test('refusals that repeat half an emoji of the agent are JSON that a strict client can read', async () => {
+  await using client = await connect(acme.keys.viewer)
+  const { isError, answer } = await client.call('find_documents', { '\ud83d': 1 })
+  expect(isError).toBe(true)
+  expect(answer).toMatch(/Unrecognized key: "\ufffd"/)
+  await expect(client.call('\ud83d')).rejects.toThrow('Tool \ufffd not found')
+})
