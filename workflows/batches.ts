@@ -1,4 +1,5 @@
 import { continueAsNew, setCurrentDetails, setHandler } from '@temporalio/workflow'
+import { markdownText } from '../src/base/text.ts'
 import { controlActivities } from './control.ts'
 import { checkAgainSignal, type BatchActivities, type BatchInput } from './messages.ts'
 
@@ -31,7 +32,7 @@ const processAll = async (
     position = end ?? position
     total += count
     const summary = `${pastTense[subject.action]} ${total} deliveries${stopped ? `, then stopped: ${stopped}` : ''}`
-    setCurrentDetails(summary)
+    setCurrentDetails(markdownText(summary))
     // A signal may have arrived during the batch.
     if (count === 0 && !(checkAgain as boolean)) return summary
   }

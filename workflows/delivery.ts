@@ -14,6 +14,7 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow'
+import { markdownText } from '../src/base/text.ts'
 import {
   applyOutcome,
   newRun,
@@ -189,7 +190,7 @@ const makeAttempts = async (input: DeliveryInput, attempt: AttemptInput, hasWait
     scheduleToCloseTimeout: attempt.policy.ttlMs + attempt.attemptTimeoutMs + recordingTimeMs,
     heartbeatTimeout: input.heartbeatTimeoutMs,
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-    summary: `to ${input.destination.name}`,
+    summary: `to ${markdownText(input.destination.name)}`,
     allowEagerDispatch: !hasWaited,
     retry: attemptRetry,
   })
@@ -229,8 +230,8 @@ const show = (input: DeliveryInput, previous: DeliveryRun, run: DeliveryRun, det
   if (run.status === 'pending' && !details) return
   if (previous.status === 'pending' && run.status === 'delivered') return
   // Temporal does not copy the static summary into a run that continues as new.
-  const prefix = input.run ? `${documentName(input)} to ${input.destination.name}: ` : ''
-  setCurrentDetails(`${prefix}**${run.status}**${details ? `: ${details}` : ''}`)
+  const prefix = input.run ? `${documentName(input)} to ${markdownText(input.destination.name)}: ` : ''
+  setCurrentDetails(`${prefix}**${run.status}**${details ? `: ${markdownText(details)}` : ''}`)
 
   const changed = previous.status !== run.status || previous.errorCode !== run.errorCode
   if (!changed || !workflowInfo().typedSearchAttributes.get(searchAttributes.workspace)) return

@@ -11,6 +11,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow'
+import { markdownText } from '../src/base/text.ts'
 import { deliveryStatuses, documentStatus, endErrors, type DocumentStatus } from '../src/domain/delivery-states.ts'
 import { controlActivities } from './control.ts'
 import { delivery } from './delivery.ts'
@@ -82,7 +83,7 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
     if (!states.has(state.destinationId)) return
     if (!deliveryStatuses.includes(state.status)) throw unknownOutcome(state)
     states.set(state.destinationId, state)
-    setCurrentDetails(destinations.map(({ id, name }) => `- ${name}: ${describe(states.get(id)!, '**')}`).join('\n'))
+    setCurrentDetails(destinations.map(({ id, name }) => `- ${markdownText(name)}: ${shown(states.get(id)!)}`).join('\n'))
     const status = overall()
     // On the straight path from pending to delivered, "completed" says everything, and an upsert would cost an event.
     if (status === published || (published === 'pending' && status === 'delivered')) return
@@ -137,4 +138,7 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
   throw ApplicationFailure.nonRetryable(`not delivered to ${summary}`, 'DocumentNotDelivered', [...states.values()])
 }
 
-const describe = ({ status, error }: DeliveryState, mark = '') => `${mark}${status}${mark}${error === undefined ? '' : `: ${error}`}`
+const describe = ({ status, error }: DeliveryState) => `${status}${error === undefined ? '' : `: ${error}`}`
+
+/** As Markdown. */
+const shown = ({ status, error }: DeliveryState) => `**${status}**${error === undefined ? '' : `: ${markdownText(error)}`}`

@@ -1,4 +1,5 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow'
+import { markdownText } from '../src/base/text.ts'
 import type { EventSubscriptionActivities, EventSubscriptionInput } from './messages.ts'
 
 // A run sends for 20 seconds, and ends with the request that is under way.
@@ -10,7 +11,7 @@ export async function eventSubscription(input: EventSubscriptionInput): Promise<
     startToCloseTimeout: runTimeoutMs,
     // The events of a worker that is lost go on after this time.
     heartbeatTimeout: '30s',
-    summary: input.name,
+    summary: markdownText(input.name),
     // For failures of the relay itself. An attempt that fails says when the next one is due.
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
   })

@@ -1,4 +1,5 @@
 import { isCancellation, proxyActivities, setHandler } from '@temporalio/workflow'
+import { markdownText } from '../src/base/text.ts'
 import { moreDataSignal, type LateDataActivities, type LateDataInput } from './messages.ts'
 
 // A try ends within two minutes. The rest is for the database.
@@ -11,7 +12,7 @@ export async function lateData({ documentId, destination }: LateDataInput): Prom
   const { updateCopy } = proxyActivities<LateDataActivities>({
     startToCloseTimeout: tryTimeoutMs,
     scheduleToCloseTimeout: giveUpAfterMs,
-    summary: `to ${destination.name}`,
+    summary: `to ${markdownText(destination.name)}`,
     // For failures of the relay itself. A try that fails says when the next one is due.
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
   })

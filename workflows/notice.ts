@@ -1,4 +1,5 @@
 import { ApplicationFailure, CancellationScope, isCancellation, proxyActivities, setCurrentDetails, sleep } from '@temporalio/workflow'
+import { markdownText } from '../src/base/text.ts'
 import { controlActivities } from './control.ts'
 import type { NoticeActivities, NoticeInput } from './messages.ts'
 import { unknownOutcome } from './unknown-outcome.ts'
@@ -15,7 +16,7 @@ export async function notice({ noticeId, attemptTimeoutMs }: NoticeInput): Promi
   try {
     for (;;) {
       const outcome = await sendNotice({ noticeId, attemptTimeoutMs })
-      setCurrentDetails('error' in outcome ? `**${outcome.status}**: ${outcome.error}` : `**${outcome.status}**`)
+      setCurrentDetails('error' in outcome ? `**${outcome.status}**: ${markdownText(outcome.error)}` : `**${outcome.status}**`)
       if (outcome.status === 'failed') throw ApplicationFailure.nonRetryable(`not delivered: ${outcome.error}`, 'NoticeNotDelivered')
       if (outcome.status === 'delivered' || outcome.status === 'cancelled') return outcome.status
       if (outcome.status !== 'retrying') throw unknownOutcome(outcome)

@@ -1,5 +1,6 @@
 // Start options of the workflows. The client and the parent workflow use the same options, so all runs look alike to operators.
 import { defineSearchAttributeKey, SearchAttributeType, type SearchAttributePair } from '@temporalio/common'
+import { markdownText } from '../src/base/text.ts'
 import {
   batchWorkflowId,
   bulkRetryWorkflowId,
@@ -44,8 +45,8 @@ export const searchAttributes = {
 
 type Terms = Omit<DocumentInput, 'destinations' | 'enrichment'>
 
-/** Returns `{repoId}/{docId}/{compId}`. */
-export const documentName = ({ repoId, docId, compId }: DocumentKey): string => `${repoId}/${docId}/${compId}`
+/** Returns `{repoId}/{docId}/{compId}` for a summary or details, as Markdown. */
+export const documentName = ({ repoId, docId, compId }: DocumentKey): string => markdownText(`${repoId}/${docId}/${compId}`)
 
 // A SQL visibility store refuses a longer value, and with it the whole record: the workflow would be in no list.
 const attributeMaxCharacters = 255
@@ -95,7 +96,7 @@ const control = { priority: { priorityKey: priorities.control } }
 export const documentOptions = (input: DocumentInput, registration: Registration & Urgent) => ({
   workflowId: documentWorkflowId(input, input.revision),
   args: [input] as [DocumentInput],
-  staticSummary: `${documentName(input)} to ${input.destinations.map((destination) => destination.name).join(', ')}`,
+  staticSummary: `${documentName(input)} to ${input.destinations.map((destination) => markdownText(destination.name)).join(', ')}`,
   ...fairness(input, registration),
   ...withAttributes(documentAttributes(input), registration),
 })
@@ -110,7 +111,7 @@ export const enrichmentOptions = (input: DocumentInput, registration: Registrati
 export const deliveryOptions = (input: DeliveryInput, registration: Registration & Urgent) => ({
   workflowId: deliveryWorkflowId(input, input.destination.id),
   args: [input] as [DeliveryInput],
-  staticSummary: `${documentName(input)} to ${input.destination.name} (${input.destination.connector})`,
+  staticSummary: `${documentName(input)} to ${markdownText(input.destination.name)} (${input.destination.connector})`,
   ...fairness(input, registration),
   ...withAttributes(deliveryAttributes(input), registration),
 })
@@ -118,12 +119,13 @@ export const deliveryOptions = (input: DeliveryInput, registration: Registration
 export const lateDataOptions = (input: LateDataInput, registration: Registration) => ({
   workflowId: lateDataWorkflowId(input, input.destination.id),
   args: [input] as [LateDataInput],
-  staticSummary: `Business data of ${documentName(input)} to ${input.destination.name}`,
+  staticSummary: `Business data of ${documentName(input)} to ${markdownText(input.destination.name)}`,
   ...fairness(input, { urgency: 'bulk' }),
   ...withAttributes(deliveryAttributes(input), registration),
 })
 
-const batchSummary = ({ action, by, name }: BatchSubject) => {
+const batchSummary = ({ action, by, name: given }: BatchSubject) => {
+  const name = markdownText(given)
   if (action === 'attempt') return `Attempt the waiting deliveries to ${name}`
   if (action === 'release') return `Release deliveries held by connection ${name}`
   return by === 'connection' ? `Cancel deliveries held by connection ${name}` : `Cancel deliveries to deleted destination ${name}`
@@ -154,7 +156,7 @@ export const noticeOptions = (input: NoticeInput, registration: Registration) =>
 export const eventSubscriptionOptions = (input: EventSubscriptionInput, registration: Registration) => ({
   workflowId: eventSubscriptionWorkflowId(input),
   args: [input] as [EventSubscriptionInput],
-  staticSummary: `Send events of ${input.workspace}: ${input.name}`,
+  staticSummary: `Send events of ${input.workspace}: ${markdownText(input.name)}`,
   ...fairness(input, { urgency: 'bulk' }),
   ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
 })

@@ -6,8 +6,9 @@
 export const textMaxCharacters = 1_000
 
 // Characters that people do not see and that change what they see: marks of direction, characters without width, tags. The two joiners stay:
-// Persian and the languages of India need them, and so do many emoji. So do marks and letters, such as the variants of a Chinese character.
-const hidden = String.raw`[\p{Default_Ignorable_Code_Point}--[\p{M}\p{L}\u200c\u200d]]|[\ufff9-\ufffb]`
+// Persian and the languages of India need them, and so do many emoji. So do marks and letters, such as the variants of a Chinese character, but for two fillers of Hangul, which no
+// syllable needs.
+const hidden = String.raw`[\p{Default_Ignorable_Code_Point}--[\p{M}\p{L}\u200c\u200d]]|[\u3164\uffa0\ufff9-\ufffb]`
 const hiddenCharacters = new RegExp(hidden, 'gv')
 // Every control character of ASCII and Latin-1, and whatever ends a line.
 const controlCharacters = /[\p{Cc}\p{Zl}\p{Zp}]+/gu
@@ -83,8 +84,11 @@ const storableValue = (value: unknown): unknown => {
 const unseenInLine = new RegExp(String.raw`[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|${hidden}`, 'gv')
 const unseenInLines = new RegExp(String.raw`[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]--[\n\t]]|${hidden}`, 'gv')
 
-/** Returns whether a text is one line that looks like what it is: a name that people choose must be. */
-export const isPlainText = (text: string): boolean => text.search(unseenInLine) < 0
+// Joiners, marks and fillers alone look like nothing, and so does the empty pattern of Braille.
+const seen = new RegExp(String.raw`[[\p{L}\p{N}\p{P}\p{S}\p{Co}]--[\p{Default_Ignorable_Code_Point}\u2800]]`, 'v')
+
+/** Returns whether a text is one line that looks like what it is, and like something: a name that people choose must be. */
+export const isPlainText = (text: string): boolean => text.search(unseenInLine) < 0 && seen.test(text)
 
 const escapeOf = (character: string): string =>
   Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')
@@ -94,3 +98,9 @@ export const visibleLine = (text: string): string => text.replace(unseenInLine, 
 
 /** Returns lines for a terminal: as `visibleLine`, with their line breaks and tabs. JSON stays the same JSON. */
 export const visibleLines = (text: string): string => text.replace(unseenInLines, escapeOf)
+
+// Emphasis, code, links and pictures, an escape of one of them, a tag, and an entity, which may name any character.
+const markdown = /[`*[\]]|\\(?=[!-/:-@[-`{-~])|<(?=[a-z/!?])|&(?=#?\w+;)/gi
+
+/** Returns a text for a place that shows Markdown, which the UI of Temporal does with summaries and details: it makes no link and no picture. */
+export const markdownText = (text: string): string => text.replace(markdown, String.raw`\$&`)

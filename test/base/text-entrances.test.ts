@@ -34,6 +34,14 @@ import { SignInError } from '../../src/security/oidc.ts'
 import { UpstreamFailure } from '../../src/upstream/failure.ts'
 import { name } from '../../src/workspace/inputs.ts'
 import { personOf } from '../../src/workspace/people.ts'
+import {
+  batchOptions,
+  deliveryOptions,
+  documentOptions,
+  enrichmentOptions,
+  eventSubscriptionOptions,
+  lateDataOptions,
+} from '../../workflows/options.ts'
 import { anyText, hostileTexts, wrongIn, wrongInside } from '../support/hostile-text.ts'
 
 /** What an operator, a client or Temporal gets of an error. */
@@ -232,6 +240,33 @@ test.each(Object.entries(hostileTexts).filter(([what]) => !/megabyte|where texts
     expect(name.safeParse(`My ${text} bucket`).success).toBe(false)
   },
 )
+
+test('a name that looks like nothing is refused', () => {
+  for (const text of ['\u200d', '\u200c \u200d', '\u115f\u1160', '\u2800', '\ufe0f', '\u034f', '\u3164']) {
+    expect([text, name.safeParse(text).success]).toEqual([text, false])
+  }
+})
+
+test('summaries of workflows, which the UI of Temporal shows as Markdown, have no link, picture, tag or entity of others', () => {
+  const document = { documentId: '1', workspace: 'a/b', repoId: 'Z1', docId: 'D1' }
+  for (const text of [
+    '[Sign in](https://evil.example)',
+    '![](https://evil.example/x.png)',
+    '<img src=x>',
+    '&#x202e;',
+    '`a`',
+    String.raw`\[a](b)`,
+  ]) {
+    const destination = { id: '1', name: text, connector: 'sftp' }
+    const input = { ...document, compId: text, destination, destinations: [destination], name: text, subscriptionId: '1' } as never
+    for (const options of [documentOptions, enrichmentOptions, deliveryOptions, lateDataOptions, eventSubscriptionOptions]) {
+      const { staticSummary } = options(input, { registered: false })
+      expect(staticSummary).not.toMatch(/(?<!\\)(?:\\\\)*[`[\]<&]/)
+    }
+    const batch = { action: 'release', by: 'connection', name: text, workspace: 'a/b', id: '1' } as const
+    expect(batchOptions(batch as never).staticSummary).not.toMatch(/(?<!\\)(?:\\\\)*[`[\]<&]/)
+  }
+})
 
 test('names of people and of every language are accepted', () => {
   for (const text of ['Rechnungen (Köln)', 'می‌خواهم', 'שלום', 'Family 👩‍👩‍👧‍👦', '葛󠄀城']) expect(name.parse(text)).toBe(text)

@@ -4,6 +4,7 @@ import {
   cutToBytes,
   isPlainText,
   isStorable,
+  markdownText,
   plainLines,
   plainText,
   plainValue,
@@ -104,4 +105,13 @@ test('a terminal gets nothing that it obeys, and JSON stays the same JSON', () =
 
 test.each(hostile.filter(([name]) => !/megabyte|where texts are cut/.test(name)))('%s is no name', (_, text) => {
   expect(isPlainText(text)).toBe(false)
+})
+
+test('a text is shown by Markdown as it is, and most texts need no escape for that', () => {
+  for (const text of ['http_403: no_such_bucket', String.raw`C:\data`, 'R&D < 3', 'a > b', '50 % (x) #1 ~ 2 | 3'])
+    expect(markdownText(text)).toBe(text)
+  expect(markdownText('[Sign in](https://evil.example)')).toBe(String.raw`\[Sign in\](https://evil.example)`)
+  expect(markdownText('<b>&lt;&#x202e;*a*')).toBe(String.raw`\<b>\&lt;\&#x202e;\*a\*`)
+  // A backslash of the text must not take away the escape that follows it.
+  expect(markdownText(String.raw`\[a](b)`)).toBe(String.raw`\\\[a\](b)`)
 })
