@@ -61,18 +61,11 @@ comment on index api_keys_of_workspace is
 create table installation (
   id text collate "C" primary key,
   is_only_row boolean not null default true unique check (is_only_row),
-  event_epoch integer not null default 1,
-  event_server_started_at timestamptz not null default '-infinity'::timestamptz,
   signing_public_key text,
   signing_key_sealed bytea
 );
 comment on table installation is
   'One row: the id of this installation, a ULID. Webhook requests carry it, so that the relay refuses a document that it has sent itself.';
-comment on column installation.event_epoch is
-  'The last epoch whose events were read. It rises when another server of PostgreSQL runs the database, whose transactions may have '
-  'smaller numbers.';
-comment on column installation.event_server_started_at is
-  'When the server started that wrote the events of this epoch.';
 comment on column installation.signing_public_key is
   'PEM of the Ed25519 key that verifies reports of this installation. Null until the first report was made.';
 comment on column installation.signing_key_sealed is
@@ -1255,9 +1248,23 @@ where status = 'pending';
 comment on index notices_pending is
   'Serves the search for notices whose workflow was lost.';
 
+create table event_epochs (
+  epoch bigint not null,
+  server_started_at timestamptz not null
+);
+comment on table event_epochs is
+  'The epochs of events. The largest is the last one. The first transactions that write events after a start of PostgreSQL each add its '
+  'epoch, without a lock and without waiting for one another, so one epoch can have several rows.';
+comment on column event_epochs.server_started_at is
+  'When the server of PostgreSQL started that wrote the events of this epoch.';
+
+create index event_epochs_epoch on event_epochs (epoch);
+comment on index event_epochs_epoch is
+  'Serves every writer and every reader of events, which look for the last epoch.';
+
 create table events (
   workspace_id text collate "C" not null,
-  epoch integer not null,
+  epoch bigint not null,
   transaction bigint not null,
   number bigint not null generated always as identity,
   type text collate "C" not null,
@@ -1283,7 +1290,7 @@ create table event_subscriptions (
   events text[] not null check (cardinality(events) > 0),
   destination_id text collate "C" not null references destinations (id) on delete cascade,
   is_active boolean not null default true,
-  epoch integer not null,
+  epoch bigint not null,
   transaction bigint not null,
   number bigint not null,
   version integer not null default 1,
@@ -1814,12 +1821,37 @@ $$;
 comment on function remove_deliveries is
   'Deletes the deliveries of a document before the document, whose repository count_deliveries needs. The foreign key deletes them later.';
 
-create function current_event_epoch() returns integer language sql stable as $$
-select case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end
-from installation
+create function current_event_epoch() returns bigint language sql stable as $$
+select
+  case
+    when last.server_started_at = pg_postmaster_start_time() then last.epoch
+    else greatest(started.microseconds, coalesce(last.epoch, 0) + 1 + started.microseconds % 1000000)
+  end
+from (select (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint as microseconds) as started
+left join lateral (select epoch, server_started_at from event_epochs order by epoch desc limit 1) as last on true
 $$;
 comment on function current_event_epoch is
-  'The epoch of events that are written now. It does not wait until a reader has stored the number.';
+  'The epoch of events that are written now: when PostgreSQL was started, in microseconds since 1970. So two copies of a database never '
+  'take the same one. A standby that takes over was started before the last epoch: then it is the next number, plus the microseconds in '
+  'the second of its start.';
+
+create function begin_event_epoch() returns bigint language plpgsql as $$
+declare
+  last event_epochs;
+begin
+  select * into last from event_epochs order by epoch desc limit 1;
+  if last.server_started_at = pg_postmaster_start_time() then
+    return last.epoch;
+  end if;
+  insert into event_epochs (epoch, server_started_at)
+  values (current_event_epoch(), pg_postmaster_start_time())
+  returning * into last;
+  return last.epoch;
+end
+$$;
+comment on function begin_event_epoch is
+  'Returns current_event_epoch() to a transaction that writes events, and stores it in the same transaction: whatever copy of the '
+  'database has the event also has its epoch, and takes a later one.';
 
 create function event_horizon() returns bigint language sql stable as $$
 select least(
@@ -1844,16 +1876,14 @@ create function add_event(of_workspace text, event_type text, event_data jsonb) 
 begin
   insert into events (workspace_id, epoch, transaction, type, data)
   select
-    workspaces.id, case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end,
-    pg_current_xact_id()::text::bigint, event_type, event_data
-  from workspaces, installation
+    workspaces.id, begin_event_epoch(), pg_current_xact_id()::text::bigint, event_type, event_data
+  from workspaces
   where workspaces.id = of_workspace
     and settings ->> 'events_days' is distinct from '0';
 end
 $$;
 comment on function add_event is
-  'Writes an event, unless its workspace keeps none. The epoch is that of current_event_epoch(), whose call would cost more than the '
-  'insert.';
+  'Writes an event, unless its workspace keeps none.';
 
 create function document_event_data(document documents) returns jsonb language sql stable parallel safe as $$
 select jsonb_build_object(
@@ -1864,16 +1894,16 @@ comment on function document_event_data is
   'What every event about a document says.';
 
 create function add_events_of_new_documents() returns trigger language plpgsql as $$
+declare
+  this_epoch bigint := begin_event_epoch();
 begin
   insert into events (workspace_id, epoch, transaction, type, data)
   select
-    workspaces.id, case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end,
-    pg_current_xact_id()::text::bigint, event.type,
+    workspaces.id, this_epoch, pg_current_xact_id()::text::bigint, event.type,
     jsonb_build_object(
       'document_id', added.id, 'repo_id', repo_id, 'doc_id', doc_id, 'comp_id', comp_id, 'revision', revision) || event.data
   from added
   join workspaces on workspaces.id = added.workspace_id
-  cross join installation
   cross join lateral (
     values
       (

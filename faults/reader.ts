@@ -28,7 +28,7 @@ const answerTimeoutMs = 15_000
 const waitSeconds = 5
 const eventTypes = ['document.received', 'document.delivered', 'document.failed', 'delivery.delivered', 'delivery.failed']
 
-const idText = `lpad(to_hex(epoch), 4, '0') || lpad(to_hex(transaction), 12, '0') || lpad(to_hex(number), 12, '0')`
+const idText = `lpad(to_hex(epoch), 13, '0') || lpad(to_hex(transaction), 12, '0') || lpad(to_hex(number), 12, '0')`
 
 /** Returns how many ids come after one that should come later. */
 const countDisorder = (ids: string[]): number => ids.filter((id, index) => index > 0 && id <= ids[index - 1]!).length

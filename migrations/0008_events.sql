@@ -1,25 +1,55 @@
 -- What happened, for programs that follow it: one row per outcome, written by triggers in the transaction of the outcome, because rows change in
 -- many ways. The order of events, and why a reader misses none: docs/events.md.
 
-alter table installation
-  add column event_epoch integer not null default 1,
-  add column event_server_started_at timestamptz not null default '-infinity';
-comment on column installation.event_epoch is
-  'The last epoch whose events were read. It rises when another server of PostgreSQL runs the database, whose transactions may have smaller numbers.';
-comment on column installation.event_server_started_at is
-  'When the server started that wrote the events of this epoch.';
+create table event_epochs (
+  epoch bigint not null,
+  server_started_at timestamptz not null
+);
+comment on table event_epochs is
+  'The epochs of events. The largest is the last one. The first transactions that write events after a start of PostgreSQL each add its epoch, '
+  'without a lock and without waiting for one another, so one epoch can have several rows.';
+comment on column event_epochs.server_started_at is
+  'When the server of PostgreSQL started that wrote the events of this epoch.';
+
+create index event_epochs_epoch on event_epochs (epoch);
+comment on index event_epochs_epoch is
+  'Serves every writer and every reader of events, which look for the last epoch.';
 
 alter table workspaces
   add column events_removed_to text collate "C" not null default '';
 comment on column workspaces.events_removed_to is
   'The id of the last event that retention has removed. A reader that has not come so far has missed events.';
 
-create function current_event_epoch() returns integer language sql stable as $$
-select case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end
-from installation
+create function current_event_epoch() returns bigint language sql stable as $$
+select
+  case
+    when last.server_started_at = pg_postmaster_start_time() then last.epoch
+    else greatest(started.microseconds, coalesce(last.epoch, 0) + 1 + started.microseconds % 1000000)
+  end
+from (select (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint as microseconds) as started
+left join lateral (select epoch, server_started_at from event_epochs order by epoch desc limit 1) as last on true
 $$;
 comment on function current_event_epoch is
-  'The epoch of events that are written now. It does not wait until a reader has stored the number.';
+  'The epoch of events that are written now: when PostgreSQL was started, in microseconds since 1970. So two copies of a database never take the same '
+  'one. A standby that takes over was started before the last epoch: then it is the next number, plus the microseconds in the second of its start.';
+
+create function begin_event_epoch() returns bigint language plpgsql as $$
+declare
+  last event_epochs;
+begin
+  select * into last from event_epochs order by epoch desc limit 1;
+  if last.server_started_at = pg_postmaster_start_time() then
+    return last.epoch;
+  end if;
+  insert into event_epochs (epoch, server_started_at)
+  values (current_event_epoch(), pg_postmaster_start_time())
+  returning * into last;
+  return last.epoch;
+end
+$$;
+comment on function begin_event_epoch is
+  'Returns current_event_epoch() to a transaction that writes events, and stores it in the same transaction: whatever copy of the database has the '
+  'event also has its epoch, and takes a later one.';
 
 create function event_horizon() returns bigint language sql stable as $$
 select least(
@@ -42,7 +72,7 @@ comment on function event_horizon is
 
 create table events (
   workspace_id text collate "C" not null,
-  epoch integer not null,
+  epoch bigint not null,
   transaction bigint not null,
   number bigint generated always as identity,
   type text collate "C" not null,
@@ -65,15 +95,14 @@ create function add_event(of_workspace text, event_type text, event_data jsonb) 
 begin
   insert into events (workspace_id, epoch, transaction, type, data)
   select
-    workspaces.id, case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end,
-    pg_current_xact_id()::text::bigint, event_type, event_data
-  from workspaces, installation
+    workspaces.id, begin_event_epoch(), pg_current_xact_id()::text::bigint, event_type, event_data
+  from workspaces
   where workspaces.id = of_workspace
     and settings ->> 'events_days' is distinct from '0';
 end
 $$;
 comment on function add_event is
-  'Writes an event, unless its workspace keeps none. The epoch is that of current_event_epoch(), whose call would cost more than the insert.';
+  'Writes an event, unless its workspace keeps none.';
 
 create function document_event_data(document documents) returns jsonb language sql stable parallel safe as $$
 select jsonb_build_object(
@@ -84,16 +113,16 @@ comment on function document_event_data is
   'What every event about a document says.';
 
 create function add_events_of_new_documents() returns trigger language plpgsql as $$
+declare
+  this_epoch bigint := begin_event_epoch();
 begin
   insert into events (workspace_id, epoch, transaction, type, data)
   select
-    workspaces.id, case when event_server_started_at = pg_postmaster_start_time() then event_epoch else event_epoch + 1 end,
-    pg_current_xact_id()::text::bigint, event.type,
+    workspaces.id, this_epoch, pg_current_xact_id()::text::bigint, event.type,
     jsonb_build_object(
       'document_id', added.id, 'repo_id', repo_id, 'doc_id', doc_id, 'comp_id', comp_id, 'revision', revision) || event.data
   from added
   join workspaces on workspaces.id = added.workspace_id
-  cross join installation
   cross join lateral (
     values
       (
@@ -215,7 +244,7 @@ create table event_subscriptions (
   events text[] not null check (cardinality(events) > 0),
   destination_id text collate "C" not null references destinations (id) on delete cascade,
   is_active boolean not null default true,
-  epoch integer not null,
+  epoch bigint not null,
   transaction bigint not null,
   number bigint not null,
   version integer not null default 1,

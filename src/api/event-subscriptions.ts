@@ -4,6 +4,7 @@ import type { Events } from '../observe/events.ts'
 import type { EventSubscriptionChange, EventSubscriptions } from '../workspace/event-subscriptions.ts'
 import { eventName, eventReplay, eventSubscriptionChange, newEventSubscription } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
+import { goneCursor } from './events.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
@@ -17,7 +18,7 @@ const subscription = resource(
     is_active: z.boolean(),
     cursor: z
       .string()
-      .meta({ examples: ['00010000000a91c4000000002f17'] })
+      .meta({ examples: ['660b0a182de650000000a91c4000000002f17'] })
       .describe('The last event that was sent or passed over.'),
     waiting_since: timestamp
       .nullable()
@@ -85,8 +86,10 @@ export const eventSubscriptionEndpoints = ({ events, eventSubscriptions }: Event
     response: one(subscription),
     version,
     status: 201,
+    gone: goneCursor,
     handle: async ({ body: { after, ...wanted } }, { workspaceId, actor }) => {
-      const cursor = after ?? (await events.list(workspaceId, { after: 'latest', limit: 1 })).nextCursor
+      const { nextCursor } = await events.list(workspaceId, { after: after ?? 'latest', limit: 1 })
+      const cursor = after ?? nextCursor
       return { data: present(await eventSubscriptions.insert(workspaceId, wanted, cursor, actorOf(actor))) }
     },
   }),
@@ -138,7 +141,7 @@ export const eventSubscriptionEndpoints = ({ events, eventSubscriptions }: Event
     body: eventReplay.meta({ id: 'EventReplayInput' }),
     response: one(subscription),
     status: 200,
-    gone: 'Events after this cursor were removed, or the database is not the one of the cursor.',
+    gone: goneCursor,
     handle: async ({ params, body: { after } }, { workspaceId, actor }) => {
       await eventSubscriptions.find(workspaceId, params.id)
       if (after !== undefined) await events.list(workspaceId, { after, limit: 1 })

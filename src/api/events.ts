@@ -26,13 +26,16 @@ const response = z
       .object({
         next_cursor: z
           .string()
-          .meta({ examples: ['00010000000a91c4000000002f17'] })
+          .meta({ examples: ['660b0a182de650000000a91c4000000002f17'] })
           .describe('Pass it as `after`. Always present.'),
         has_more: z.boolean().describe('True if more events may be known already: ask for them at once.'),
       })
       .meta({ id: 'EventListMeta' }),
   })
   .meta({ id: 'EventList' })
+
+/** When the answer to a cursor is 410. */
+export const goneCursor = 'Events after this cursor were removed, or this database does not have the event of the cursor.'
 
 const isEventName = (name: string): name is EventName => (eventNames as readonly string[]).includes(name)
 
@@ -79,7 +82,7 @@ export const eventEndpoints = ({ events, newEvents }: EventDeps): Endpoint[] => 
     query,
     response,
     status: 200,
-    gone: 'Events after this cursor were removed, or the database is not the one of the cursor.',
+    gone: goneCursor,
     handle: async ({ query: { waitSeconds: seconds, ...first } }, { workspaceId, actor, signal }) => {
       const until = performance.now() + seconds * 1_000
       const follow = async (request: EventsRequest): Promise<EventsPage> => {

@@ -105,13 +105,13 @@ export interface EventPosition {
   number: number
 }
 
-export const eventIdPattern = /^[0-9a-f]{28}$/
+export const eventIdPattern = /^[0-9a-f]{37}$/
 
 /** The position before every event. */
 export const beforeAllEvents: EventPosition = { epoch: 0, transaction: 0, number: 0 }
 
-/** Digits of the parts of an id. 48 bits of transactions last for 8,000 years at a thousand a second. */
-const digits = { epoch: 4, transaction: 12, number: 12 }
+/** Digits of the parts of an id. Epochs are microseconds until 2112. 48 bits of transactions last for 8,000 years at a thousand a second. */
+const digits = { epoch: 13, transaction: 12, number: 12 }
 
 /** Returns the id of a position. Ids sort like positions. */
 export const eventIdOf = ({ epoch, transaction, number }: EventPosition): string =>
@@ -121,16 +121,7 @@ export const eventIdOf = ({ epoch, transaction, number }: EventPosition): string
 
 /** Returns the position of an id. */
 export const eventPositionOf = (id: string): EventPosition => ({
-  epoch: Number.parseInt(id.slice(0, 4), 16),
-  transaction: Number.parseInt(id.slice(4, 16), 16),
-  number: Number.parseInt(id.slice(16), 16),
-})
-
-const numberMax = 2 ** 48 - 1
-
-/** Returns the position behind the last possible event of the transactions before one. */
-export const lastBefore = ({ epoch, transaction }: Omit<EventPosition, 'number'>): EventPosition => ({
-  epoch,
-  transaction: transaction - 1,
-  number: numberMax,
+  epoch: Number.parseInt(id.slice(0, 13), 16),
+  transaction: Number.parseInt(id.slice(13, 25), 16),
+  number: Number.parseInt(id.slice(25), 16),
 })

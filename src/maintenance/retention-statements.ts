@@ -49,7 +49,7 @@ export const removeEvents = `
     update workspaces
     set events_removed_to = last.id
     from (
-      select lpad(to_hex(epoch), 4, '0') || lpad(to_hex(transaction), 12, '0') || lpad(to_hex(number), 12, '0') as id
+      select lpad(to_hex(epoch), 13, '0') || lpad(to_hex(transaction), 12, '0') || lpad(to_hex(number), 12, '0') as id
       from oldest
       where is_old
       order by epoch desc, transaction desc, number desc

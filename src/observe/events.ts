@@ -1,6 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { createStatement, type Database } from '../db/database.ts'
-import { beforeAllEvents, eventIdOf, eventPositionOf, lastBefore, type EventName, type EventPosition } from '../domain/events.ts'
+import { beforeAllEvents, eventIdOf, eventPositionOf, type EventName, type EventPosition } from '../domain/events.ts'
 
 interface Event {
   id: string
@@ -18,7 +18,7 @@ export interface EventsRequest {
 
 export interface EventsPage {
   items: Event[]
-  /** Where to go on: behind the last event of the page or, if no more are known, behind all that were passed over. */
+  /** Where to go on: the id of the last event that was read or passed over, or the place before the oldest event that is kept. */
   nextCursor: string
   /** True if more events may be known already. */
   hasMore: boolean
@@ -28,26 +28,19 @@ export interface EventsPage {
 const scanRows = 10_000
 
 /**
- * SQL: the position before which no event can appear any more, the number of the next transaction, and if it is stored which server writes
- * this epoch. The horizon can fall: a transaction of another database that has just ended cannot be told from one of this database.
+ * SQL: the position before which no event can appear any more. The horizon can fall: a transaction of another database that has just ended
+ * cannot be told from one of this database.
  */
-const clock = `
-  select
-    current_event_epoch() as epoch,
-    event_horizon() as transaction,
-    pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next_transaction,
-    event_server_started_at = pg_postmaster_start_time() as is_stored
-  from installation
-`
+const clock = 'select current_event_epoch() as epoch, event_horizon() as transaction'
 
 type Found = Omit<Event, 'id'> & EventPosition
 
 interface Row {
-  epoch: number
-  transaction: number
-  nextTransaction: number
-  isStored: boolean
   removedTo: string
+  /** True if the workspace has an event at the position. */
+  isKnown: boolean
+  /** The last event, if that was asked for. */
+  newest: EventPosition | null
   scanned: number
   /** The last row that was read, whatever its type. */
   last: EventPosition | null
@@ -63,7 +56,7 @@ const readEvents = createStatement<Row>(
     select events.epoch, events.transaction, number, type, data, created_at
     from events
     where workspace_id = :workspaceId
-      and (events.epoch, events.transaction, number) > (:epoch::integer, :transaction::bigint, :number::bigint)
+      and (events.epoch, events.transaction, number) > (:epoch::bigint, :transaction::bigint, :number::bigint)
       and (events.epoch, events.transaction) < ((select clock.epoch from clock), (select clock.transaction from clock))
     order by events.epoch, events.transaction, number
     limit :scan
@@ -75,8 +68,23 @@ const readEvents = createStatement<Row>(
     limit :limit
   )
   select
-    clock.epoch, clock.transaction, next_transaction as "nextTransaction", is_stored as "isStored",
     (select events_removed_to from workspaces where id = :workspaceId) as "removedTo",
+    exists (
+      select
+      from events
+      where workspace_id = :workspaceId
+        and epoch = :epoch::bigint
+        and transaction = :transaction::bigint
+        and number = :number::bigint
+    ) as "isKnown",
+    case when :isLatest::boolean then (
+      select jsonb_build_object('epoch', epoch, 'transaction', transaction, 'number', number)
+      from events
+      where workspace_id = :workspaceId
+        and (events.epoch, events.transaction) < ((select clock.epoch from clock), (select clock.transaction from clock))
+      order by events.epoch desc, events.transaction desc, number desc
+      limit 1
+    ) end as newest,
     (select count(*) from scanned)::integer as scanned,
     (
       select jsonb_build_object('epoch', epoch, 'transaction', transaction, 'number', number)
@@ -93,19 +101,8 @@ const readEvents = createStatement<Row>(
       ),
       '[]'
     ) as events
-  from clock
   `,
 )
-
-/**
- * Stores which server of PostgreSQL runs the database, if it is another one than before. Until then, a third one would take the same epoch.
- */
-const storeEpoch = (db: Database) =>
-  db.raw(`
-    update installation
-    set event_epoch = event_epoch + 1, event_server_started_at = pg_postmaster_start_time()
-    where event_server_started_at <> pg_postmaster_start_time()
-  `)
 
 /** Of requests that wait: a workspace, and the position after which they wait for an event. */
 const findWaiting = createStatement<{ key: string }>(
@@ -115,7 +112,7 @@ const findWaiting = createStatement<{ key: string }>(
     ${clock}
   )
   select key
-  from unnest(:keys::text[], :workspaceIds::text[], :epochs::integer[], :transactions::bigint[], :numbers::bigint[])
+  from unnest(:keys::text[], :workspaceIds::text[], :epochs::bigint[], :transactions::bigint[], :numbers::bigint[])
     as waiting (key, workspace_id, epoch, transaction, number)
   where exists (
     select
@@ -152,15 +149,24 @@ export const measureHeldBack = async (db: Database): Promise<number> => (await f
 
 const comesAfter = (one: string, other: string) => one > other
 
-const refuseGone = ({ removedTo, epoch, nextTransaction }: Row, after: string): void => {
+const beginningOf = (removedTo: string): string => removedTo || eventIdOf(beforeAllEvents)
+
+/**
+ * A cursor is the id of an event, or the place before the oldest event that is kept. A database that was restored, or whose standby lacked
+ * transactions, does not have every event that was read. A reader of such an event would miss what was written since.
+ */
+const refuseGone = ({ removedTo, isKnown }: Row, after: string): void => {
   if (comesAfter(removedTo, after)) {
     throw new AppError(
       'gone',
       'Events after this cursor have been removed. Read the documents for what you have missed, and go on with after=latest.',
     )
   }
-  if (comesAfter(after, eventIdOf(lastBefore({ epoch, transaction: nextTransaction })))) {
-    throw new AppError('gone', 'This cursor is not of this database, or of a later state of it. Go on with after=latest.')
+  if (!isKnown && after !== beginningOf(removedTo)) {
+    throw new AppError(
+      'gone',
+      'This database does not have the event of this cursor. Read the documents for what you have missed, and go on with after=latest.',
+    )
   }
 }
 
@@ -169,40 +175,31 @@ export const eventKeyOf = (workspaceId: string, cursor: string): string => `${wo
 
 /** Reads events in their order. None can appear before one that was read: see docs/events.md. */
 export const createEvents = (db: Database) => {
-  const read = async (workspaceId: string, position: EventPosition, { types, limit }: EventsRequest): Promise<Row> => {
-    const [row] = await readEvents(db, { workspaceId, ...position, types: types ? [...types] : null, limit, scan: scanRows })
-    if (!row) throw new Error('the table installation is empty')
-    if (row.isStored) return row
-    await storeEpoch(db)
-    return read(workspaceId, position, { types, limit })
-  }
-
   return {
     /** Returns the cursor before the oldest event that is kept. */
     beginning: async (workspaceId: string): Promise<string> => {
       const row = await db('workspaces')
         .where({ id: workspaceId })
         .first<{ removedTo: string } | undefined>('events_removed_to as removedTo')
-      return row?.removedTo || eventIdOf(beforeAllEvents)
+      return beginningOf(row?.removedTo ?? '')
     },
 
-    /** @throws `AppError` 410 if events after the cursor were removed, or the cursor comes from another database */
-    list: async (workspaceId: string, request: EventsRequest): Promise<EventsPage> => {
-      const { after, limit } = request
+    /** @throws `AppError` 410 if events after the cursor were removed, or if this database does not have its event */
+    list: async (workspaceId: string, { after, types, limit }: EventsRequest): Promise<EventsPage> => {
       const isLatest = after === 'latest'
       const position = after === undefined || isLatest ? beforeAllEvents : eventPositionOf(after)
-      const row = await read(workspaceId, position, isLatest ? { limit: 0 } : request)
-      const end = eventIdOf(lastBefore(row))
-      if (isLatest) return { items: [], nextCursor: end, hasMore: false }
-      if (after !== undefined) refuseGone(row, after)
-      const isFull = row.events.length === limit
-      const hasMore = isFull || row.scanned === scanRows
-      const last = isFull ? row.events.at(-1)! : row.last!
-      const nextCursor = hasMore ? eventIdOf(last) : after !== undefined && comesAfter(after, end) ? after : end
+      const scan = isLatest ? 0 : scanRows
+      const [row] = await readEvents(db, { workspaceId, ...position, types: types ? [...types] : null, limit, scan, isLatest })
+      const { removedTo, newest, scanned, last, events } = row!
+      if (isLatest) return { items: [], nextCursor: newest ? eventIdOf(newest) : beginningOf(removedTo), hasMore: false }
+      if (after !== undefined) refuseGone(row!, after)
+      const isFull = events.length === limit
+      const end = isFull ? events.at(-1)! : last
       return {
-        items: row.events.map(({ event, data, createdAt, ...at }) => ({ id: eventIdOf(at), event, data, createdAt: new Date(createdAt) })),
-        nextCursor,
-        hasMore,
+        items: events.map(({ event, data, createdAt, ...at }) => ({ id: eventIdOf(at), event, data, createdAt: new Date(createdAt) })),
+        // Never the horizon: PostgreSQL can give its number again after a crash, if no transaction with it was on the disk.
+        nextCursor: end ? eventIdOf(end) : (after ?? beginningOf(removedTo)),
+        hasMore: isFull || scanned === scanRows,
       }
     },
 

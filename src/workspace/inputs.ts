@@ -178,7 +178,7 @@ const isSubscriptionActive = z.boolean().describe('An inactive subscription send
 const eventCursor = z
   .string()
   .regex(eventIdPattern, 'must be the id of an event, or next_cursor of a list of events')
-  .meta({ examples: ['00010000000a91c4000000002f17'] })
+  .meta({ examples: ['660b0a182de650000000a91c4000000002f17'] })
 
 export const newEventSubscription = z.strictObject({
   name,

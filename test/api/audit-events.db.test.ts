@@ -221,7 +221,7 @@ const rows: Row[] = [
       {
         event: 'event_subscription.replayed',
         description: 'Event subscription Data was set to another place.',
-        metadata: { name: 'Data', before: { cursor: expect.any(String) }, after: { cursor: '0'.repeat(28) } },
+        metadata: { name: 'Data', before: { cursor: expect.any(String) }, after: { cursor: '0'.repeat(37) } },
       },
     ],
   },

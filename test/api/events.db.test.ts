@@ -31,7 +31,7 @@ test('a program follows events with the cursor of each answer', async () => {
   expect(first.json).toEqual({
     data: [
       {
-        id: expect.stringMatching(/^[0-9a-f]{28}$/),
+        id: expect.stringMatching(/^[0-9a-f]{37}$/),
         type: 'event',
         attributes: {
           event: 'document.received',
@@ -96,7 +96,7 @@ test('a cursor of events that were removed is refused, and wrong values are', as
   const gone = await acme.call('GET', `/events?after=${first.slice(0, -1)}0`)
   expect({ status: gone.status, code: gone.json.error.code }).toEqual({ status: 410, code: 'gone' })
   await database.db('workspaces').where({ id: acme.id }).update({ events_removed_to: '' })
-  const unknown = await acme.call('GET', `/events?after=${'f'.repeat(28)}`)
+  const unknown = await acme.call('GET', `/events?after=${'f'.repeat(37)}`)
   expect(unknown.status).toBe(410)
   for (const query of ['after=x', 'types=document.unknown', 'limit=0', 'wait_seconds=31', 'wait_seconds=x', 'before=1']) {
     expect({ query, status: (await acme.call('GET', `/events?${query}`)).status }).toEqual({ query, status: 400 })

@@ -86,7 +86,7 @@ const databaseDigests = async (): Promise<Record<string, string>> => {
   const digests = rows.map(async ({ name }): Promise<[string, string]> => {
     const digest = await database.db.raw<{ rows: { md5: string }[] }>(
       `select md5(coalesce(string_agg(row, '' order by row), '')) as md5
-      from (select (to_jsonb(stored) - '{last_used_at,event_epoch,event_server_started_at}'::text[])::text as row from ?? as stored) as stored_rows`,
+      from (select (to_jsonb(stored) - '{last_used_at}'::text[])::text as row from ?? as stored) as stored_rows`,
       [name],
     )
     return [name, digest.rows[0]!.md5]

@@ -319,7 +319,7 @@ test(
     await page.getByLabel('Cursor').fill('')
     await page.locator('form').getByRole('button', { name: 'Send again' }).click()
     await page.getByText('The subscription was set to that place.').first().waitFor()
-    expect((await list())[0].attributes.cursor).toBe('0'.repeat(28))
+    expect((await list())[0].attributes.cursor).toBe('0'.repeat(37))
 
     await page.getByRole('button', { name: 'Edit' }).click()
     await page.getByLabel('Active').uncheck()

@@ -187,16 +187,49 @@ test('the age of the oldest event that a long transaction holds back is measured
   await isNotHeldBack()
 })
 
-test('a cursor beyond the horizon is no cursor of another database, and is not moved back', async () => {
+test('an event that is held back is a known cursor, of which a webhook may have told, and is not moved back', async () => {
   const { workspaceId } = await createRoutes(db, [{ name: 'a' }])
   const long = await db.transaction()
-  const { rows } = await long.raw<{ rows: { id: number }[] }>('select pg_current_xact_id()::text::bigint as id')
-  await db.raw('select pg_current_xact_id()')
-  const { nextCursor } = await events.list(workspaceId, { after: 'latest', limit: 10 })
-  const beyond = eventIdOf({ ...eventPositionOf(nextCursor), transaction: rows[0]!.id })
-  expect(beyond > nextCursor).toBe(true)
+  await long.raw('select pg_current_xact_id()')
+  await db.raw('select add_event(?, ?, ?)', [workspaceId, 'document.received', '{}'])
+  const beyond = eventIdOf(await db('events').where({ workspace_id: workspaceId }).first('epoch', 'transaction', 'number'))
+  expect(await events.list(workspaceId, { limit: 10 })).toMatchObject({ items: [] })
   expect(await events.list(workspaceId, { after: beyond, limit: 10 })).toEqual({ items: [], nextCursor: beyond, hasMore: false })
   await long.rollback()
+})
+
+test('a cursor is an event of the workspace, or the place before the first that is kept: any other is refused', async () => {
+  const { workspaceId } = await createRoutes(db, [])
+  const add = (id: string) => db.raw('select add_event(?, ?, ?)', [id, 'document.received', '{}'])
+  const beginning = await events.beginning(workspaceId)
+  expect(await list(workspaceId, { after: 'latest', limit: 10 })).toEqual({ items: [], nextCursor: beginning, hasMore: false })
+  expect(await list(workspaceId, { limit: 10 })).toEqual({ items: [], nextCursor: beginning, hasMore: false })
+  expect(await list(workspaceId, { after: beginning, limit: 10 })).toEqual({ items: [], nextCursor: beginning, hasMore: false })
+  await add(workspaceId)
+  const other = await createRoutes(db, [])
+  await add(other.workspaceId)
+  const [own] = (await readAll(workspaceId, beginning)).found
+  const [foreign] = (await readAll(other.workspaceId)).found
+  const at = eventPositionOf(own!.id)
+  const unknown = [
+    foreign!.id,
+    eventIdOf({ ...at, number: at.number + 1 }),
+    eventIdOf({ ...at, transaction: at.transaction - 1 }),
+    eventIdOf({ ...at, transaction: at.transaction + 1 }),
+    eventIdOf({ ...at, epoch: at.epoch - 1 }),
+    eventIdOf({ ...at, epoch: at.epoch + 1 }),
+    eventIdOf({ epoch: 0, transaction: 0, number: 1 }),
+    'f'.repeat(own!.id.length),
+  ]
+  for (const after of unknown) {
+    await expect(
+      events.list(workspaceId, { after, limit: 10 }).then(({ items }) => `${after}: ${items.length} events`),
+    ).rejects.toMatchObject({
+      code: 'gone',
+      message: expect.stringContaining('does not have the event'),
+    })
+  }
+  expect(await list(workspaceId, { after: own!.id, limit: 10 })).toEqual({ items: [], nextCursor: own!.id, hasMore: false })
 })
 
 test('a transaction that runs in another database of the server holds nothing back', async () => {
@@ -247,34 +280,39 @@ test('a reader that follows writers of many transactions gets every event once a
   }
 })
 
-test('after a restore into another cluster, or a failover, whose transactions have smaller numbers, a reader goes on', async () => {
-  const { workspaceId } = await createRoutes(db, [])
-  const add = (name: string) => db.raw('select add_event(?, ?, ?)', [workspaceId, 'document.received', JSON.stringify({ name })])
-  await add('before')
-  const { cursor, found } = await readAll(workspaceId)
-  const { epoch } = eventPositionOf(found[0]!.id)
-  // The other server began to count anew, and its copy has the events of transactions that it has not reached yet.
-  const far = 2 ** 40
-  const restored = await createTestDatabase()
-  await using _ = restored
-  await restored.db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'restored' })
-  await restored.db.raw("update installation set event_epoch = ?, event_server_started_at = now() - interval '1 year'", [epoch])
-  const old = { workspace_id: workspaceId, epoch, type: 'document.received' }
-  await restored.db('events').insert({ ...old, transaction: far, data: '{"name":"copied"}' })
-  const listThere = createList(restored.db, createEvents(restored.db))
-  await restored.db.raw(`select add_event(?, 'document.received', '{"name":"written there"}')`, [workspaceId])
-  const copied = eventIdOf({ epoch, transaction: far, number: 2 ** 40 })
-  const all = await listThere(workspaceId, { limit: 10 })
-  expect(all.items.map(({ data }) => data['name'])).toEqual(['copied', 'written there'])
-  const rest = await listThere(workspaceId, { after: copied, limit: 10 })
-  expect(rest.items.map(({ data }) => data['name'])).toEqual(['written there'])
-  // What the server writes from now on has the same epoch, because it is stored.
-  await restored.db.raw(`select add_event(?, 'document.received', '{"name":"later"}')`, [workspaceId])
-  const last = await listThere(workspaceId, { after: rest.nextCursor, limit: 10 })
-  expect(last.items.map(({ id, data }) => [eventPositionOf(id).epoch, data['name']])).toEqual([[epoch + 1, 'later']])
-  // A cursor of the other server means nothing here.
-  await expect(events.list(workspaceId, { after: last.nextCursor, limit: 10 })).rejects.toMatchObject({ code: 'gone' })
-  expect((await readAll(workspaceId, cursor)).found).toEqual([])
+describe('every epoch of a server comes after all epochs of the database', () => {
+  const hour = 3_600_000_000
+  test.each([
+    ['that ended before the server was started, as after a restart or a restore', -hour],
+    ['that ended just before', -1],
+    ['that began in the same microsecond', 0],
+    ['that began later, as when a standby takes over, or a dump is restored into an old server', hour],
+    ['of a server whose clock was wrong', 50 * 365 * 24 * hour],
+  ])('%s', async (_, later) => {
+    await using copy = await createTestDatabase()
+    const { workspaceId } = await createRoutes(copy.db, [])
+    const add = (name: string) => copy.db.raw('select add_event(?, ?, ?)', [workspaceId, 'document.received', JSON.stringify({ name })])
+    const { rows } = await copy.db.raw<{ rows: { started: number }[] }>(
+      'select (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint as started',
+    )
+    const { started } = rows[0]!
+    const epoch = started + later
+    // The copy has the events of transactions that this server has not reached yet.
+    await copy.db('event_epochs').insert({ epoch, server_started_at: copy.db.raw("now() - interval '1 year'") })
+    const old = { workspace_id: workspaceId, epoch, transaction: 2 ** 40, type: 'document.received' }
+    const [copied] = await copy.db('events').insert({ ...old, data: '{"name":"copied"}' }, ['epoch', 'transaction', 'number'])
+    await Promise.all([add('written'), add('written'), add('written')])
+    await add('written')
+    const listThere = createList(copy.db, createEvents(copy.db))
+    const all = await listThere(workspaceId, { limit: 10 })
+    expect(all.items.map(({ data }) => data['name'])).toEqual(['copied', 'written', 'written', 'written', 'written'])
+    expect((await listThere(workspaceId, { after: eventIdOf(copied), limit: 10 })).items).toEqual(all.items.slice(1))
+    const [first, ...others] = new Set(all.items.slice(1).map(({ id }) => eventPositionOf(id).epoch))
+    expect(others).toEqual([])
+    expect(first).toBe(later < -1_000_000 ? started : epoch + 1 + (started % 1_000_000))
+    // Whatever copy has these events knows that this epoch was taken.
+    expect(await copy.db('event_epochs').where({ epoch: first }).first()).toBeDefined()
+  })
 })
 
 test('retention removes old events up to the first that is kept, and a reader that has not come so far is told', async () => {

@@ -4573,7 +4573,7 @@ export interface components {
             has_more: boolean;
             /**
              * @description Pass it as `after`. Always present.
-             * @example 00010000000a91c4000000002f17
+             * @example 660b0a182de650000000a91c4000000002f17
              */
             next_cursor: string;
         };
@@ -4583,7 +4583,7 @@ export interface components {
         EventReplayInput: {
             /**
              * @description The event after which to send again. By default from the oldest event that is kept.
-             * @example 00010000000a91c4000000002f17
+             * @example 660b0a182de650000000a91c4000000002f17
              */
             after?: string;
         };
@@ -4603,7 +4603,7 @@ export interface components {
             created_at: string;
             /**
              * @description The last event that was sent or passed over.
-             * @example 00010000000a91c4000000002f17
+             * @example 660b0a182de650000000a91c4000000002f17
              */
             cursor: string;
             destination_id: string;
@@ -4645,7 +4645,7 @@ export interface components {
         EventSubscriptionInput: {
             /**
              * @description The event after which it begins. By default, what happens from now on is sent.
-             * @example 00010000000a91c4000000002f17
+             * @example 660b0a182de650000000a91c4000000002f17
              */
             after?: string;
             /** @description The id of the destination that the events are sent to, of the type `webhook`. */
@@ -11084,7 +11084,7 @@ export interface operations {
                      *             ],
                      *             "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *             "is_active": true,
-                     *             "cursor": "00010000000a91c4000000002f18",
+                     *             "cursor": "660b0a182de650000000a91c4000000002f18",
                      *             "waiting_since": null,
                      *             "attempts": 0,
                      *             "failing_since": null,
@@ -11165,7 +11165,7 @@ export interface operations {
                      *           ],
                      *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "is_active": true,
-                     *           "cursor": "00010000000a91c4000000002f18",
+                     *           "cursor": "660b0a182de650000000a91c4000000002f18",
                      *           "waiting_since": null,
                      *           "attempts": 0,
                      *           "failing_since": null,
@@ -11187,6 +11187,8 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
+            /** @description Events after this cursor were removed, or this database does not have the event of the cursor. */
+            410: components["responses"]["Gone"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -11233,7 +11235,7 @@ export interface operations {
                      *           ],
                      *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "is_active": true,
-                     *           "cursor": "00010000000a91c4000000002f18",
+                     *           "cursor": "660b0a182de650000000a91c4000000002f18",
                      *           "waiting_since": null,
                      *           "attempts": 0,
                      *           "failing_since": null,
@@ -11351,7 +11353,7 @@ export interface operations {
                      *           ],
                      *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "is_active": true,
-                     *           "cursor": "00010000000a91c4000000002f18",
+                     *           "cursor": "660b0a182de650000000a91c4000000002f18",
                      *           "waiting_since": null,
                      *           "attempts": 0,
                      *           "failing_since": null,
@@ -11401,7 +11403,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "after": "00010000000a91c4000000002f17"
+                 *       "after": "660b0a182de650000000a91c4000000002f17"
                  *     }
                  */
                 "application/json": components["schemas"]["EventReplayInput"];
@@ -11431,7 +11433,7 @@ export interface operations {
                      *           ],
                      *           "destination_id": "01K9R4B6ZD8M2V7X0QF3N5T1CY",
                      *           "is_active": true,
-                     *           "cursor": "00010000000a91c4000000002f18",
+                     *           "cursor": "660b0a182de650000000a91c4000000002f18",
                      *           "waiting_since": null,
                      *           "attempts": 0,
                      *           "failing_since": null,
@@ -11454,7 +11456,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
             409: components["responses"]["Conflict"];
-            /** @description Events after this cursor were removed, or the database is not the one of the cursor. */
+            /** @description Events after this cursor were removed, or this database does not have the event of the cursor. */
             410: components["responses"]["Gone"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -11494,7 +11496,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "id": "00010000000a91b8000000002f14",
+                     *           "id": "660b0a182de650000000a91b8000000002f14",
                      *           "type": "event",
                      *           "attributes": {
                      *             "event": "document.received",
@@ -11515,7 +11517,7 @@ export interface operations {
                      *           }
                      *         },
                      *         {
-                     *           "id": "00010000000a91bb000000002f15",
+                     *           "id": "660b0a182de650000000a91bb000000002f15",
                      *           "type": "event",
                      *           "attributes": {
                      *             "event": "delivery.failed",
@@ -11534,7 +11536,7 @@ export interface operations {
                      *           }
                      *         },
                      *         {
-                     *           "id": "00010000000a91bb000000002f16",
+                     *           "id": "660b0a182de650000000a91bb000000002f16",
                      *           "type": "event",
                      *           "attributes": {
                      *             "event": "document.failed",
@@ -11549,7 +11551,7 @@ export interface operations {
                      *           }
                      *         },
                      *         {
-                     *           "id": "00010000000a91c4000000002f17",
+                     *           "id": "660b0a182de650000000a91c4000000002f17",
                      *           "type": "event",
                      *           "attributes": {
                      *             "event": "delivery.delivered",
@@ -11567,7 +11569,7 @@ export interface operations {
                      *           }
                      *         },
                      *         {
-                     *           "id": "00010000000a91c4000000002f18",
+                     *           "id": "660b0a182de650000000a91c4000000002f18",
                      *           "type": "event",
                      *           "attributes": {
                      *             "event": "document.delivered",
@@ -11583,7 +11585,7 @@ export interface operations {
                      *         }
                      *       ],
                      *       "meta": {
-                     *         "next_cursor": "00010000000a91c4000000002f18",
+                     *         "next_cursor": "660b0a182de650000000a91c4000000002f18",
                      *         "has_more": false
                      *       }
                      *     }
@@ -11593,7 +11595,7 @@ export interface operations {
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
-            /** @description Events after this cursor were removed, or the database is not the one of the cursor. */
+            /** @description Events after this cursor were removed, or this database does not have the event of the cursor. */
             410: components["responses"]["Gone"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];

@@ -43,7 +43,7 @@ export const errorGuide: Readonly<Record<ErrorCode | 'internal_error', Guide>> =
   gone: {
     caller:
       'A link in an e-mail (`/download/...`) has expired or was revoked, or the document has been deleted. Ask the sender for ' +
-      'the document. Of `GET /events`: [the events after the cursor were removed](events.md#a-cursor-that-is-gone)',
+      'the document. Of `GET /events`: [the events after the cursor were removed, or the database does not have its event](events.md#a-cursor-that-is-gone)',
     operator: 'Send the document again, or raise `DOWNLOAD_LINK_TTL_MS`',
   },
   precondition_failed: {

@@ -109,7 +109,7 @@ const page = { current_page: 1, per_page: 25 }
 const noBusinessObject = { erp_object_type: null, erp_object_id: null, ar_object: null }
 const eventData = { document_id: exampleIds.document, ...document, revision: 1 }
 const event = (number: string, name: string, createdAt: string, data: object = {}) => ({
-  id: `00010000000a91${number}`,
+  id: `660b0a182de650000000a91${number}`,
   type: 'event',
   attributes: { event: name, created_at: createdAt, data: { ...eventData, ...data } },
 })
@@ -308,7 +308,7 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
       event('c4000000002f17', 'delivery.delivered', at.delivered, outcome),
       event('c4000000002f18', 'document.delivered', at.delivered),
     ],
-    meta: { next_cursor: '00010000000a91c4000000002f18', has_more: false },
+    meta: { next_cursor: '660b0a182de650000000a91c4000000002f18', has_more: false },
   },
   DocumentReceivedData: noBusinessObject,
   DeliveryFailedData: ended,
@@ -318,7 +318,7 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
     name: names.eventSubscription,
     events: ['document.delivered', 'document.failed'],
     destination_id: operationsId,
-    cursor: '00010000000a91c4000000002f18',
+    cursor: '660b0a182de650000000a91c4000000002f18',
     waiting_since: null,
     attempts: 0,
     failing_since: null,

@@ -26,7 +26,7 @@ export const exampleIds = {
   discarded_group: 'Z1',
   document: '01K9R4B6ZD8M2V7X0QF3N5T1CF',
   enrichment: '01K9R4B6ZD8M2V7X0QF3N5T1CS',
-  event: '00010000000a91c4000000002f17',
+  event: '660b0a182de650000000a91c4000000002f17',
   event_subscription: '01K9R4B6ZD8M2V7X0QF3N5T1CV',
   failure_group: '01K9R4B6ZD8M2V7X0QF3N5T1CG-failed-credentials_refused',
   notice: '01K9R4B6ZD8M2V7X0QF3N5T1CP',
