@@ -37,7 +37,7 @@ export type AppendConfig = Pick<Config, 'RELAY_APPEND_QUIET_MS'>
  */
 export const createRedeliverAppended =
   (config: AppendConfig) =>
-  async (trx: Transaction, { id, revision }: AppendedDocument): Promise<void> => {
+  async (trx: Transaction, { id, revision }: Pick<AppendedDocument, 'id' | 'revision'>): Promise<void> => {
     const { rows } = await trx.raw<{ rows: { beginAt: string }[] }>(
       `select (clock_timestamp() + :quietMs::integer * interval '1 millisecond')::text as "beginAt"`,
       { quietMs: config.RELAY_APPEND_QUIET_MS },

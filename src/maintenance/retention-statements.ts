@@ -19,8 +19,7 @@ const open = openDeliveryStatuses.map((status) => `'${status}'`).join(', ')
 
 /**
  * SQL: nothing is left to be done with a document: none of its deliveries is open, and those that have failed are acknowledged. A document with a
- * failed delivery is `failed`, and may have open ones. An operator could retry what is failed or cancelled, for as long as the content is kept. A
- * retry at this moment locks and changes the document, so that PostgreSQL judges it by its new version: it is not acknowledged any more.
+ * failed delivery is `failed`, and may have open ones. An operator could retry what is failed or cancelled, for as long as the content is kept.
  */
 const isSettled = (document: string) => `(
       ${document}.status in ('delivered', 'discarded')
@@ -30,6 +29,20 @@ const isSettled = (document: string) => `(
         where document_id = ${document}.id
           and (status in (${open}) or (status = 'failed' and ${document}.acknowledged_at is null))
       ))
+    )`
+
+/**
+ * SQL: a document that is locked is still the one that was judged. Whoever opens a delivery changes its document, which PostgreSQL then judges by
+ * its new version, but its deliveries as the statement has seen them at its beginning: of a document that stays `failed`, an open one would be
+ * overlooked. The next run judges it anew.
+ */
+const isUnchanged = `(
+      documents.status <> 'failed'
+      or documents.xmin = (
+        select seen.xmin
+        from documents as seen
+        where seen.id = documents.id
+      )
     )`
 
 /**
@@ -77,6 +90,7 @@ export const disownContents = `
       and content_id is not null
       and received_at < :before
       and ${isSettled('documents')}
+      and ${isUnchanged}
       -- A document of the upstream that was delivered nowhere is kept here only.
       and (origin = 'source' or exists (
         select

@@ -71,15 +71,7 @@ const operations: Record<DeliveryOperation, () => Promise<unknown>> = {
     await database.db('connection_destinations').insert({ ...link, position: 0 })
   },
   redeliver: () =>
-    database.db.transaction((trx) =>
-      createRedeliverAppended(config)(trx, {
-        ...document,
-        id: document.delivery.documentId,
-        compId: 'data',
-        revision: 1,
-        traceparent: null,
-      }),
-    ),
+    database.db.transaction((trx) => createRedeliverAppended(config)(trx, { id: document.delivery.documentId, revision: 1 })),
 }
 
 const statusOf = async ({ documentId, destinationId }: DeliveryRef): Promise<DeliveryStatus> =>

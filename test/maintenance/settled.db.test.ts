@@ -2,8 +2,11 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createAcknowledge } from '../../src/delivery/erase.ts'
+import { planExisting } from '../../src/delivery/plan-existing.ts'
+import { createRedeliverAppended } from '../../src/delivery/redeliver.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { deliveryStatuses, openOf, type DeliveryStatus } from '../../src/domain/delivery-states.ts'
+import { disownContents } from '../../src/maintenance/retention-statements.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createActivityEnvironment } from '../support/activity-environment.ts'
@@ -13,6 +16,7 @@ import { disposable } from '../support/disposable.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 
 // Retention takes the content, and later the rows, of documents with which nothing is left to be done.
 
@@ -101,3 +105,54 @@ test.each(['held', 'retrying'] as const)(
     expect(await removeTwoDaysLater()).toMatchObject({ contents: 1 })
   },
 )
+
+/** Runs a statement of retention, which waits once it has judged the documents and before it locks them, until a change is made. */
+const betweenJudgementAndLock = async (statement: string, workspaceId: string, change: () => Promise<unknown>): Promise<void> => {
+  const condition = 'and received_at < :before\n'
+  const pausing = statement.replace(condition, `${condition} and pg_advisory_xact_lock_shared(4711)::text is not null\n`)
+  expect(pausing).not.toBe(statement)
+  const { running } = await db.transaction(async (trx) => {
+    await trx.raw('select pg_advisory_xact_lock(4711)')
+    const bindings = { workspaceId, before: new Date(Date.now() + 86_400_000), limit: 100 }
+    const removing = Promise.allSettled([db.raw(pausing, bindings)])
+    await until('retention waits', async () => (await db('pg_locks').where({ locktype: 'advisory', granted: false })).length > 0)
+    await change()
+    return { running: removing }
+  })
+  expect(await running).toMatchObject([{ status: 'fulfilled' }])
+}
+
+interface Opened {
+  id: string
+  destinationId: string
+}
+
+const openings: Record<string, (opened: Opened) => Promise<() => Promise<unknown>>> = {
+  'planned for a destination that was connected later': async ({ id, destinationId }) => {
+    await db('deliveries').where({ document_id: id, destination_id: destinationId }).delete()
+    return () => db.transaction((trx) => planExisting(trx, { documentId: id, destinationId, bulkRetryId: 'any' }))
+  },
+  'planned again after an append': async ({ id }) => {
+    return () => db.transaction((trx) => createRedeliverAppended({ RELAY_APPEND_QUIET_MS: 1_000 })(trx, { id, revision: 1 }))
+  },
+  retried: async ({ id, destinationId }) => {
+    await db('deliveries').where({ document_id: id, destination_id: destinationId }).update({ status: 'cancelled' })
+    return () => db('deliveries').where({ document_id: id, destination_id: destinationId }).update({ status: 'retrying' })
+  },
+}
+
+test.each(Object.entries(openings))('what is %s while retention runs keeps its content', async (_, arrange) => {
+  const { workspaceId, destinations, receive, setStatus, acknowledge } = await receiveFor()
+  const [settled, id] = [await receive(), await receive()]
+  for (const each of [settled, id]) {
+    await setStatus(each, 'a', 'failed')
+    for (const name of ['b', 'c']) await setStatus(each, name, 'delivered')
+  }
+  const open = await arrange({ id, destinationId: destinations['b']! })
+  for (const each of [settled, id]) await acknowledge(each)
+
+  await betweenJudgementAndLock(disownContents, workspaceId, open)
+
+  expect(openOf(await db('deliveries').select('status').where({ document_id: id }))).not.toEqual([])
+  expect(await db('documents').whereIn('id', [settled, id]).whereNotNull('content_id').pluck('id')).toEqual([id])
+})
