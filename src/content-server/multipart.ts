@@ -22,7 +22,8 @@ export interface Part {
   body: AsyncIterable<Buffer>
 }
 
-type Headers = Record<string, string[] | undefined>
+// A name may have spaces before its colon, as mails may.
+type Headers = Record<string, string[]>
 
 const maxHeaderPairs = 100
 // The parser and the store need 0.1 ms per small part.
@@ -88,7 +89,8 @@ export async function* readParts(
     })
     part.once('header', (headers: object) => {
       headless = false
-      const values: Part['values'] = (name) => (headers as Headers)[name] ?? []
+      const values: Part['values'] = (name) =>
+        Object.entries(headers as Headers).flatMap(([each, texts]) => (each.trim() === name ? texts : []))
       found.push({ header: (name) => values(name)[0], values, body: bodyOf(part) } satisfies Part)
     })
     return undefined

@@ -103,6 +103,17 @@ describe('a malformed request', () => {
     expect((await fresh.source.info('D1')).status).toBe(404)
   })
 
+  test.each(['Content-Transfer-Encoding ', 'CONTENT-TRANSFER-ENCODING\t', 'Content-Encoding  '])(
+    'is one whose bytes are encoded, with spaces before a colon: "%s:"',
+    async (name) => {
+      const fresh = await scene.workspace()
+      const answer = await fresh.source.createParts('D1', [{ headers: { 'X-compId ': 'data', [name]: 'base64' }, body: 'JVBERi0=' }])
+      expectRefusal(answer, 'invalid_parameter')
+      expect(answer.headers['x-errordescription']).toContain('a part is encoded (')
+      expect((await fresh.source.info('D1')).status).toBe(404)
+    },
+  )
+
   test.each(['7bit', '8BIT', 'Binary', ' binary ;', ''])('is not one with the Content-Transfer-Encoding "%s"', async (value) => {
     const fresh = await scene.workspace()
     const headers = { 'X-compId': 'data', 'Content-Transfer-Encoding': value }
