@@ -1,5 +1,5 @@
 import { activityInfo } from '@temporalio/activity'
-import type { RetryPolicy } from '@temporalio/common'
+import type { attemptRetry } from '../workflows/messages.ts'
 
 /**
  * Returns until when a retry that the database has recorded counts as due in this run of an activity: a timestamp, or `infinity`. If the
@@ -8,11 +8,9 @@ import type { RetryPolicy } from '@temporalio/common'
  * operator has asked for in Temporal is due: a reset counts the attempts from 1 again, and `update-options` changes the policy.
  * @param retry the policy that the workflow asks for, if an operator may change it
  */
-export const dueBy = (retry?: Pick<RetryPolicy, 'initialInterval' | 'maximumInterval'>): string => {
+export const dueBy = (retry?: typeof attemptRetry): string => {
   const { attempt, scheduledTimestampMs, currentAttemptScheduledTimestampMs, retryPolicy = retry } = activityInfo()
   const isReset = attempt === 1 && currentAttemptScheduledTimestampMs > scheduledTimestampMs
-  const isChanged =
-    retry !== undefined &&
-    (retryPolicy?.initialInterval !== retry.initialInterval || retryPolicy?.maximumInterval !== retry.maximumInterval)
+  const isChanged = Object.entries(retry ?? {}).some(([name, value]) => retryPolicy?.[name as keyof typeof attemptRetry] !== value)
   return isReset || isChanged ? 'infinity' : new Date(currentAttemptScheduledTimestampMs).toISOString()
 }

@@ -104,9 +104,9 @@ export interface AttemptInput extends DeliveryRef {
 
 /**
  * Retry policy of an attempt, for failures of the relay itself: intervals in milliseconds. A failed attempt says when the next one is due. If
- * its activity has another policy, an operator has changed it.
+ * its activity has another policy, an operator has changed it: the intervals are values that nobody types.
  */
-export const attemptRetry = { initialInterval: 1_000, backoffCoefficient: 2, maximumInterval: 15_000 }
+export const attemptRetry = { initialInterval: 1_001, backoffCoefficient: 2, maximumInterval: 15_001 }
 
 /** Activities of `document` and `delivery`. Each may run twice. */
 export interface DeliveryActivities {

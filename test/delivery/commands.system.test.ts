@@ -107,9 +107,14 @@ test('pause holds the next attempt back until unpause, which makes it when it is
   })
 })
 
-test('update-options changes the time of the next attempt', async () => {
+test.each([
+  ['--retry-initial-interval', '1s'],
+  ['--retry-maximum-interval', '15s'],
+  ['--retry-backoff-coefficient', '1'],
+  ['--retry-initial-interval', '1s', '--retry-maximum-interval', '2s'],
+])('update-options changes the time of the next attempt: %s %s', async (...options) => {
   await withBackOff(async (document, command) => {
-    await command('update-options', '--retry-initial-interval', '1s', '--retry-maximum-interval', '2s')
+    await command('update-options', ...options)
     await untilDelivered(document)
     expect(web.arrivals).toHaveLength(2)
   })

@@ -294,12 +294,19 @@ describe('an attempt is made', () => {
 
   test.each([
     ['an operator has reset its activity', { attempt: 1, scheduledTimestampMs: now, currentAttemptScheduledTimestampMs: now + 1_000 }],
-    ['an operator has changed the options of its activity', { ...repeated, retryPolicy: { ...attemptRetry, initialInterval: 500 } }],
     ['Temporal has waited for the delay, by its clock', { ...repeated, currentAttemptScheduledTimestampMs: now + 3_600_000 }],
   ])('before that if %s', async (_, info) => {
     const { attempt } = await refuse()
     expect(await attempt({}, { retryPolicy: attemptRetry, ...info })).toEqual({ status: 'delivered' })
   })
+
+  test.each([{ initialInterval: 1_000 }, { maximumInterval: 15_000 }, { backoffCoefficient: 1 }])(
+    'before that if an operator has given its activity %j',
+    async (options) => {
+      const { attempt } = await refuse()
+      expect(await attempt({}, { ...repeated, retryPolicy: { ...attemptRetry, ...options } })).toEqual({ status: 'delivered' })
+    },
+  )
 
   test('before that if the delivery was called', async () => {
     const { attempt } = await refuse()
