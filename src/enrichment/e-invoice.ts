@@ -21,6 +21,8 @@ const parser = new XMLParser({
   removeNSPrefix: true,
   ignoreAttributes: true,
   parseTagValue: false,
+  // Texts around a comment or CDATA are one text.
+  trimValues: false,
   // Decodes numeric references. Entities of a document type are not read: there is none, see below.
   htmlEntities: true,
 })
@@ -66,10 +68,15 @@ const readers: Record<string, (invoice: Element) => Record<string, string | unde
   CrossIndustryInvoice: readCii,
 }
 
+/** Returns the encoding by the byte order mark. */
+const encodingOf = ([first, second]: Uint8Array): string => {
+  if (first === 0xff && second === 0xfe) return 'utf-16le'
+  return first === 0xfe && second === 0xff ? 'utf-16be' : 'utf-8'
+}
+
 const readXml = (data: Uint8Array): EInvoice => {
   if (data.byteLength > xmlMaxBytes) return { problem: `the XML has more than ${xmlMaxBytes} bytes` }
-  const isUtf16 = data[0] === 0xff && data[1] === 0xfe
-  const text = new TextDecoder(isUtf16 ? 'utf-16le' : 'utf-8').decode(data)
+  const text = new TextDecoder(encodingOf(data)).decode(data)
   // It could define entities that expand to huge texts. No format of invoices has one.
   if (/<!DOCTYPE/i.test(text)) return { problem: 'the XML has a document type declaration' }
   let root: { [name: string]: Element }
@@ -86,7 +93,7 @@ const readXml = (data: Uint8Array): EInvoice => {
       Object.entries(read(invoice)).flatMap(([field, value]) => (value === undefined ? [] : [[field, cutText(value, valueMaxCharacters)]])),
     )
   }
-  return {}
+  return Object.hasOwn(root, 'CrossIndustryDocument') ? { problem: 'the invoice is one of ZUGFeRD 1.0, which is not read' } : {}
 }
 
 const readPdf = async (data: Uint8Array): Promise<EInvoice> => {
@@ -111,7 +118,7 @@ const contains = (data: Uint8Array, text: string): boolean => Buffer.from(data.b
 export const readEInvoice = async ({ data }: { data: Uint8Array }): Promise<EInvoice> => {
   try {
     if (contains(data.subarray(0, 1_024), '%PDF-')) return await readPdf(data)
-    const beginning = new TextDecoder(data[0] === 0xff ? 'utf-16le' : 'utf-8').decode(data.subarray(0, 64)).trimStart()
+    const beginning = new TextDecoder(encodingOf(data)).decode(data.subarray(0, 64)).trimStart()
     return beginning.startsWith('<') ? readXml(data) : {}
   } catch (thrown) {
     const isEncrypted = thrown instanceof Error && thrown.name === 'PasswordException'

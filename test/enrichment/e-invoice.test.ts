@@ -17,6 +17,8 @@ test.each([
   ['XRechnung in UBL', ubl, ofUbl],
   ['XRechnung in UBL with a byte order mark', `\ufeff${ubl}`, ofUbl],
   ['XRechnung in UBL in UTF-16', Buffer.from(`\ufeff${ubl}`, 'utf16le'), ofUbl],
+  ['XRechnung in UBL in UTF-16, big endian', Buffer.from(`\ufeff${ubl}`, 'utf16le').swap16(), ofUbl],
+  ['a text around CDATA and a comment', ubl.replace('&amp; S&#246;hne', '<![CDATA[& Söhne]]><!-- and sons -->'), ofUbl],
   ['a credit note', ubl.replaceAll('ubl:Invoice', 'ubl:CreditNote'), ofUbl],
   [
     'an invoice without a registered name',
@@ -63,6 +65,7 @@ test.each([
     }),
     'is encrypted',
   ],
+  ['an invoice of ZUGFeRD 1.0', cii.replaceAll('CrossIndustryInvoice', 'CrossIndustryDocument'), 'ZUGFeRD 1.0'],
   ['a PDF whose invoice is hostile', pdfWith(Buffer.from(bomb)), 'document type declaration'],
 ])('%s: says so, and has no fields', async (_, data, problem) => {
   expect(await read(data)).toEqual({ problem: expect.stringContaining(problem) })
