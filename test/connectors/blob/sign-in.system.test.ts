@@ -102,7 +102,8 @@ describe('an application of Entra', () => {
   test('signs in again for a test of the destination, and after a token was refused', async () => {
     const { origin, answerWith, stop } = await startHttpTarget(await authority.issue('IP:127.0.0.1'))
     const target = { config: config({ account_url: `${origin}/acme` }), credentials }
-    const respond = (status: number) => answerWith((_, response) => void response.writeHead(status, { 'x-ms-request-id': 'r1' }).end())
+    const respond = (status: number) =>
+      answerWith((_, response) => void response.writeHead(status, { 'x-ms-request-id': 'r1', etag: '"0x1"' }).end())
     invalidated.length = 0
 
     respond(201)
