@@ -15,7 +15,7 @@ const idsMax = 1_000
 export const name = z
   .string()
   .max(nameMaxCharacters)
-  .regex(/\S/, 'must not be empty')
+  .regex(/\S/, { error: 'must not be empty', abort: true })
   .refine(isPlainText, 'must not contain line breaks, control characters, or characters that nobody sees')
   .describe('The display name.')
 
