@@ -21,14 +21,14 @@ const { db } = database
 const workspaceId = newId()
 await db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'silence' })
 
-const openStore = ({ endpoint }: SilentStore, own = db) => {
+const openStore = ({ endpoint }: SilentStore, own = db, waitMs = silenceMs) => {
   const config = testConfig({
     CONTENT_S3_ENDPOINT: endpoint,
     CONTENT_S3_PATH_STYLE: 'true',
     CONTENT_S3_ACCESS_KEY_ID: 'key',
     CONTENT_S3_SECRET_ACCESS_KEY: 'secret',
   })
-  return createS3Store(own, { ...config, CONTENT_S3_BUCKET: 'documents' }, { silenceMs })
+  return createS3Store(own, { ...config, CONTENT_S3_BUCKET: 'documents' }, { silenceMs: waitMs })
 }
 
 async function* mebibytes(count: number) {
@@ -143,18 +143,21 @@ test('a store that is silent from the second part on fails the upload, and its p
 })
 
 test('a store that answers each request late is not silent', async () => {
+  // The three requests in a row take longer than the limit, and each of them much less.
+  const waitMs = 12_000
+  const lateMs = 5_000
   await using store = await startStoreDouble((request, response) => {
     const xml = request.url!.includes('uploads')
       ? '<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>'
       : '<CompleteMultipartUploadResult><ETag>1</ETag></CompleteMultipartUploadResult>'
     request.resume()
     request.on('end', () => {
-      setTimeout(() => response.writeHead(200, { etag: '"1"', 'content-type': 'application/xml' }).end(xml), silenceMs / 2)
+      setTimeout(() => response.writeHead(200, { etag: '"1"', 'content-type': 'application/xml' }).end(xml), lateMs)
     })
   })
   const startedAt = performance.now()
-  const content = await openStore(store).write(workspaceId, mebibytes(20))
-  expect(performance.now() - startedAt).toBeGreaterThan(1.5 * silenceMs)
+  const content = await openStore(store, db, waitMs).write(workspaceId, mebibytes(20))
+  expect(performance.now() - startedAt).toBeGreaterThan(waitMs)
   expect(content.sizeBytes).toBe(20 * MiB)
   await db('contents').where({ workspace_id: workspaceId }).delete()
 })
@@ -162,9 +165,11 @@ test('a store that answers each request late is not silent', async () => {
 test('creates for a silent store hold no connection, and requests that need no store are answered', async () => {
   await using silent = await startSilentServer((socket) => socket.resume())
   const connections = 4
+  // As long as a transaction would wait that removes bytes.
+  const heldMs = 6_000
   const config = { ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: connections }
   await using own = disposable(openDatabase(config, 'silent-store'), (opened) => opened.destroy())
-  await using api = await startApi(own, { openStore: (each) => openStore(silent, each) })
+  await using api = await startApi(own, { openStore: (each) => openStore(silent, each, heldMs) })
   const routes = await createRoutes(own, [{ name: 'archive' }])
   const name = `acme/${routes.workspaceSlug}`
   const { call } = await api.openTenant({ id: routes.workspaceId, name })
@@ -189,7 +194,7 @@ test('creates for a silent store hold no connection, and requests that need no s
       where datname = current_database()
         and application_name = 'relay silent-store'
         and state = 'idle in transaction'
-        and now() - state_change > interval '0.5 s'
+        and now() - state_change > interval '3 s'
       `,
     )
     idle.add(rows[0]!.count)
