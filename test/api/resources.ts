@@ -136,6 +136,8 @@ export const createResources = ({ db, store, certificate }: World) => {
     destination_id: webhook,
     destination_ids: destination,
     user_id: member,
+    // A cursor.
+    after: async (tenant) => (await tenant.call('GET', '/events?limit=1')).json.meta.next_cursor,
   }
 
   /** Creates what a path names, up to its last id. @returns the ids by the names of the parameters */

@@ -28,7 +28,9 @@ const queries = {
       row_number() over (partition by attrelid order by attnum) as position,
       format_type(atttypid, atttypmod) as type, attcollation::regcollation as collation, attnotnull as "isRequired",
       pg_get_expr(adbin, adrelid) as value, attidentity as identity, attgenerated as generated,
-      attstorage as storage, attcompression as compression, nullif(attstattarget, -1) as "statisticsTarget", attoptions as options,
+      attstorage as storage, attcompression as compression, nullif(attstattarget, -1) as "statisticsTarget",
+      -- PostgreSQL 15.20 keeps a number of its own there, another one in each database.
+      (select array_agg(option) from unnest(attoptions) as option where option not like 'pg_attver=%') as options,
       attacl as rights, col_description(attrelid, attnum) as comment
     from pg_attribute
     join pg_class on pg_class.oid = attrelid
