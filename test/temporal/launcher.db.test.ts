@@ -81,6 +81,18 @@ test('a process that is sending, or is lost while it does, keeps no other from s
   await Promise.all([first.close(), second.close()])
 })
 
+test.each([1, 20, 300])('%d messages that Temporal refuses do not hold up the messages after them', async (count) => {
+  const bad = new Set(keysOf(await commit(count)))
+  const good = await commit(3)
+  const launcher = startLauncher({ fails: (message) => (bad.has(outboxKey(message as OutboxMessage)) ? refused : undefined) })
+  expect(await launcher.sweep()).toBe(3)
+  expect(launcher.sent).toEqual(keysOf(good))
+  // They are sent again later.
+  expect(await dueMessages(database.db)).toEqual([])
+  expect(await database.db('outbox').select('key')).toHaveLength(count)
+  await launcher.close()
+})
+
 test('all messages are kept while Temporal is unavailable, and few are tried', async () => {
   const messages = await commit(40)
   const unavailable = startLauncher({ fails: () => new Error('14 UNAVAILABLE'), limits: { maxConcurrent: 5 } })
