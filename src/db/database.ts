@@ -98,6 +98,8 @@ const createSilenceWatch = (statementTimeoutMs: number) => {
         if (own !== undefined) limitMs = Number(own)
         else if (transactionEnd.test(text)) limitMs = statementTimeoutMs
       }
+      // A connection that has ended refuses the statement, and tells nothing else.
+      if (!connections.has(client)) return send(statement, ...rest)
       watched.isBusy = true
       clearTimeout(timer)
       const startedAt = performance.now()
