@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { createDeflate, deflateSync } from 'node:zlib'
@@ -26,6 +27,7 @@ import { disposable } from '../support/disposable.ts'
 import { startDouble } from '../support/double.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { wrongInside } from '../support/hostile-text.ts'
+import { startHttpTarget } from '../support/http-target.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 import { cii, pdfWith, ubl } from './invoices.ts'
@@ -77,13 +79,14 @@ const receive = async (
     settings = {},
     data = 'hello',
     credentials = odata.credentials,
-  }: { docId?: string; settings?: object; data?: string | Buffer; credentials?: object } = {},
+    url = service,
+  }: { docId?: string; settings?: object; data?: string | Buffer; credentials?: object; url?: string } = {},
 ) => {
   const routes = await createRoutes(db, [{ name: 'archive' }], { settings })
   const body = newEnrichment.parse({
     name: 'Orders',
     repository_ids: [routes.repositoryId],
-    http: { url: service },
+    http: { url },
     credentials,
     steps,
   })
@@ -228,12 +231,18 @@ test('the dispatcher leaves a document that is enriched to its workflow, and beg
 })
 
 test('too many enrichments at a time, a deleted enrichment and an erased document end or wait without a call', async () => {
-  const document = await receive([call('/unknown', value)])
-  const calls = odata.arrivals.length
+  await using slow = await startHttpTarget()
+  const { origin, arrivals, answerWith } = slow
+  const held: ServerResponse[] = []
+  answerWith((_, response) => void held.push(response))
+  const document = await receive([call('/unknown', value)], { url: origin })
   const one = createEnrich(depsOf(1))
-  const [first, second] = await Promise.all([one(document.id, inTime, never), one(document.id, inTime, never)])
-  expect([first, second].map(({ status }) => status)).toEqual(['pending', 'pending'])
-  expect(odata.arrivals).toHaveLength(calls + 1)
+  const first = one(document.id, inTime, never)
+  await until('the first one calls', () => held.length === 1)
+  expect(await one(document.id, inTime, never)).toMatchObject({ status: 'pending' })
+  held[0]!.writeHead(404).end()
+  expect(await first).toMatchObject({ status: 'pending' })
+  expect(arrivals).toHaveLength(1)
 
   await createEnrichments(db).delete(document.workspaceId, document.enrichment.id, systemActor)
   expect(await document.tryOnce()).toEqual({ status: 'failed' })
