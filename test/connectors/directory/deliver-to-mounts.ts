@@ -19,7 +19,7 @@ interface Place {
 }
 
 const places: Record<string, Place> = {
-  'above the root': { mountPoint: 'mnt', root: 'mnt/root', folder: 'mnt/root/archive' },
+  'above the root': { mountPoint: 'mnt', root: 'mnt/allowed', folder: 'mnt/allowed/archive' },
   'at the root': { mountPoint: 'mnt', root: 'mnt', folder: 'mnt/archive' },
   'between root and folder': { mountPoint: 'mnt/nas', root: 'mnt', folder: 'mnt/nas/in/archive' },
   'between root and folder, which is nowhere else': { mountPoint: 'mnt/nas', root: 'mnt', folder: 'mnt/nas/archive', isOnlyMounted: true },
