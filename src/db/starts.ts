@@ -31,23 +31,33 @@ export type Urgency = 'quiet' | 'busy' | 'bulk'
 
 export type Start = StartDocument | StartDelivery | RetryDelivery
 
+const beginsAs = ['document', 'delivery', 'retry'] as const
+
 /** How a delivery is begun, as `deliveries.begin_as`. */
-export type BeginAs = 'document' | 'delivery' | 'retry'
+export type BeginAs = (typeof beginsAs)[number]
 
 /** Time for which a process that has committed a delivery may begin it by itself. The dispatcher begins what a crash has left. */
 export const startGraceMs = 2_000
 
 /**
- * SQL: true if a delivery of the workspace need not wait for its turn, because no other one waits or is just being begun. One that an append
- * has postponed does neither. Not `exists`, for which the planner might read the waiting deliveries of all workspaces.
+ * SQL: true if a delivery of the workspace need not wait for its turn, because no other one waits or is just being begun. A postponed one,
+ * for which the time of an append or of an enrichment still runs, does neither, and there may be many: each queue is asked by itself, so that
+ * the index deliveries_to_begin leads to its first delivery. Not `exists`, for which the planner might read the waiting deliveries of all
+ * workspaces.
  */
 export const beginsAtOnce = (workspaceId: string) => `(
       select count(*) = 0
       from (
         select
-        from deliveries
-        where deliveries.workspace_id = ${workspaceId}
-          and begin_at <= now() + ${startGraceMs} * interval '1 millisecond'
+        from (values ${beginsAs.map((beginAs) => `('${beginAs}')`).join(', ')}) as queue (begin_as)
+        cross join lateral (
+          select
+          from deliveries
+          where deliveries.workspace_id = ${workspaceId}
+            and deliveries.begin_as = queue.begin_as
+            and begin_at <= now() + ${startGraceMs} * interval '1 millisecond'
+          limit 1
+        ) as first
         limit 1
       ) as waiting
     )`
