@@ -730,10 +730,11 @@ where status in ('pending', 'held', 'retrying', 'failed');
 comment on index deliveries_open_of_destination is
   'Serves the cancellation of open deliveries when a destination is deleted.';
 
-create index deliveries_to_begin on deliveries (workspace_id, begin_as, begin_at, document_id)
+create index deliveries_to_begin on deliveries ((hashtextextended(workspace_id, 0::bigint) & 15::bigint), workspace_id, begin_as, begin_at, document_id)
 where begin_at is not null;
 comment on index deliveries_to_begin is
-  'Serves the dispatcher, in which workspaces take turns, and the create, which asks if another document of its workspace waits.';
+  'Serves the dispatchers, each of which has a share of the workspaces by their hash and lets them take turns, and the create, which '
+  'asks if another document of its workspace waits.';
 
 create index failures_by_time on deliveries (destination_id, status, coalesce(last_error_code, 'none'), status_since)
 where needs_attention or status = 'retrying';

@@ -1,28 +1,99 @@
-import type { Database } from './database.ts'
+import { createStatement, type Database } from './database.ts'
 
-// Work that one process of the installation does at a time. No session lock: a pool between the relay and PostgreSQL gives each
+// Work of the installation that is not done twice at a time: each share of a duty by one process. No session lock: a pool between the relay and PostgreSQL gives each
 // transaction another session.
 
-/** Takes a duty for `leaseMs`, or renews it. @returns false if another process holds it */
-export const holdDuty = async (db: Database, name: string, holder: string, leaseMs: number): Promise<boolean> => {
-  const { rows } = await db.raw<{ rows: unknown[] }>(
-    `
+// Rows of processes that were lost go after this time.
+const forgottenMs = 60_000
+
+const register = createStatement<{ others: number }>(
+  'register-for-duty',
+  `
+  with registered as (
     insert into duties (name, holder, held_until)
-    values (:name, :holder, now() + :leaseMs::integer * interval '1 millisecond')
+    values (:name || '/' || :holder, :holder, now() + :leaseMs::integer * interval '1 millisecond')
     on conflict (name) do update
-    set holder = excluded.holder, held_until = excluded.held_until
-    where duties.holder = excluded.holder
-      or duties.held_until < now()
-    returning name
-    `,
-    { name, holder, leaseMs },
+    set held_until = excluded.held_until
+  ), forgotten as (
+    delete from duties
+    where name > :name || '/'
+      and name < :name || '0'
+      and held_until < now() - ${forgottenMs} * interval '1 millisecond'
   )
-  return rows.length > 0
+  select count(*) as others
+  from duties
+  where name > :name || '/'
+    and name < :name || '0'
+    and held_until >= now()
+    and holder <> :holder
+  `,
+)
+
+// Those that the process has come before those that are free. Shares are locked in one order.
+const hold = createStatement<{ share: number }>(
+  'hold-shares',
+  `
+  insert into duties (name, holder, held_until)
+  select name, :holder, now() + :leaseMs::integer * interval '1 millisecond'
+  from (
+    select share.name
+    from (select :name || '-' || number as name, number from generate_series(0, :shares::integer - 1) as number) as share
+    left join duties on duties.name = share.name
+    where duties.name is null
+      or duties.holder = :holder
+      or held_until < now()
+    order by duties.holder is not distinct from :holder desc, number
+    limit :most
+  ) as wanted
+  order by name
+  on conflict (name) do update
+  set holder = excluded.holder, held_until = excluded.held_until
+  where duties.holder = excluded.holder
+    or duties.held_until < now()
+  returning split_part(name, '-', 2)::integer as share
+  `,
+)
+
+const giveUp = createStatement(
+  'give-up-shares',
+  `
+  update duties
+  set holder = null, held_until = '-infinity'
+  where name in (
+      select :name || '-' || number
+      from generate_series(0, :shares::integer - 1) as number
+      where number not in (select jsonb_array_elements_text(:held::jsonb)::integer)
+    )
+    and holder = :holder
+  `,
+)
+
+/** A duty that is divided into shares, and a process that takes part in it. */
+interface Part {
+  name: string
+  shares: number
+  holder: string
 }
 
-/** Gives a duty up, so that another process can take it at once. */
-export const leaveDuty = async (db: Database, name: string, holder: string): Promise<void> => {
-  await db('duties').where({ name, holder }).update({ holder: null, held_until: '-infinity' })
+/**
+ * Takes or renews the fair part of a process in a duty for `leaseMs`, and gives up what it has beyond that. Every process that calls this
+ * takes part. One that stops to call loses its part when the lease ends; a new one gets its part once the others have called.
+ * @returns the shares that the process holds; none if there are enough other processes
+ */
+export const holdShares = async (db: Database, { name, shares, holder }: Part, leaseMs: number): Promise<number[]> => {
+  const [registered] = await register(db, { name, holder, leaseMs })
+  const most = Math.ceil(shares / (registered!.others + 1))
+  const held = (await hold(db, { name, shares, holder, leaseMs, most })).map(({ share }) => share)
+  if (held.length === most) await giveUp(db, { name, shares, holder, held: JSON.stringify(held) })
+  return held
+}
+
+/** Gives the part of a process up, so that others can take it at once. */
+export const leaveShares = async (db: Database, { name, shares, holder }: Part): Promise<void> => {
+  await giveUp(db, { name, shares, holder, held: '[]' })
+  await db('duties')
+    .where({ name: `${name}/${holder}` })
+    .delete()
 }
 
 /** Notes that a duty has been done. */

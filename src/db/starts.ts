@@ -40,6 +40,15 @@ export type BeginAs = (typeof beginsAs)[number]
 export const startGraceMs = 2_000
 
 /**
+ * Number of shares that the workspaces are divided into. Each share is dispatched by one process at a time. More processes than shares have no
+ * part in it. The index deliveries_to_begin is made with the same number.
+ */
+export const dispatchShares = 16
+
+/** SQL: the share of a workspace. The hash is the one of PostgreSQL's partitions, which does not change from one version to the next. */
+export const shareOf = (workspaceId: string) => `(hashtextextended(${workspaceId}, 0) & ${dispatchShares - 1})`
+
+/**
  * SQL: true if a delivery of the workspace need not wait for its turn, because no other one waits or is just being begun. A postponed one,
  * for which the time of an append or of an enrichment still runs, does neither, and there may be many: each queue is asked by itself, so that
  * the index deliveries_to_begin leads to its first delivery. Not `exists`, for which the planner might read the waiting deliveries of all
@@ -53,7 +62,8 @@ export const beginsAtOnce = (workspaceId: string) => `(
         cross join lateral (
           select
           from deliveries
-          where deliveries.workspace_id = ${workspaceId}
+          where ${shareOf('deliveries.workspace_id')} = ${shareOf(workspaceId)}
+            and deliveries.workspace_id = ${workspaceId}
             and deliveries.begin_as = queue.begin_as
             and begin_at <= now() + ${startGraceMs} * interval '1 millisecond'
           limit 1

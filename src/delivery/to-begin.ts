@@ -1,7 +1,7 @@
 import type { DestinationRef, EnrichmentTerms } from '../../workflows/messages.ts'
 import { startableColumns, startInputOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
 import { createStatement, type Database, type Transaction } from '../db/database.ts'
-import { retryRequestId, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
+import { dispatchShares, retryRequestId, shareOf, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // Deliveries that wait for the dispatcher: `begin_at` is not null. The first attempt, a wait for it, and the end of a delivery clear it, so
@@ -14,32 +14,43 @@ export interface Queue {
   beginAs: BeginAs
 }
 
+/** Every share, for those who work for the whole installation. */
+const allShares: readonly number[] = Array.from({ length: dispatchShares }, (_, share) => share)
+
 /** The deliveries of a document that are begun together. */
 export interface WaitingDocument extends Queue {
+  /** The share of its workspace. */
+  share: number
   documentId: string
   deliveries: (StartableDelivery & { requestId: string })[]
   /** Null unless the document is still to be enriched. */
   enrichment: EnrichmentTerms | null
 }
 
+const shareOfRow = shareOf('workspace_id')
+
 const queues = createStatement<Queue>(
   'find-queues-to-begin',
   `
   with recursive queues as (
-    (
-      select workspace_id, begin_as
+    select first.*
+    from jsonb_array_elements_text(:shares::jsonb) as held (share)
+    cross join lateral (
+      select ${shareOfRow} as share, workspace_id, begin_as
       from deliveries
       where begin_at is not null
+        and ${shareOfRow} = held.share::bigint
       order by workspace_id, begin_as
       limit 1
-    )
+    ) as first
     union all
-    select next.workspace_id, next.begin_as
+    select next.*
     from queues
     cross join lateral (
-      select workspace_id, begin_as
+      select ${shareOfRow} as share, workspace_id, begin_as
       from deliveries
       where begin_at is not null
+        and ${shareOfRow} = queues.share
         and (workspace_id, begin_as) > (queues.workspace_id, queues.begin_as)
       order by workspace_id, begin_as
       limit 1
@@ -51,13 +62,15 @@ const queues = createStatement<Queue>(
     select min(begin_at)
     from deliveries
     where begin_at is not null
+      and ${shareOfRow} = queues.share
       and workspace_id = queues.workspace_id
       and begin_as = queues.begin_as
   ) <= now()
   `,
 )
 
-type Row = Queue &
+type Row = Pick<WaitingDocument, 'share'> &
+  Queue &
   Omit<StartableDelivery, 'destination'> & { destination: DestinationRef; requestId: string; enrichment: EnrichmentTerms | null }
 
 /** SQL: the time that is left, in whole milliseconds. */
@@ -73,6 +86,7 @@ const oldest = createStatement<Row>(
       select distinct begin_at, document_id
       from deliveries
       where begin_at is not null
+        and ${shareOfRow} = ${shareOf('turn."workspaceId"')}
         and workspace_id = turn."workspaceId"
         and begin_as = turn."beginAs"
         and begin_at <= now()
@@ -81,7 +95,7 @@ const oldest = createStatement<Row>(
       limit turn.documents
     ) as waiting
   )
-  select picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns},
+  select ${shareOf('picked."workspaceId"')} as share, picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns},
     (
       select jsonb_build_object(
         'waitMs', ${remainingMs('waits_until', 'now()')}, 'lateMs', ${remainingMs('ends_at', 'greatest(waits_until, now())')})
@@ -113,19 +127,19 @@ const stillWaiting = createStatement<{ documentId: string }>(
 )
 
 export const createToBegin = (db: Database | Transaction) => ({
-  /** Finds the queues in which something is due. Each costs two look-ups in the index deliveries_to_begin. */
-  findQueues: (): Promise<Queue[]> => queues(db, {}),
+  /** Finds the queues of these shares in which something is due. Each costs two look-ups in the index deliveries_to_begin. */
+  findQueues: (shares: readonly number[] = allShares): Promise<Queue[]> => queues(db, { shares: JSON.stringify(shares) }),
 
   /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
   findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
     const found = new Map<string, WaitingDocument>()
-    for (const { workspaceId, beginAs, enrichment, ...delivery } of await oldest(db, {
+    for (const { share, workspaceId, beginAs, enrichment, ...delivery } of await oldest(db, {
       turns: JSON.stringify(turns),
       except: JSON.stringify(except),
     })) {
       const { documentId } = delivery
       // If a document waits in two queues, the second is another one's turn.
-      const document = found.get(documentId) ?? { documentId, workspaceId, beginAs, enrichment, deliveries: [] }
+      const document = found.get(documentId) ?? { documentId, share, workspaceId, beginAs, enrichment, deliveries: [] }
       if (document.beginAs === beginAs) document.deliveries.push(delivery)
       found.set(documentId, document)
     }

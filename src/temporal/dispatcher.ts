@@ -4,7 +4,8 @@ import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from '../db/database.ts'
-import { holdDuty, leaveDuty } from '../db/duties.ts'
+import { holdShares, leaveShares } from '../db/duties.ts'
+import { dispatchShares } from '../db/starts.ts'
 import { createToBegin, startsOf, type WaitingDocument } from '../delivery/to-begin.ts'
 import type { DeliveryRef } from '../delivery/transition.ts'
 import type { Temporal } from './client.ts'
@@ -13,8 +14,10 @@ import { createStartWindow } from './start-window.ts'
 import { createTurns } from './turns.ts'
 
 const dispatcherLimits = {
-  /** Time after which another worker takes the duty over, if the one that had it is lost. */
+  /** Time after which other workers take the shares over of one that is lost. */
   leaseMs: 5_000,
+  /** Shares are renewed this often, and as soon are they divided with a new worker. */
+  renewMs: 1_000,
   /** A document that no worker begins for this long does not count as open any more: it says nothing about the others. */
   stuckMs: 10_000,
   /** Pause of a document that Temporal refuses. */
@@ -25,15 +28,15 @@ const dispatcherLimits = {
 
 // A dispatcher with room for more looks for work this often: a document that its API process does not start waits half of it, on average.
 const idleMs = 100
-const standbyMs = 1_000
 const pauseMs = 1_000
 // Between two looks for subscriptions that have events to send.
 const subscriptionsMs = 1_000
 
-/** The duty of the dispatcher, as the table `duties` names it. */
+/** The duty of the dispatchers, as the table `duties` names it and its shares. */
 const duty = 'dispatch'
 
 interface Open {
+  share: number
   workspaceId: string
   startedAt: number
   /** Ids of the destinations whose deliveries this worker has not begun. */
@@ -50,20 +53,22 @@ interface DispatcherDeps {
 }
 
 /**
- * Begins the deliveries that wait in the database, for the whole installation: of all workers, one has the duty. Workspaces take turns, and
- * as many documents are open as the window allows. A document is open from its start until its first attempt begins, as the database says.
+ * Begins the deliveries that wait in the database. The workspaces of the installation are divided into shares, and each worker has its fair
+ * part of them: all, if it is alone. Workspaces take turns, and as many documents are open as the window allows, which is one for all shares
+ * of a worker. A document is open from its start until its first attempt begins, as the database says.
  * Nothing but the database is needed to go on after a crash: what was started and not begun is started again, which has no effect.
  */
 export const createDispatcher = (
   { db, temporal, startSubscriptions = async () => {}, config, log }: DispatcherDeps,
   limits: Partial<typeof dispatcherLimits> = {},
 ) => {
-  const { leaseMs, stuckMs, refusedMs, busyMs } = { ...dispatcherLimits, ...limits }
+  const { leaseMs, renewMs, stuckMs, refusedMs, busyMs } = { ...dispatcherLimits, ...limits }
   const now = () => performance.now()
   const toBegin = createToBegin(db)
   const window = createStartWindow(now)
   const turns = createTurns()
-  const holder = newId()
+  const part = { name: duty, shares: dispatchShares, holder: newId() }
+  let held: number[] = []
   const open = new Map<string, Open>()
   const closed = new AbortController()
   const underWay = new Set<Promise<void>>()
@@ -73,9 +78,9 @@ export const createDispatcher = (
 
   /** Never throws. The loop goes on meanwhile: the answer of Temporal says nothing about when an attempt begins. */
   const begin = async (document: WaitingDocument, isBusy: boolean): Promise<void> => {
-    const { documentId, workspaceId } = document
+    const { documentId, share, workspaceId } = document
     const waiting = new Set(document.deliveries.map(({ destination }) => destination.id))
-    open.set(documentId, { workspaceId, startedAt: now(), waiting })
+    open.set(documentId, { share, workspaceId, startedAt: now(), waiting })
     const urgency = document.beginAs === 'document' ? (isBusy ? 'busy' : 'quiet') : 'bulk'
     try {
       for (const message of startsOf(document, urgency, config)) await temporal.send(message)
@@ -93,7 +98,9 @@ export const createDispatcher = (
     open.delete(documentId)
   }
 
-  const isFull = () => open.size >= window.size()
+  const size = () => window.size(held.length / dispatchShares)
+
+  const isFull = () => open.size >= size()
 
   /** Notices what other workers have begun. */
   const closeBegun = async (): Promise<void> => {
@@ -111,9 +118,9 @@ export const createDispatcher = (
 
   /** Starts as many documents as the window allows. */
   const startNext = async (): Promise<void> => {
-    const free = window.size() - open.size
+    const free = size() - open.size
     if (free <= 0 || now() < pausedUntil) return
-    const queues = await toBegin.findQueues()
+    const queues = await toBegin.findQueues(held)
     if (queues.length === 0) return
     const busy = new Set([...open.values()].map(({ workspaceId }) => workspaceId))
     const found = await toBegin.findOldest(turns.take(queues, busy, free), [...open.keys()])
@@ -129,21 +136,27 @@ export const createDispatcher = (
     woken = new AbortController()
   }
 
+  /** Takes or renews the shares of this worker. What is open of others is theirs now. */
+  const takeShares = async (): Promise<void> => {
+    held = await holdShares(db, part, leaseMs)
+    for (const [documentId, { share }] of open) if (!held.includes(share)) open.delete(documentId)
+  }
+
   const run = async (): Promise<void> => {
-    let heldUntil = Number.NEGATIVE_INFINITY
+    let renewAt = Number.NEGATIVE_INFINITY
     let subscriptionsAt = Number.NEGATIVE_INFINITY
     while (!closed.signal.aborted) {
       try {
-        if (now() >= heldUntil) {
-          heldUntil = now() + leaseMs / 5
-          if (!(await holdDuty(db, duty, holder, leaseMs))) {
-            open.clear()
-            heldUntil = Number.NEGATIVE_INFINITY
-            await rest(standbyMs)
-            continue
-          }
+        if (now() >= renewAt) {
+          renewAt = now() + renewMs
+          await takeShares()
         }
-        if (now() >= subscriptionsAt) {
+        if (held.length === 0) {
+          await rest(renewMs)
+          continue
+        }
+        // What is not divided is done by the worker that has the first share.
+        if (held.includes(0) && now() >= subscriptionsAt) {
           subscriptionsAt = now() + subscriptionsMs
           const starting = startSubscriptions()
             .catch((thrown: unknown) =>
@@ -174,12 +187,12 @@ export const createDispatcher = (
       closeOne(documentId, document)
       woken.abort()
     },
-    /** Gives the duty up. What has not been begun is left to another worker. */
+    /** Gives the shares up. What has not been begun is left to other workers. */
     close: async (): Promise<void> => {
       closed.abort()
       await running
       await Promise.all(underWay)
-      await leaveDuty(db, duty, holder).catch(() => {})
+      await leaveShares(db, part).catch(() => {})
     },
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
-import { startGraceMs, type Start } from '../../src/db/starts.ts'
+import { dispatchShares, startGraceMs, type Start } from '../../src/db/starts.ts'
 import { findOverdue } from '../../src/delivery/overdue.ts'
 import { createDispatcher, type Dispatcher } from '../../src/temporal/dispatcher.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -169,31 +169,74 @@ test('a release of hundreds does not hold up new documents of the same workspace
   expect(dispatcher.started.find(({ kind }) => kind === 'startDelivery')).toMatchObject({ urgency: 'bulk' })
 })
 
-test('of several dispatchers one works, and another one takes over when it stops or is lost', async () => {
-  await receive(1)
-  const first = startDispatcher({ limits: { leaseMs: 60_000 } })
-  await until('the first one works', () => first.started.length === 1)
-  const second = startDispatcher({ limits: { leaseMs: 60_000 } })
-  await receive(5)
-  await untilNothingWaits()
-  expect([first.started.length, second.started.length]).toEqual([6, 0])
-  await first.close()
-  await receive(2)
-  await untilNothingWaits()
-  expect([first.started.length, second.started.length]).toEqual([6, 2])
-  await second.close()
-
-  // One that is lost does not give the duty up.
-  await database
+const heldBy = async () => {
+  const rows: { holder: string; shares: number }[] = await database
     .db('duties')
-    .insert({ name: 'dispatch', holder: 'lost', held_until: database.db.raw(`now() + interval '1 second'`) })
-    .onConflict('name')
-    .merge()
-  const third = startDispatcher()
-  await receive(1)
+    .whereLike('name', 'dispatch-%')
+    .where('held_until', '>', database.db.fn.now())
+    .groupBy('holder')
+    .select('holder')
+    .count({ shares: '*' })
+  return rows.map(({ shares }) => shares).toSorted((one, other) => one - other)
+}
+
+test('several dispatchers have shares of the workspaces, and each document is begun by one of them', async () => {
+  const limits = { leaseMs: 60_000, renewMs: 100 }
+  const first = startDispatcher({ limits })
+  await until('the first one has all', heldBy, (held) => held.join() === '16')
+  const second = startDispatcher({ limits })
+  const third = startDispatcher({ limits })
+  await until('they have divided them', heldBy, (held) => held.join() === '4,6,6')
+  const workspaces = 40
+  const ids: string[] = []
+  for (let count = 0; count < workspaces; count += 1) ids.push(...(await receive(2)))
   await untilNothingWaits()
+  expect([first, second, third].flatMap(({ idsOf }) => idsOf()).toSorted()).toEqual(ids.toSorted())
+  for (const { started } of [first, second, third]) expect(started.length).toBeGreaterThan(0)
+
+  await second.close()
+  await until('the others have its shares', heldBy, (held) => held.join() === '8,8')
   await third.close()
-  expect(third.started).toHaveLength(1)
+  await until('the first one has all again', heldBy, (held) => held.join() === '16')
+})
+
+test('the shares of a dispatcher that is lost are taken over when its lease ends', async () => {
+  const { db } = database
+  const rows = [...Array.from({ length: dispatchShares }, (_, number) => `dispatch-${number}`), 'dispatch/lost']
+  await db('duties').insert(rows.map((name) => ({ name, holder: 'lost', held_until: db.raw(`now() + interval '1 second'`) })))
+  const dispatcher = startDispatcher()
+  const ids = await receive(20)
+  await untilNothingWaits()
+  await dispatcher.close()
+  expect(dispatcher.idsOf().toSorted()).toEqual(ids.toSorted())
+  await db('duties')
+    .where({ name: 'dispatch/lost' })
+    .update({ held_until: db.raw(`now() - interval '2 minutes'`) })
+  const another = startDispatcher()
+  await until('nothing is left of it', async () => (await db('duties').where({ holder: 'lost' })).length === 0)
+  await another.close()
+})
+
+test('more dispatchers than shares: those without a share stand by, and the work that is not divided is done once', async () => {
+  const { db } = database
+  let looks = 0
+  const startSubscriptions = async () => void (looks += 1)
+  const dispatchers = Array.from({ length: dispatchShares + 2 }, () => {
+    const dispatcher = createDispatcher(
+      { db, temporal: { send: async () => {} }, startSubscriptions, config: testConfig(), log: createLog('silent') },
+      { renewMs: 100 },
+    )
+    running.push(dispatcher)
+    dispatcher.start()
+    return dispatcher
+  })
+  await until('each share has another holder', heldBy, (held) => held.length === dispatchShares)
+  const [before, startedAt] = [looks, performance.now()]
+  await delay(3_000)
+  // One looks once a second. A dispatcher more would double it.
+  expect(looks - before).toBeLessThanOrEqual(Math.ceil((performance.now() - startedAt) / 1_000))
+  await Promise.all(dispatchers.map(({ close }) => close()))
+  expect(await heldBy()).toEqual([])
 })
 
 test('a document that Temporal refuses does not hold up the others, and is tried again', async () => {

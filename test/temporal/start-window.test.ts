@@ -61,3 +61,25 @@ test('shrinks when fewer begin, and grows if others slow the machine down', () =
   begin(window, { perSecond: 50, tookMs: 200, forMs: 60_000 })
   expect(Math.abs(window.size() - 20)).toBeLessThanOrEqual(1)
 })
+
+test('dispatchers that have divided the workspaces let as many wait together as one that has all of them', () => {
+  const whole = createStartWindow(now)
+  const shares = [6, 6, 4]
+  const parts = shares.map(() => createStartWindow(now))
+  const sum = () => parts.reduce((total, window, index) => total + window.size(shares[index]! / 16), 0)
+  expect([whole.size(), sum()]).toEqual([8, 8])
+  // Each begins its part of 320 documents per second.
+  for (const end = nowMs + 3_000; nowMs < end;) {
+    nowMs += 50
+    for (let count = 0; count < 16; count += 1) whole.noteBegun(100)
+    parts.forEach((window, index) => {
+      for (let count = 0; count < shares[index]!; count += 1) window.noteBegun(100)
+    })
+  }
+  expect(Math.abs(whole.size() - 64)).toBeLessThanOrEqual(2)
+  expect(Math.abs(sum() - 64)).toBeLessThanOrEqual(4)
+})
+
+test('a dispatcher with one share has a place for a workspace that has nothing open', () => {
+  expect(createStartWindow(now).size(1 / 16)).toBe(2)
+})
