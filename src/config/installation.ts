@@ -17,7 +17,8 @@ export const installationVariables = {
   DATABASE_TRANSACTION_POOLING: flag(
     false,
     'If true, DATABASE_URL leads to a pooler such as PgBouncer that gives a connection another session for each transaction. ' +
-      'Statements are then not prepared, and PostgreSQL does not learn DATABASE_STATEMENT_TIMEOUT_MS: set statement_timeout for the role to the same time',
+      'Statements are then prepared if the pooler does so in each session, and PostgreSQL does not learn DATABASE_STATEMENT_TIMEOUT_MS: ' +
+      'set statement_timeout for the role to the same time',
   ),
 
   RELAY_PORT: integer(8080, 0, 'Port of the API, the receivers, the bridge and the console. 0 selects a free port'),

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import knex, { type Knex } from 'knex'
 import { types, type Client, type QueryConfig } from 'pg'
 import { UserError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 
@@ -25,7 +26,26 @@ export const acquireTimeoutMs = 5_000
 const idleInTransactionMaxMs = 30_000
 
 /**
- * Lets a connection run statements without preparing them by their names: a pooler runs the next execution of a statement in another
+ * Finds out whether a pooler prepares the statements of a connection in each session that executes them, as PgBouncer 1.21 and later do with
+ * `max_prepared_statements`. Such a pooler gives them names of its own, so the session does not know the name of a statement that it executes.
+ */
+const preparesInSessions = async (connection: Client): Promise<boolean> => {
+  // Another connection may have been here with an older pooler.
+  const name = `relay probe ${newId()}`
+  await connection.query('begin')
+  const { rows } = await connection.query<{ known: boolean }>({
+    name,
+    text: 'select exists (select from pg_prepared_statements where name = $1) as known',
+    values: [name],
+  })
+  const isKnown = rows[0]!.known
+  if (isKnown) await connection.query(`deallocate "${name}"`)
+  await connection.query('commit')
+  return !isKnown
+}
+
+/**
+ * Lets a connection run statements without preparing them by their names: an older pooler runs the next execution of a statement in another
  * session, where it has not been prepared, or has been by another connection.
  */
 const runUnprepared = (connection: Client): void => {
@@ -34,6 +54,23 @@ const runUnprepared = (connection: Client): void => {
     query(isNamed(statement) ? { ...statement, name: undefined } : statement, ...rest)
   Object.assign(connection, { query: queryUnnamed })
 }
+
+/**
+ * Prepares a connection through a pooler with transaction pooling, which refuses settings of a session, or ignores them. A transaction sets
+ * what ends it in the statement that begins it.
+ */
+const setUpPooled = async (connection: Client, idleMaxMs: number): Promise<void> => {
+  if (!(await preparesInSessions(connection))) runUnprepared(connection)
+  const query = connection.query.bind(connection) as (statement: unknown, ...rest: unknown[]) => unknown
+  const limited = (statement: unknown): unknown => {
+    const text = typeof statement === 'string' ? statement : (statement as { text?: unknown }).text
+    if (typeof text !== 'string' || !transactionBegin.test(text)) return statement
+    return `${text.replace(/;$/, '')}; set local idle_in_transaction_session_timeout = ${idleMaxMs}`
+  }
+  Object.assign(connection, { query: (statement: unknown, ...rest: unknown[]) => query(limited(statement), ...rest) })
+}
+
+const transactionBegin = /^begin\b[^;]*;?$/i
 
 const isNamed = (statement: unknown): statement is QueryConfig =>
   typeof statement === 'object' && statement !== null && 'name' in statement && 'text' in statement
@@ -156,12 +193,17 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
       max: config.DATABASE_POOL_MAX_CONNECTIONS,
       idleTimeoutMillis: idleTimeoutMs,
       afterCreate: (connection: Client, done: (error: Error | undefined, connection: Client) => void) => {
-        if (config.DATABASE_TRANSACTION_POOLING) runUnprepared(connection)
         watch(connection)
-        // A pooler either refuses settings of a session, or ignores them.
-        if (config.DATABASE_TRANSACTION_POOLING) return done(undefined, connection)
+        const idleMaxMs = config.idleInTransactionMaxMs ?? idleInTransactionMaxMs
+        if (config.DATABASE_TRANSACTION_POOLING) {
+          void setUpPooled(connection, idleMaxMs).then(
+            () => done(undefined, connection),
+            (error: Error) => done(error, connection),
+          )
+          return
+        }
         // Statements read few rows of large tables. Where PostgreSQL expects more, it compiles them, which takes longer than they do.
-        const settings = `set jit = off; set idle_in_transaction_session_timeout = ${config.idleInTransactionMaxMs ?? idleInTransactionMaxMs}`
+        const settings = `set jit = off; set idle_in_transaction_session_timeout = ${idleMaxMs}`
         connection.query(settings, (error: Error | undefined) => done(error, connection))
       },
     },
