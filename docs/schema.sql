@@ -527,6 +527,11 @@ where is_unconnected and acknowledged_at is null;
 comment on index documents_unconnected_and_open is
   'Serves the search for documents that were discarded for lack of a connection, and bulk replays.';
 
+create index documents_unconnected_by_receipt on documents (workspace_id, received_at, id)
+where is_unconnected and acknowledged_at is null;
+comment on index documents_unconnected_by_receipt is
+  'Serves bulk replays of all repositories.';
+
 create table content_segments (
   content_id text collate "C" not null references contents (id),
   append integer not null,
@@ -836,6 +841,7 @@ create table bulk_retries (
   retried_deliveries bigint not null default 0,
   skipped_documents bigint not null default 0,
   document_cursor text collate "C" not null default '',
+  received_cursor timestamptz,
   checked_at timestamptz,
   stuck_run text,
   actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
@@ -861,7 +867,9 @@ comment on column bulk_retries.matched_deliveries is
 comment on column bulk_retries.skipped_documents is
   'Documents to which the action could not be applied.';
 comment on column bulk_retries.document_cursor is
-  'The last document that was processed.';
+  'The last document that was processed, in the order of their receipt.';
+comment on column bulk_retries.received_cursor is
+  'When it was received. Null before the first one.';
 comment on column bulk_retries.checked_at is
   'When the reconciler found stuck_run.';
 comment on column bulk_retries.stuck_run is

@@ -196,6 +196,11 @@ where status = 'failed' and acknowledged_at is null;
 comment on index documents_failed_and_open is
   'Serves the list of failed documents that nobody has acknowledged, and bulk retries.';
 
+create index documents_unconnected_by_receipt on documents (workspace_id, received_at, id)
+where is_unconnected and acknowledged_at is null;
+comment on index documents_unconnected_by_receipt is
+  'Serves bulk replays of all repositories.';
+
 create index documents_unconnected_and_open on documents (workspace_id, repo_id, id)
 where is_unconnected and acknowledged_at is null;
 comment on index documents_unconnected_and_open is

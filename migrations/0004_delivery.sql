@@ -230,6 +230,7 @@ create table bulk_retries (
   retried_deliveries bigint not null default 0,
   skipped_documents bigint not null default 0,
   document_cursor text collate "C" not null default '',
+  received_cursor timestamptz,
   checked_at timestamptz,
   stuck_run text,
   actor_type text not null check (actor_type in ('user', 'api_key', 'system')),
@@ -255,7 +256,9 @@ comment on column bulk_retries.matched_documents is
 comment on column bulk_retries.matched_deliveries is
   'Counted when the bulk retry was created.';
 comment on column bulk_retries.document_cursor is
-  'The last document that was processed.';
+  'The last document that was processed, in the order of their receipt.';
+comment on column bulk_retries.received_cursor is
+  'When it was received. Null before the first one.';
 comment on column bulk_retries.checked_at is
   'When the reconciler found stuck_run.';
 comment on column bulk_retries.stuck_run is

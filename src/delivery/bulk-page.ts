@@ -7,7 +7,7 @@ import {
   bulkRetryColumns,
   discardedDocuments,
   parseFilter,
-  retryableDeliveries,
+  retryableDocuments,
   undeliveredDocuments,
   type BulkAction,
   type BulkRetry,
@@ -19,11 +19,19 @@ import { ended, lockDocument, requeue } from './retry.ts'
 interface StoredBulkRetry extends BulkRetry {
   workspaceId: string
   documentCursor: string
+  /** Time of receipt of the last document. Null before the first. */
+  receivedCursor: Date | null
   actorType: AuditActor['type']
   userId: string | null
   /** Null if the actor was neither an API key nor a person. */
   actorId: string | null
   actorName: string | null
+}
+
+/** A document at its place in the order of receipt. */
+interface Received {
+  id: string
+  receivedAt: Date
 }
 
 /** What became of one document. */
@@ -42,8 +50,8 @@ const skipped: Outcome = { ...nothing, skipped: 1 }
 const actorOf = ({ actorType, userId, actorId, actorName }: StoredBulkRetry): AuditActor =>
   actorType === 'system' ? systemActor : { type: actorType, userId, id: actorId ?? '', name: actorName ?? '' }
 
-const documentsFor: Record<BulkAction, typeof retryableDeliveries | typeof discardedDocuments> = {
-  retry: retryableDeliveries,
+const documentsFor: Record<BulkAction, typeof discardedDocuments> = {
+  retry: retryableDocuments,
   replay: discardedDocuments,
   acknowledge: discardedDocuments,
   deliver: undeliveredDocuments,
@@ -67,6 +75,7 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
         ...bulkRetryColumns,
         'workspace_id as workspaceId',
         'document_cursor as documentCursor',
+        'received_cursor as receivedCursor',
         'actor_type as actorType',
         'user_id as userId',
         'actor_id as actorId',
@@ -77,33 +86,37 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     return stored && parseFilter(stored)
   }
 
-  const nextIds = async ({ id, action, workspaceId, documentCursor, filter }: StoredBulkRetry, limit: number): Promise<string[]> => {
-    const page: { id: string }[] = await documentsFor[action](db, workspaceId, filter)
-      .distinct('documents.id')
-      .where('documents.id', '>', documentCursor)
+  /** Finds the next documents in the order of their receipt, which the indexes of documents have: a page reads what it takes. */
+  const findNext = (bulkRetry: StoredBulkRetry, limit: number): Promise<Received[]> => {
+    const { id, action, workspaceId, documentCursor, receivedCursor, filter } = bulkRetry
+    const query = documentsFor[action](db, workspaceId, filter)
+      .select<Received[]>('documents.id', 'received_at as receivedAt')
       // Documents received after the start of the bulk retry are not taken.
       .where('documents.id', '<', id)
-      .orderBy('documents.id')
+      .orderBy([{ column: 'received_at' }, { column: 'documents.id' }])
       .limit(limit)
-    return page.map((document) => document.id)
+    if (receivedCursor) query.whereRaw('(received_at, documents.id) > (?, ?)', [receivedCursor, documentCursor])
+    return query
   }
 
   /** Takes the document in a transaction that also records the progress. @returns false if the bulk retry does not run any more */
-  const advance = (id: string, documentId: string, take: (trx: Transaction) => Promise<Outcome>): Promise<boolean> =>
+  const advance = (id: string, document: Received, take: (trx: Transaction) => Promise<Outcome>): Promise<boolean> =>
     db.transaction(async (trx) => {
-      const current: { cursor: string } | undefined = await trx('bulk_retries')
-        .select('document_cursor as cursor')
+      const position = [document.receivedAt, document.id]
+      const current: { isTaken: boolean } | undefined = await trx('bulk_retries')
+        .select(trx.raw('coalesce((received_cursor, document_cursor) >= (?, ?), false) as "isTaken"', position))
         .where({ id, status: 'running' })
         .forNoKeyUpdate()
         .first()
       if (!current) return false
       // Another run of this page may have taken the document.
-      if (current.cursor >= documentId) return true
+      if (current.isTaken) return true
       const { documents, deliveries, skipped: left } = await take(trx)
       await trx('bulk_retries')
         .where({ id })
         .update({
-          document_cursor: documentId,
+          document_cursor: document.id,
+          received_cursor: document.receivedAt,
           retried_documents: trx.raw('retried_documents + ?', [documents]),
           retried_deliveries: trx.raw('retried_deliveries + ?', [deliveries]),
           skipped_documents: trx.raw('skipped_documents + ?', [left]),
@@ -189,13 +202,14 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     return { ...nothing, documents: 1 }
   }
 
-  const take = async (bulkRetry: StoredBulkRetry, documentId: string): Promise<boolean> => {
-    if (bulkRetry.action === 'retry') return advance(bulkRetry.id, documentId, (trx) => retry(trx, bulkRetry, documentId))
-    if (bulkRetry.action === 'deliver') return advance(bulkRetry.id, documentId, (trx) => deliver(trx, bulkRetry, documentId))
+  const take = async (bulkRetry: StoredBulkRetry, document: Received): Promise<boolean> => {
+    const documentId = document.id
+    if (bulkRetry.action === 'retry') return advance(bulkRetry.id, document, (trx) => retry(trx, bulkRetry, documentId))
+    if (bulkRetry.action === 'deliver') return advance(bulkRetry.id, document, (trx) => deliver(trx, bulkRetry, documentId))
     if (!(await db('bulk_retries').where({ id: bulkRetry.id, status: 'running' }).first('id'))) return false
     // A replay takes its own transactions. A second run of this page finds what the first one has done.
     const outcome = await (bulkRetry.action === 'replay' ? replayOne : acknowledgeOne)(bulkRetry, documentId)
-    return advance(bulkRetry.id, documentId, async (trx) => ({
+    return advance(bulkRetry.id, document, async (trx) => ({
       ...outcome,
       deliveries: await claimReplayed(trx, bulkRetry, outcome.replay),
     }))
@@ -209,12 +223,12 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
   return async (id: string, limit: number, advanced: () => void): Promise<BulkRetry | undefined> => {
     const bulkRetry = await find(id)
     if (!bulkRetry || bulkRetry.status !== 'running') return bulkRetry
-    const ids = await nextIds(bulkRetry, limit)
-    for (const documentId of ids) {
-      if (!(await take(bulkRetry, documentId))) break
+    const documents = await findNext(bulkRetry, limit)
+    for (const document of documents) {
+      if (!(await take(bulkRetry, document))) break
       advanced()
     }
-    if (ids.length < limit) {
+    if (documents.length < limit) {
       await db('bulk_retries').where({ id, status: 'running' }).update({ status: 'completed', ended_at: db.fn.now() })
     }
     return find(id)

@@ -106,6 +106,31 @@ export const retryableDeliveries = (db: Database | Transaction, workspaceId: str
   return query
 }
 
+/** Selects the documents of `retryableDeliveries`. Without the `offset`, the planner may read all failed deliveries of all workspaces. */
+export const retryableDocuments = (
+  db: Database | Transaction,
+  workspaceId: string,
+  { destinationId, errorCode, ...filter }: BulkRetryFilter,
+) =>
+  documentsOf(db, workspaceId, filter)
+    .where({ 'documents.status': 'failed' })
+    .whereNull('acknowledged_at')
+    .whereNotNull('content_id')
+    .whereRaw(
+      `exists (
+        select
+        from deliveries
+        join destinations on destinations.id = deliveries.destination_id
+        where deliveries.document_id = documents.id
+          and deliveries.status = any (:ended)
+          and destinations.deleted_at is null
+          and (:destinationId::text is null or destination_id = :destinationId)
+          and (:errorCode::text is null or coalesce(last_error_code, :noErrorCode) = :errorCode)
+        offset 0
+      )`,
+      { ended, destinationId: destinationId ?? null, errorCode: errorCode ?? null, noErrorCode },
+    )
+
 /** Selects the documents that a filter matches, that were discarded for lack of a connection, and that nobody has acknowledged or replayed. */
 export const discardedDocuments = (db: Database, workspaceId: string, filter: BulkRetryFilter) =>
   documentsOf(db, workspaceId, filter).where('is_unconnected', true).whereNull('acknowledged_at')
