@@ -92,7 +92,7 @@ const recordedFilter = ({ repoId, destinationId, errorCode, origin, dateFrom, da
  * Selects the failed and cancelled deliveries of the failed documents that a filter matches, by the index documents_failed_and_open. A
  * document that an operator has acknowledged is left out, and so is one whose content is gone.
  */
-export const retryableDeliveries = (db: Database | Transaction, workspaceId: string, filter: BulkRetryFilter) => {
+const retryableDeliveries = (db: Database | Transaction, workspaceId: string, filter: BulkRetryFilter) => {
   const query = documentsOf(db, workspaceId, filter)
     .where({ 'documents.status': 'failed' })
     .whereNull('acknowledged_at')

@@ -9,7 +9,7 @@ import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
 import { insertDocumentMigration } from '../api/insert-document-migration.ts'
 import { foldAll } from '../support/counters.ts'
-import { captureAt } from '../support/factories.ts'
+import { captureAt, insertNumberedDocuments } from '../support/factories.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
@@ -205,6 +205,20 @@ test('a workspace is refused while a message for it waits, and deleted once its 
   await expect(deleteWorkspace(db, name, confirmed)).rejects.toThrow(/1 running bulk retries/)
   await db('bulk_retries').where({ workspace_id: workspaceId }).update({ status: 'completed' })
   expect(await deleteWorkspace(db, name, confirmed)).toMatchObject({ deleted: true })
+  await db('outbox').delete()
+})
+
+test('the messages of a deletion become due one after the other, so that the sweep sends those of others between them', async () => {
+  const { db } = scene
+  const workspace = await createFullWorkspace()
+  const failed = 300
+  await insertNumberedDocuments(db, workspace, failed, { status: 'failed' })
+  await db('documents').where({ workspace_id: workspace.workspaceId }).update({ status: 'failed' })
+  expect(await deleteWorkspace(db, workspace.name, confirmed)).toMatchObject({ deleted: true })
+  const { rows } = await db.raw(`select count(*), extract(epoch from max(due_at) - min(due_at))::float8 as seconds from outbox`)
+  const [{ count, seconds }] = rows
+  expect(count).toBeGreaterThanOrEqual(failed)
+  expect(seconds).toBeCloseTo((count - 1) / 100)
   await db('outbox').delete()
 })
 
