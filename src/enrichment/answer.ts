@@ -1,6 +1,7 @@
 import { threadTask } from '../base/thread-task.ts'
 import { toFieldValue } from '../domain/field-values.ts'
-import { jsonPath, type FieldSettings } from './settings.ts'
+import { jsonPath } from './json-path.ts'
+import type { FieldSettings } from './settings.ts'
 
 interface AnswerInput {
   /** JSON. */

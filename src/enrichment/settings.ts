@@ -1,5 +1,4 @@
 // Schemas of an enrichment: in requests of the management API, and in the file of `relay apply`.
-import { JSONPathEnvironment } from 'json-p3'
 import { z } from 'zod'
 import { checkSignIn, httpSignIn, ownHeaders } from '../connectors/shared/http-sign-in.ts'
 import { caCertificate, plainUrl } from '../connectors/shared/schema-fields.ts'
@@ -10,6 +9,7 @@ import { documentPlaceholders, fieldTemplateIssue, isLinkField } from '../domain
 import { fieldTypes } from '../domain/field-values.ts'
 import { functionName } from '../domain/rfc-settings.ts'
 import { name as displayName } from '../workspace/inputs.ts'
+import { jsonPathIssue } from './json-path.ts'
 
 // A document costs one call per step and try.
 const stepsMax = 10
@@ -18,18 +18,6 @@ const textMaxCharacters = 2_000
 const repositoriesMax = 1_000
 // Each is the name of a header, and with its value a key that documents are found by.
 const fieldNameMaxCharacters = 40
-
-/** JSONPath as in RFC 9535. Answers that are nested more deeply than any of a source system find nothing. */
-export const jsonPath = new JSONPathEnvironment({ maxRecursionDepth: 64 })
-
-const isJsonPath = (text: string): boolean => {
-  try {
-    jsonPath.compile(text)
-    return true
-  } catch {
-    return false
-  }
-}
 
 const identifier = z
   .string()
@@ -46,7 +34,10 @@ const field = z.strictObject({
   path: z
     .string()
     .max(500)
-    .refine(isJsonPath, 'must be a JSONPath (RFC 9535), for example $.exports.LIFNR')
+    .superRefine((path, context) => {
+      const message = jsonPathIssue(path)
+      if (message !== undefined) context.addIssue({ code: 'custom', message })
+    })
     .describe('Where the value is in the answer: a JSONPath (RFC 9535), of which the first value counts.'),
   type: z.enum(fieldTypes).meta({ id: 'FieldType' }).default('string').describe('A number or a date is stored in one form.'),
   optional: z.boolean().default(false).describe('If true, the enrichment is complete without this field.'),
