@@ -30,6 +30,7 @@ interface Compose {
       ports?: string[]
       profiles?: string[]
       cpu_shares?: number
+      mem_limit?: string
       restart?: string
       healthcheck?: unknown
     }
@@ -70,6 +71,19 @@ describe('docker-compose.yml', () => {
     ])
     expect(names(true)).toEqual(['grafana', 'prometheus'])
     for (const name of names(true)) expect(compose.services[name]!.profiles).toEqual(['monitoring'])
+  })
+
+  test('limits the memory of every service, and those that stay fit into a machine of 8 GiB with the monitoring', () => {
+    const mebibytes = ({ mem_limit = '' }: { mem_limit?: string }) => {
+      const [, number, unit] = /^([0-9]+)([gm])$/.exec(mem_limit) ?? []
+      return Number(number) * (unit === 'g' ? 1_024 : 1)
+    }
+    const services = Object.values(compose.services)
+    for (const each of services) expect(mebibytes(each)).toBeGreaterThan(0)
+    const staying = services.filter(({ restart }) => restart === 'unless-stopped')
+    expect(staying).toHaveLength(7)
+    // A gibibyte is left for the system.
+    expect(staying.reduce((sum, each) => sum + mebibytes(each), 0)).toBeLessThanOrEqual(7 * 1_024)
   })
 
   test('builds one image for all processes of the relay, before the first of them starts', () => {
