@@ -17,6 +17,7 @@ import { createTry } from '../enrichment/try.ts'
 import { refuseUnknown } from '../http/errors.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { createConnectionLimit, dispatch, startHttpServer, type HttpServer } from '../http/server.ts'
+import { createThreads } from '../http/threads.ts'
 import { createAggregateMetrics } from '../observe/aggregates.ts'
 import {
   createHeldBackMetric,
@@ -33,6 +34,7 @@ import { createApiKeys, openAuthenticator } from '../workspace/api-keys.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { warnAboutOpenReceivers } from '../workspace/repository-warnings.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
+import { openEnrichmentTasks } from './enrichment-tasks.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running } from './runtime.ts'
@@ -62,7 +64,7 @@ export const startApi = async (
     const { db, temporal, outbound, outbox, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const authenticator = openAuthenticator(createApiKeys(db), config)
     const signIn = await openSignIn(config, db, onClose)
-    const { captures, threads, receiver, replay } = openReceiver(runtime)
+    const { captures, receiver, replay } = openReceiver(runtime)
     onClose(keepPartitions(db, log))
     const { launch } = launcher
     const sendTestDocument = createSendTestDocument({ db, execute: receiver.createTest })
@@ -90,6 +92,8 @@ export const startApi = async (
       createOverdueMetric(db, config),
       createPollersMetric(config.TEMPORAL_TASK_QUEUE, () => listPollers(temporal.connection, temporal.client.options.namespace, config)),
     ])
+    const bridgeThreads = createThreads(config)
+    onClose(bridgeThreads.close)
     const bridge = createBridge({
       ...bridgeUseCases(db),
       db,
@@ -100,7 +104,7 @@ export const startApi = async (
       outbound,
       authenticator,
       captures,
-      runOnThread: threads.run,
+      runOnThread: bridgeThreads.run,
     })
     const downloads = createDownloads({ documents: createDocuments(db), contents: stores, links: downloadLinks, config, log, requestLog })
     const useCases = apiUseCases(db, config)
@@ -131,7 +135,7 @@ export const startApi = async (
         outbound,
         workspaces: createWorkspaces(db),
         installation: createInstallation(db),
-        runOnThread: threads.run,
+        ...openEnrichmentTasks(config, onClose),
       }),
       people: signIn.people,
     })

@@ -15,8 +15,8 @@ import { receiverUseCases } from './use-cases.ts'
 export const openReceiver = ({ config, log, tracing, db, launcher, stores, writeTo, keyRing, outbound, onClose }: Runtime) => {
   const captures = createCaptureQueue(createCaptureStore(db), config, log)
   onClose(captures.close)
-  const threads = createThreads(config)
-  onClose(threads.close)
+  const searchThreads = createThreads(config)
+  onClose(searchThreads.close)
   const sealedQueries = createSealedQueries(keyRing)
   const receiving = receiverUseCases(db, config)
   const launch = launcher.launch
@@ -27,7 +27,7 @@ export const openReceiver = ({ config, log, tracing, db, launcher, stores, write
     contents: { stores, writeTo },
     captures,
     sealedQueries,
-    runOnThread: threads.run,
+    runOnThread: searchThreads.run,
     readThrough,
     launch,
     config,
@@ -40,5 +40,5 @@ export const openReceiver = ({ config, log, tracing, db, launcher, stores, write
     execute: receiver.replay,
     acknowledge: createAcknowledgeReplayed(db),
   })
-  return { captures, threads, receiver, replay, readThrough }
+  return { captures, receiver, replay, readThrough }
 }

@@ -45,6 +45,7 @@ import { createCheckUpstreams } from '../upstream/failures.ts'
 import { createUpstreams } from '../upstream/upstreams.ts'
 import { createPinConfig } from '../workspace/pin-config.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
+import { openEnrichmentTasks } from './enrichment-tasks.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running, type Runtime } from './runtime.ts'
@@ -76,7 +77,7 @@ export const startWorker = async (
     const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db)
-    const { replay, threads, readThrough } = openReceiver(runtime)
+    const { replay, readThrough } = openReceiver(runtime)
     const bulkPage = createBulkPage({
       db,
       replay,
@@ -143,7 +144,7 @@ export const startWorker = async (
       keyRing,
       outbound,
       installation,
-      runOnThread: threads.run,
+      ...openEnrichmentTasks(config, onClose),
       config,
     })
     // The SDK's runtime keeps a process alive until a worker has used it.

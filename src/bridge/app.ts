@@ -12,7 +12,7 @@ import { functionName } from '../domain/rfc-settings.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { checkIsJson, checkValues, maxJsonBytes, readBytes } from '../http/input.ts'
 import { nameActor } from '../http/request-log.ts'
-import { NotBegunError, TaskLimitError, type RunOnThread } from '../http/threads.ts'
+import { NotBegunError, TaskLimitError, type RunTask } from '../http/task-limits.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
 import { prepareCallTask, readAnswerTask } from './call.ts'
@@ -28,7 +28,7 @@ export interface BridgeDeps extends ErrorDeps, RfcTargetDeps {
   authenticator: Authenticator
   captures: Pick<CaptureQueue, 'streamingBody' | 'add'>
   outbound: RfcClientDeps['outbound']
-  runOnThread: RunOnThread
+  runOnThread: RunTask
   config: RfcClientDeps['config'] & ErrorDeps['config']
   limits?: Partial<typeof bridgeLimits>
 }

@@ -19,6 +19,7 @@ import { createEnrichments } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
+import { createReaderProcess } from '../http/reader-process.ts'
 import { createThreads } from '../http/threads.ts'
 import { createOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
@@ -191,6 +192,7 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
       noProxy: config.RELAY_OUTBOUND_NO_PROXY,
     })
     const threads = createThreads(config)
+    const reader = createReaderProcess()
     try {
       const tryOn = createTry({
         db,
@@ -201,11 +203,13 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
         workspaces: createWorkspaces(db),
         installation: createInstallation(db),
         runOnThread: threads.run,
+        runInProcess: reader.run,
       })
       const request = { workspaceId, id: enrichmentId, documentId: document.id, actor: systemActor }
       return await tryOn(request, new AbortController().signal)
     } finally {
       await threads.close()
+      await reader.close()
       await outbound.close()
     }
   })

@@ -32,7 +32,7 @@ export const archiveVariables = {
   RELAY_THREADS: integer(
     2,
     1,
-    'Number of threads per process for searches, and for large JSON and XML. A workspace uses at most one at a time',
+    'Number of threads per process for each kind of work that takes long: searches, calls through the bridge, answers that enrichments read. A workspace uses at most one of a kind at a time',
   ),
   RELAY_DRAIN_MS: integer(
     0,

@@ -4,7 +4,7 @@ import { prepareCallTask, readAnswerTask } from '../bridge/call.ts'
 import { callFunction } from '../bridge/rfc-client.ts'
 import { findRfcTarget, type RfcTargetDeps } from '../bridge/rfc-target.ts'
 import { withoutSecrets } from '../connectors/shared/errors.ts'
-import { NotBegunError } from '../http/threads.ts'
+import { NotBegunError, type RunTask } from '../http/task-limits.ts'
 import { readFields, readFieldsTask, type FoundFields } from './answer.ts'
 import { createReadEInvoice, tooLong, type ContentDeps } from './document-content.ts'
 import { openEnrichmentCredentials } from './enrichments.ts'
@@ -12,7 +12,11 @@ import { createHttpCall, type HttpCallDeps } from './http-call.ts'
 import { enrichmentCredentials, httpSettings, type FieldSettings, type storedHttp } from './settings.ts'
 import type { FilledCall, MakeCall, StepOutcome } from './steps.ts'
 
-export interface CallDeps extends RfcTargetDeps, HttpCallDeps, ContentDeps {}
+export interface CallDeps extends RfcTargetDeps, HttpCallDeps, ContentDeps {
+  runOnThread: RunTask
+  /** How long an answer may be read on its thread, in milliseconds. */
+  answerMaxMs?: number
+}
 
 /** The enrichment whose calls are made. */
 interface Caller {
@@ -32,8 +36,8 @@ interface Answer {
   shown: string
 }
 
-// To read an answer of the largest size takes a second. A path with a regular expression may take for ever.
-const readMaxMs = 10_000
+// To read an answer of the largest size takes a second. A path may visit all of it many times.
+const defaultAnswerMaxMs = 10_000
 // For a thread: as long as a few documents take that are read before. A try holds one of the places of a worker meanwhile.
 const defaultWaitMaxMs = 30_000
 // A document whose reading takes too long is tried so often before that is a verdict: for three minutes, in which a machine may become idle.
@@ -52,12 +56,12 @@ const readInvoiceFields = (text: string, fields: FieldSettings[]): FoundFields =
 
 /** Creates the function that makes the calls of one document. */
 export const createMakeCall = (deps: CallDeps) => {
-  const { waitMaxMs = defaultWaitMaxMs } = deps
+  const { waitMaxMs = defaultWaitMaxMs, answerMaxMs = defaultAnswerMaxMs } = deps
   const sendHttpCall = createHttpCall(deps)
   const readEInvoice = createReadEInvoice({ ...deps, waitMaxMs })
   const readOnThread = async <Input, Result>(task: ThreadTask<Input, Result>, workspaceId: string, input: Input): Promise<Result> => {
     try {
-      return await deps.runOnThread(task, workspaceId, input, undefined, { waitMaxMs, workMaxMs: readMaxMs })
+      return await deps.runOnThread(task, workspaceId, input, undefined, { waitMaxMs, workMaxMs: answerMaxMs })
     } catch (thrown) {
       if (thrown instanceof NotBegunError) throw thrown
       throw new AppError('rfc_failed', 'the answer cannot be read: it is too large or nested too deeply, or a path takes too long', {

@@ -2,16 +2,17 @@ import { createDocuments } from '../archive/document-list.ts'
 import { AppError, messageOf } from '../base/errors.ts'
 import type { Stores } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
-import { NotBegunError, TaskLimitError, type RunOnThread } from '../http/threads.ts'
+import { NotBegunError, TaskLimitError, type RunTask } from '../http/task-limits.ts'
 import { readEInvoiceTask } from './e-invoice.ts'
 
 export interface ContentDeps {
   db: Database
   contents: Stores
-  runOnThread: RunOnThread
-  /** How long a document may be read on its thread, in milliseconds. */
+  /** Runs a task in the process in which documents are read. */
+  runInProcess: RunTask
+  /** How long a document may be read, in milliseconds. */
   readMaxMs?: number
-  /** How long it may wait for a thread, in milliseconds. */
+  /** How long it may wait for its turn, in milliseconds. */
   waitMaxMs?: number
 }
 
@@ -19,8 +20,6 @@ export interface ContentDeps {
 const contentMaxBytes = 30_000_000
 // Reading a PDF of this size takes two seconds on a slow machine.
 const defaultReadMaxMs = 15_000
-// A small stream of a PDF may expand to gigabytes, outside of the heap that a thread is limited to.
-const memoryMaxBytes = 700_000_000
 
 export const tooLong = 'the document takes too long to read'
 
@@ -51,17 +50,17 @@ const readContent = async (
 /**
  * Creates the function that reads a document as an electronic invoice. The result is JSON, as the answer of a call is. It takes too long on a
  * machine that is too busy, too, so that is a verdict on the document only if `isFinal`; what needs too much memory does so at every try.
- * @throws `AppError` if the content is not kept, or was not read this time, and `NotBegunError` if no thread became free
+ * @throws `AppError` if the content is not kept, or was not read this time, and `NotBegunError` if the process did not become free
  */
 export const createReadEInvoice =
   (deps: ContentDeps) =>
   async (workspaceId: string, documentId: string, aborted: AbortSignal, isFinal = false): Promise<string> => {
-    const { runOnThread, readMaxMs: workMaxMs = defaultReadMaxMs, waitMaxMs } = deps
+    const { runInProcess, readMaxMs: workMaxMs = defaultReadMaxMs, waitMaxMs } = deps
     const data = await readContent(deps, workspaceId, documentId, aborted)
     if (!data) return JSON.stringify({ problem: `the document has more than ${contentMaxBytes} bytes` })
-    const limits = { workMaxMs, memoryMaxBytes, ...(waitMaxMs !== undefined && { waitMaxMs }) }
+    const limits = { workMaxMs, ...(waitMaxMs !== undefined && { waitMaxMs }) }
     try {
-      return JSON.stringify(await runOnThread(readEInvoiceTask, workspaceId, { data }, aborted, limits))
+      return JSON.stringify(await runInProcess(readEInvoiceTask, workspaceId, { data }, aborted, limits))
     } catch (thrown) {
       aborted.throwIfAborted()
       if (thrown instanceof NotBegunError) throw thrown

@@ -1,6 +1,6 @@
 import { XMLParser } from 'fast-xml-parser'
 import { getDocumentProxy } from 'unpdf'
-import { messageOf } from '../base/errors.ts'
+import { isOutOfMemory, messageOf } from '../base/errors.ts'
 import { cutText, plainText } from '../base/text.ts'
 import { threadTask } from '../base/thread-task.ts'
 
@@ -113,7 +113,7 @@ const contains = (data: Uint8Array, text: string): boolean => Buffer.from(data.b
 
 /**
  * Reads what an electronic invoice says: XRechnung as UBL or CII, and the invoice in a PDF of ZUGFeRD or Factur-X. It is not validated. Runs
- * on a thread, which the caller ends if it takes too long or too much memory.
+ * in a process of its own, which ends if it takes too long or too much memory.
  */
 export const readEInvoice = async ({ data }: { data: Uint8Array }): Promise<EInvoice> => {
   try {
@@ -121,6 +121,7 @@ export const readEInvoice = async ({ data }: { data: Uint8Array }): Promise<EInv
     const beginning = new TextDecoder(encodingOf(data)).decode(data.subarray(0, 64)).trimStart()
     return beginning.startsWith('<') ? readXml(data) : {}
   } catch (thrown) {
+    if (isOutOfMemory(thrown)) throw thrown
     const isEncrypted = thrown instanceof Error && thrown.name === 'PasswordException'
     return { problem: isEncrypted ? 'the PDF is encrypted' : `the PDF cannot be read: ${plainText(messageOf(thrown), 200)}` }
   }

@@ -1,7 +1,7 @@
 import { AppError } from '../base/errors.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import { fieldsIn, fillFields } from '../domain/field-template.ts'
-import { NotBegunError } from '../http/threads.ts'
+import { NotBegunError } from '../http/task-limits.ts'
 import type { FoundFields } from './answer.ts'
 import type { HttpCall } from './http-call.ts'
 import { callOf, textsOf, type CallStep, type FieldSettings, type StepSettings } from './settings.ts'

@@ -24,11 +24,13 @@ const shownMaxCharacters = 20_000
 // Of all calls of a try, while a person waits.
 const tryMaxMs = 60_000
 const busyRetryAfterSeconds = 5
+// Of reading one answer. Others wait for the thread, too.
+const answerMaxMs = 2_000
 
 /** Creates the function that makes the calls of an enrichment for one document, and shows them. */
 export const createTry = (deps: CallDeps) => {
   const { db } = deps
-  const makeCallOf = createMakeCall(deps)
+  const makeCallOf = createMakeCall({ ...deps, answerMaxMs })
   const places = createConcurrencyLimit(() => ({ total: 8, perWorkspace: 2 }))
 
   const findDocument = async (workspaceId: string, id: string): Promise<KnownDocument & { fields: Record<string, string> }> => {

@@ -9,7 +9,7 @@ import type { Config } from '../config/config.ts'
 import type { AppendPlan } from '../content/segments.ts'
 import type { Content, ContentStore, Stores } from '../content/store.ts'
 import type { StartDocument } from '../db/starts.ts'
-import type { RunOnThread } from '../http/threads.ts'
+import type { RunTask } from '../http/task-limits.ts'
 import type { AttemptLimit } from '../security/attempt-limit.ts'
 import type { ReadThrough } from '../upstream/read-through.ts'
 import type { Certificates } from '../workspace/certificates.ts'
@@ -54,7 +54,7 @@ export interface CommandDeps {
   contents: ContentStores
   /** Limits the searches that run at a time. */
   searches: ConcurrencyLimit
-  runOnThread: RunOnThread
+  runOnThread: RunTask
   launch(messages: StartDocument[]): void
   log: Log
   receiverLog: Pick<ReceiverLog, 'documentsReceived'>

@@ -16,7 +16,9 @@ import { createReadEInvoice } from '../../src/enrichment/document-content.ts'
 import { createEnrich, type PendingEnrichment } from '../../src/enrichment/enrich.ts'
 import { createEnrichments } from '../../src/enrichment/enrichments.ts'
 import { newEnrichment } from '../../src/enrichment/settings.ts'
-import { createThreads, type RunOnThread } from '../../src/http/threads.ts'
+import { createReaderProcess } from '../../src/http/reader-process.ts'
+import type { RunTask } from '../../src/http/task-limits.ts'
+import { createThreads } from '../../src/http/threads.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
@@ -39,7 +41,8 @@ const { find: findConnector } = createConnectors()
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
 const threads = createThreads(config)
-share(disposable({}, async () => void (await Promise.all([threads.close(), outbound.close()]))))
+const reader = createReaderProcess()
+share(disposable({}, async () => void (await Promise.all([threads.close(), reader.close(), outbound.close()]))))
 
 const deep = `${'['.repeat(40_000)}${']'.repeat(40_000)}`
 const odata = share(
@@ -65,6 +68,7 @@ const depsOf = (total = config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS) => ({
   outbound,
   installation: createInstallation(db),
   runOnThread: threads.run,
+  runInProcess: reader.run,
   config: { ...config, TEMPORAL_MAX_CONCURRENT_ATTEMPTS: total },
 })
 const enrich = createEnrich(depsOf())
@@ -322,7 +326,7 @@ describe('an electronic invoice', () => {
       const documents = await Promise.all(Array.from({ length: 20 }, () => receive([step], { data: ubl })))
       const slow = documents.slice(0, 2).map(({ workspaceId }) => own.run(blockTask, workspaceId, gate.input))
       await until('the slow work has begun', () => gate.begun() === 1)
-      const read = createEnrich({ ...depsOf(200), runOnThread: own.run, waitMaxMs: 100, readMaxMs: 60_000 })
+      const read = createEnrich({ ...depsOf(200), runInProcess: own.run, waitMaxMs: 100, readMaxMs: 60_000 })
       // While nothing else gets a thread, no document gets a verdict.
       for (const each of await Promise.all(documents.map(({ id }) => read(id, inTime, never)))) {
         expect(each).toMatchObject({ status: 'pending', error: 'e_invoice: not begun: no thread became free within 0.1 s' })
@@ -332,7 +336,7 @@ describe('an electronic invoice', () => {
         expect(await each.row()).toMatchObject({ fields: {}, status: 'pending', steps: [{ status: 'waiting' }] })
       gate.open()
       await Promise.all(slow)
-      const patient = createEnrich({ ...depsOf(200), runOnThread: own.run, readMaxMs: 60_000, waitMaxMs: 100_000 })
+      const patient = createEnrich({ ...depsOf(200), runInProcess: own.run, readMaxMs: 60_000, waitMaxMs: 100_000 })
       expect(await Promise.all(documents.map(({ id }) => patient(id, inTime, never)))).toEqual(
         documents.map(() => ({ status: 'complete' })),
       )
@@ -347,9 +351,9 @@ describe('an electronic invoice', () => {
     const own = createThreads({ RELAY_THREADS: 1 })
     try {
       // The reading hangs, as far as the caller can tell.
-      const runOnThread: RunOnThread = async (_, workspace, __, signal, limits) =>
+      const runInProcess: RunTask = async (_, workspace, __, signal, limits) =>
         (await own.run(blockTask, workspace, createGate().input, signal, limits)) as never
-      const hasty = createEnrich({ ...depsOf(), runOnThread, readMaxMs: 20 })
+      const hasty = createEnrich({ ...depsOf(), runInProcess, readMaxMs: 20 })
       const [document, other] = [await receive([step], { data: ubl }), await receive([step], { data: ubl })]
       const error = 'the document takes too long to read'
       for (let attempts = 1; attempts <= 3; attempts += 1) {
@@ -367,7 +371,7 @@ describe('an electronic invoice', () => {
     }
   })
 
-  test('whose content cannot be read, or whose thread ends, is tried again', async () => {
+  test('whose content cannot be read, or whose reading is broken off, is tried again', async () => {
     const document = await receive([step], { data: ubl })
     const broken = {
       ...depsOf().contents.postgres!,
@@ -386,9 +390,9 @@ describe('an electronic invoice', () => {
 
     const own = createThreads({ RELAY_THREADS: 1 })
     const gate = createGate()
-    const runOnThread: RunOnThread = async (_, workspace, __, signal, limits) =>
+    const runInProcess: RunTask = async (_, workspace, __, signal, limits) =>
       (await own.run(blockTask, workspace, gate.input, signal, limits)) as never
-    const stopped = createEnrich({ ...depsOf(), runOnThread })(document.id, inTime, never)
+    const stopped = createEnrich({ ...depsOf(), runInProcess })(document.id, inTime, never)
     await until('the reading has begun', () => gate.begun() === 1)
     // As at the end of a process.
     await own.close()
@@ -397,7 +401,7 @@ describe('an electronic invoice', () => {
     expect(await document.tryOnce()).toEqual({ status: 'complete' })
   })
 
-  test('that expands to gigabytes ends its thread and nothing else', async () => {
+  test('that expands to gigabytes ends the process that reads it and nothing else', async () => {
     const compressed = async (source: Iterable<Buffer>) => buffer(Readable.from(source).pipe(createDeflate({ level: 1 })))
     const zeros = Buffer.alloc(64_000_000)
     const once = await compressed(Array.from({ length: 32 }, () => zeros))

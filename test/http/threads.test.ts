@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createThreads, NotBegunError } from '../../src/http/threads.ts'
+import { NotBegunError } from '../../src/http/task-limits.ts'
+import { createThreads } from '../../src/http/threads.ts'
 import { searchWindow, searchWindowTask } from '../../src/receiver/search/search.ts'
-import { blockTask, createGate, growTask } from '../support/blocking-task.ts'
+import { blockTask, createGate } from '../support/blocking-task.ts'
 import { disposable } from '../support/disposable.ts'
 import { testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -92,18 +93,5 @@ describe('threads', () => {
     await expect(second).rejects.toBe(reason)
     gate.open()
     await first
-  })
-
-  test('end a task whose own thread needs too much memory, whatever the process needs beside it', async () => {
-    const limits = { memoryMaxBytes: 100_000_000, workMaxMs: 60_000 }
-    const gate = createGate()
-    const modest = threads.run(blockTask, 'A', gate.input, undefined, limits)
-    await until('the modest one is at work', () => gate.begun() === 1)
-    // Of the process, and of another thread.
-    const others = Array.from({ length: 20 }, () => new Uint8Array(10_000_000).fill(1))
-    await expect(threads.run(growTask, 'B', { bytes: 200_000_000 }, undefined, limits)).rejects.toMatchObject({ limit: 'memory' })
-    gate.open()
-    expect(await modest).toBe(1)
-    expect(others).toHaveLength(20)
   })
 })

@@ -27,8 +27,10 @@ import type { BulkPage } from '../../src/delivery/bulk-page.ts'
 import { createAcknowledgeReplayed } from '../../src/delivery/discarded.ts'
 import { createTry } from '../../src/enrichment/try.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
+import { createReaderProcess } from '../../src/http/reader-process.ts'
 import { dispatch } from '../../src/http/server.ts'
-import { createThreads, type RunOnThread } from '../../src/http/threads.ts'
+import type { RunTask } from '../../src/http/task-limits.ts'
+import { createThreads } from '../../src/http/threads.ts'
 import { createReceiver } from '../../src/receiver/app.ts'
 import type { ReceiverLimits } from '../../src/receiver/limits.ts'
 import { createSendTestDocument } from '../../src/receiver/test-document.ts'
@@ -87,7 +89,7 @@ export interface Api extends AsyncDisposable {
   keyRing: KeyRing
   receiverMetrics: Metric[]
   /** The threads of the process, for a test that holds one. */
-  runOnThread: RunOnThread
+  runOnThread: RunTask
   /** Counts the requests that wait for something to happen. */
   countWaiting(): number
   call(method: string, path: string, options?: Parameters<typeof callJson>[3]): Promise<Answer>
@@ -131,6 +133,7 @@ export const startApi = async (
   const captures = createCaptureQueue(createCaptureStore(db), config, log, { writeIntervalMs: 20 })
   const sealedQueries = createSealedQueries(keyRing)
   const threads = createThreads(config)
+  const reader = createReaderProcess()
   const common = { config, ...logs, keyRing, outbound, authenticator, captures, runOnThread: threads.run, launch: () => {}, ...temporal }
 
   const receiving = receiverUseCases(db, { ...config, ...limits.receiver })
@@ -177,6 +180,7 @@ export const startApi = async (
     checkRepository: createCheckRepository({ db, receiverOrigin: () => baseUrl }),
     tryEnrichment: createTry({
       ...common,
+      runInProcess: reader.run,
       db,
       contents: contents ?? stores,
       workspaces: useCases.workspaces,
@@ -224,6 +228,7 @@ export const startApi = async (
     await readThrough.close()
     await captures.close()
     await threads.close()
+    await reader.close()
     await outbound.close()
     for (const close of closers) await close()
   }

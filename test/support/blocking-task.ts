@@ -26,15 +26,3 @@ export const createGate = () => {
     },
   }
 }
-
-/** Runs on a thread, and keeps memory outside of its heap until it is ended. */
-export const grow = ({ bytes }: { bytes: number }): number => {
-  const kept: Uint8Array[] = []
-  for (let total = 0; total < bytes; total += 10_000_000) kept.push(new Uint8Array(10_000_000).fill(1))
-  const idle = new Int32Array(new SharedArrayBuffer(4))
-  // Between two steps of a program, a thread can be looked at.
-  for (let looks = 0; looks < 6_000; looks += 1) Atomics.wait(idle, 0, 0, 10)
-  return kept.length
-}
-
-export const growTask = threadTask(import.meta.url, grow)

@@ -20,6 +20,7 @@ import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRelease } from '../../src/delivery/release.ts'
 import { createWakeNext } from '../../src/delivery/wake.ts'
 import { createEnrich } from '../../src/enrichment/enrich.ts'
+import { createReaderProcess } from '../../src/http/reader-process.ts'
 import { createThreads } from '../../src/http/threads.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -71,6 +72,7 @@ export const startRelay = async (
   const sendAll: Launcher['sendAll'] = (messages) => launcher.sendAll(messages)
   const wakeNext = createWakeNext(db, config, (messages) => launcher.launch(messages), createLog('silent'))
   const threads = createThreads(config)
+  const reader = createReaderProcess()
   const installation = createInstallation(db)
   const { find: findConnector } = createConnectors()
   const lateData = createLateData({ db, findConnector, openCredentials, outbound, installation, log, config })
@@ -84,6 +86,7 @@ export const startRelay = async (
     outbound,
     installation,
     runOnThread: threads.run,
+    runInProcess: reader.run,
     config,
   })
   const activities = {
@@ -205,6 +208,7 @@ export const startRelay = async (
   const stop = async () => {
     await (await shared)?.[Symbol.asyncDispose]()
     await threads.close()
+    await reader.close()
     await outbound.close()
     await database.drop()
   }

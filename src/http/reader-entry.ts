@@ -1,0 +1,36 @@
+// The program of a reader process. It has no environment, no network of its own, and may write no file.
+import { pathToFileURL } from 'node:url'
+import { isOutOfMemory, messageOf } from '../base/errors.ts'
+
+/** A task, as it is sent to the process. */
+export interface SentReading {
+  file: string
+  name: string
+  input: unknown
+}
+
+/** What the process says of its task. `working`: its program is loaded, and its function begins. */
+export type ReaderNews =
+  | { state: 'working' }
+  /** @property peakBytes the most memory that the process has used in its life */
+  | { state: 'done'; result: unknown; memoryBytes: number; peakBytes: number }
+  | { state: 'failed'; error: string; isOutOfMemory: boolean }
+
+type TaskModule = Record<string, (input: unknown) => unknown>
+
+const tell = (news: ReaderNews) => process.send!(news)
+
+const read = async ({ file, name, input }: SentReading): Promise<void> => {
+  try {
+    const task = ((await import(pathToFileURL(file).href)) as TaskModule)[name]!
+    tell({ state: 'working' })
+    const result = await task(input)
+    tell({ state: 'done', result, memoryBytes: process.memoryUsage.rss(), peakBytes: process.resourceUsage().maxRSS * 1_024 })
+  } catch (thrown) {
+    tell({ state: 'failed', error: messageOf(thrown), isOutOfMemory: isOutOfMemory(thrown) })
+  }
+}
+
+process.on('message', (task: SentReading) => void read(task))
+// The relay has ended.
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,124 @@
+import { join } from 'node:path'
+import { createReaderProcess } from '../../src/http/reader-process.ts'
+import { NotBegunError } from '../../src/http/task-limits.ts'
+import { disposable } from '../support/disposable.ts'
+import {
+  allocateTask,
+  echoTask,
+  failTask,
+  growHeapTask,
+  growTask,
+  leaveTask,
+  lookAroundTask,
+  spinTask,
+  swallowTask,
+} from '../support/reader-tasks.ts'
+import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
+
+const reader = share(disposable(createReaderProcess(), (each) => each.close()))
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+const pidNow = async () => (await reader.run(echoTask, 'A', null)).pid
+
+describe('the process that reads documents', () => {
+  test('returns the result of a task, and is used again', async () => {
+    const first = await reader.run(echoTask, 'A', { data: new Uint8Array([1, 2, 3]) })
+    expect(first.input).toEqual({ data: new Uint8Array([1, 2, 3]) })
+    expect(first.pid).not.toBe(process.pid)
+    expect(await pidNow()).toBe(first.pid)
+  })
+
+  test('has no environment, writes no file and starts no program', async () => {
+    const file = join(import.meta.dirname, 'written')
+    expect(await reader.run(lookAroundTask, 'A', { file })).toMatchObject({
+      environment: expect.not.arrayContaining(['HOME', 'PATH', 'DATABASE_URL']),
+      writing: 'ERR_ACCESS_DENIED',
+      spawning: 'ERR_ACCESS_DENIED',
+    })
+  })
+
+  test.each([
+    ['outside of the heap', growTask, { bytes: 3_000_000_000 }],
+    ['in the heap', growHeapTask, { items: 20_000_000 }],
+    ['at once', allocateTask, { bytes: 3_000_000_000 }],
+    ['and takes that for an error of the document', swallowTask, { bytes: 3_000_000_000 }],
+  ])('ends if a task needs too much memory %s, and another process reads the next document', async (where, task, input) => {
+    // The kernel of macOS does not enforce the limit outside of the heap.
+    if (process.platform !== 'linux' && where !== 'in the heap') return
+    const own = createReaderProcess({ memoryMaxBytes: 200_000_000 })
+    try {
+      const before = await own.run(echoTask, 'A', null)
+      await expect(own.run(task as typeof growTask, 'A', input as { bytes: number })).rejects.toMatchObject({
+        name: 'TaskLimitError',
+        limit: 'memory',
+      })
+      expect((await own.run(echoTask, 'A', null)).pid).not.toBe(before.pid)
+      expect(isAlive(before.pid)).toBe(false)
+    } finally {
+      await own.close()
+    }
+  })
+
+  test('gives the memory of a document that has needed much back', async () => {
+    const before = await pidNow()
+    expect(await reader.run(growTask, 'A', { bytes: 400_000_000 })).toBe(400_000_000)
+    await until('the process has ended', () => !isAlive(before))
+    expect(await pidNow()).not.toBe(before)
+  })
+
+  test('ends if a task takes too long, or if it is not needed any more', async () => {
+    await expect(reader.run(spinTask, 'A', null, undefined, { workMaxMs: 50 })).rejects.toMatchObject({ limit: 'time' })
+    const gone = new AbortController()
+    const spinning = reader.run(spinTask, 'A', null, gone.signal)
+    gone.abort(new Error('the worker stops'))
+    await expect(spinning).rejects.toThrow('the worker stops')
+    expect(await reader.run(echoTask, 'A', 1)).toMatchObject({ input: 1 })
+  })
+
+  test.each([
+    ['throws', failTask, 'the program fails'],
+    ['ends its process', leaveTask, 'the process that reads documents has ended (3)'],
+  ])('says why, if a task %s', async (_, task, message) => {
+    await expect(reader.run(task, 'A', null)).rejects.toThrow(message)
+    expect(await reader.run(echoTask, 'B', 1)).toMatchObject({ input: 1 })
+  })
+
+  test('that somebody stops is no verdict on the document', async () => {
+    const pid = await pidNow()
+    const spinning = reader.run(spinTask, 'A', null)
+    process.kill(pid, 'SIGTERM')
+    await expect(spinning).rejects.toThrow('the process that reads documents has ended (SIGTERM)')
+  })
+
+  test('takes the documents of workspaces in turns, one at a time', async () => {
+    const ended: string[] = []
+    const read = (workspace: string) => reader.run(echoTask, workspace, null).then(() => ended.push(workspace))
+    await Promise.all(['A', 'A', 'A', 'A', 'B', 'C'].map(read))
+    expect(ended.slice(0, 3).toSorted()).toEqual(['A', 'B', 'C'])
+  })
+
+  test('does not begin with a document that has waited too long', async () => {
+    const gone = new AbortController()
+    const spinning = reader.run(spinTask, 'A', null, gone.signal).catch(() => {})
+    const refused = reader.run(echoTask, 'B', null, undefined, { waitMaxMs: 20, workMaxMs: 60_000 })
+    await expect(refused).rejects.toBeInstanceOf(NotBegunError)
+    gone.abort()
+    await spinning
+  })
+
+  test('ends after some time without a document, and with the relay', async () => {
+    const own = createReaderProcess({ idleMs: 20 })
+    const { pid } = await own.run(echoTask, 'A', null)
+    await until('the process has ended', () => !isAlive(pid))
+    const next = await own.run(echoTask, 'A', null)
+    await own.close()
+    expect(isAlive(next.pid)).toBe(false)
+  })
+})
