@@ -50,8 +50,9 @@ export const startReader = async (baseUrls: string[], { apiPath, key }: Workspac
       ...(body && { method: 'POST', body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(answerTimeoutMs),
     })
-    if (!response.ok) throw new Error(`${path} was answered ${response.status} ${await response.text()}`)
-    return response.json()
+    if (response.ok) return response.json()
+    const { status } = response
+    throw Object.assign(new Error(`${path} was answered ${status} ${await response.text()}`), { status })
   }
 
   // Without repetitions.
@@ -79,22 +80,26 @@ export const startReader = async (baseUrls: string[], { apiPath, key }: Workspac
   let cursor = subscription.attributes.cursor
   const begin = cursor
   let asked = 0
+  const problems = new Set<string>()
+  /** Asks for what comes after the cursor. If the database does not have its event, the reader goes on at the end, as the answer says. */
   const ask = async (seconds: number): Promise<boolean> => {
     asked += 1
-    const { data, meta } = (await call(asked, `/events?after=${cursor}&limit=1000&wait_seconds=${seconds}`)) as Answer
+    const answer = await call(asked, `/events?after=${cursor}&limit=1000&wait_seconds=${seconds}`).catch((thrown: unknown) => {
+      if ((thrown as { status?: number }).status !== 410) throw thrown
+    })
+    if (answer === undefined) {
+      problems.add('the database does not have the event of a cursor')
+      cursor = 'latest'
+      return true
+    }
+    const { data, meta } = answer as Answer
     seen.push(...data.map(({ id, attributes: { event, data: values } }) => ({ id, event, documentId: values.document_id ?? '' })))
     cursor = meta.next_cursor
     return meta.has_more || data.length > 0
   }
   const stopped = new AbortController()
-  const problems = new Set<string>()
   const follow = async () => {
-    while (!stopped.signal.aborted) {
-      await ask(waitSeconds).catch(async (thrown: unknown) => {
-        if (thrown instanceof Error && thrown.message.includes(' 410 ')) problems.add(thrown.message)
-        await pause(250)
-      })
-    }
+    while (!stopped.signal.aborted) await ask(waitSeconds).catch(() => pause(250))
   }
   const following = follow()
   const stop = async () => {
