@@ -7,7 +7,7 @@ import { share } from '../support/share.ts'
 
 // A bulk retry runs for hours beside other workspaces: each page may read what it takes, and not what remains.
 
-const remaining = 20_000
+const remaining = 5_000
 const pageSize = 20
 // Each document of a page is looked up in several indexes.
 const pagesPerDocument = 40

@@ -1,5 +1,6 @@
 import { newId } from '../../src/base/ids.ts'
 import { openDatabase, type Database } from '../../src/db/database.ts'
+import { watchTransactions } from './calls-in-transactions.ts'
 
 export const databaseConfig = (url: string) => ({
   DATABASE_URL: url,
@@ -25,10 +26,12 @@ export const createTestDatabase = async (): Promise<TestDatabase> => {
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
   const db = openDatabase(databaseConfig(url.href), 'test')
+  const endWatch = watchTransactions(db)
   const drop = async () => {
     await db.destroy()
     await admin.raw('drop database ?? with (force)', [name])
     await admin.destroy()
+    endWatch()
   }
   return { db, url: url.href, drop, [Symbol.asyncDispose]: drop }
 }
