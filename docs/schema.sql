@@ -571,6 +571,7 @@ create table document_enrichments (
   attempts integer not null default 0,
   waits_until timestamptz not null,
   ends_at timestamptz not null,
+  next_try_at timestamptz not null default now(),
   updated_at timestamptz not null default now()
 );
 comment on table document_enrichments is
@@ -584,9 +585,17 @@ comment on column document_enrichments.fields is
 comment on column document_enrichments.steps is
   'The outcome of each call at the last try, without its answer.';
 comment on column document_enrichments.waits_until is
-  'The deliveries of the document start at this time, or earlier if the enrichment is complete.';
+  'The deliveries of the document start at this time, or earlier if the enrichment is complete. Those that wait for it have the same '
+  'begin_at.';
 comment on column document_enrichments.ends_at is
   'No call is repeated after this time.';
+comment on column document_enrichments.next_try_at is
+  'When the next try is due, while the enrichment is pending. The infinite past after somebody has asked for it.';
+
+create index document_enrichments_due on document_enrichments (enrichment_id, next_try_at, document_id)
+where status = 'pending';
+comment on index document_enrichments_due is
+  'Serves the dispatcher, which looks for enrichments with documents to try, and their runs, which take the oldest.';
 
 create index documents_of_enrichment on document_enrichments (enrichment_id, document_id);
 comment on index documents_of_enrichment is
@@ -754,7 +763,8 @@ create table delivery_metadata (
   found_at timestamptz not null default now(),
   updated_at timestamptz,
   error text,
-  next_try_at timestamptz,
+  attempts integer not null default 0,
+  next_try_at timestamptz not null default now(),
   primary key (document_id, destination_id),
   foreign key (document_id, destination_id) references deliveries (document_id, destination_id) on delete cascade
 );
@@ -768,8 +778,15 @@ comment on column delivery_metadata.status is
   'brought, could not be brought, or cannot be at this kind of destination.';
 comment on column delivery_metadata.found_at is
   'When the data that the copy lacked was found.';
+comment on column delivery_metadata.attempts is
+  'Failed tries since the data was found.';
 comment on column delivery_metadata.next_try_at is
-  'When the next try is due to bring data that is pending. Null before the first failure.';
+  'When the next try is due to bring data that is pending.';
+
+create index delivery_metadata_due on delivery_metadata (destination_id, next_try_at, document_id)
+where status = 'pending';
+comment on index delivery_metadata_due is
+  'Serves the dispatcher, which looks for destinations with copies that lack data, and their runs, which take the oldest.';
 
 create table outbox (
   key text collate "C" primary key,
@@ -801,6 +818,32 @@ comment on column duties.holder is
   'The process that does it, and renews its lease. After held_until, another process may take it over.';
 comment on column duties.done_at is
   'When it was last done, if it is done from time to time.';
+
+create table side_queues (
+  kind text collate "C" not null check (kind in ('events', 'enrichment', 'late_data')),
+  id text collate "C" not null,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  claimed_until timestamptz not null default '-infinity'::timestamptz,
+  failures integer not null default 0,
+  opens_at timestamptz not null default '-infinity'::timestamptz,
+  last_error text,
+  primary key (kind, id)
+) with (fillfactor=50);
+comment on table side_queues is
+  'Queues of side work that a workflow works through, or whose last work has failed: the events of a subscription, the documents of an '
+  'enrichment that wait for business data, the late data of a destination. A queue without a row is free.';
+comment on column side_queues.id is
+  'The subscription, the enrichment or the destination.';
+comment on column side_queues.claimed_until is
+  'Until then, a workflow works through the queue, or is being started. After it, another one is started if something is due.';
+comment on column side_queues.failures is
+  'Consecutive failures of the system that the queue leads to. From a limit on, one piece of work tries it.';
+comment on column side_queues.opens_at is
+  'After a failure: nothing of the queue is done before this time.';
+
+create index side_queues_of_workspace on side_queues (workspace_id, kind);
+comment on index side_queues_of_workspace is
+  'Serves the limit of queues of a workspace that are worked through at a time.';
 
 create table delivery_attempts (
   id text collate "C" primary key,
@@ -1303,7 +1346,6 @@ create table event_subscriptions (
   transaction bigint not null,
   number bigint not null,
   version integer not null default 1,
-  claimed_until timestamptz not null default '-infinity'::timestamptz,
   attempts integer not null default 0,
   failing_since timestamptz,
   next_attempt_at timestamptz,
@@ -1319,12 +1361,10 @@ comment on column event_subscriptions.number is
   'With epoch and transaction, the position: all events up to it were sent, or are of other types.';
 comment on column event_subscriptions.version is
   'Rises when somebody sets the position or changes what is sent: a workflow that has read an earlier version must not move the position.';
-comment on column event_subscriptions.claimed_until is
-  'Until then, a workflow is sending, or waits for its next attempt. After it, another one is started if there is something to send.';
 comment on column event_subscriptions.attempts is
   'Attempts to send the next event that have failed.';
 
-create index event_subscriptions_active on event_subscriptions (claimed_until)
+create index event_subscriptions_active on event_subscriptions (id)
 where is_active;
 comment on index event_subscriptions_active is
   'Serves the dispatcher, which starts the workflows of subscriptions that have something to send.';

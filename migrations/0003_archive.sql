@@ -245,6 +245,7 @@ create table document_enrichments (
   attempts integer not null default 0,
   waits_until timestamptz not null,
   ends_at timestamptz not null,
+  next_try_at timestamptz not null default now(),
   updated_at timestamptz not null default now()
 );
 comment on table document_enrichments is
@@ -258,13 +259,20 @@ comment on column document_enrichments.fields is
 comment on column document_enrichments.steps is
   'The outcome of each call at the last try, without its answer.';
 comment on column document_enrichments.waits_until is
-  'The deliveries of the document start at this time, or earlier if the enrichment is complete.';
+  'The deliveries of the document start at this time, or earlier if the enrichment is complete. Those that wait for it have the same begin_at.';
 comment on column document_enrichments.ends_at is
   'No call is repeated after this time.';
+comment on column document_enrichments.next_try_at is
+  'When the next try is due, while the enrichment is pending. The infinite past after somebody has asked for it.';
 
 create index documents_of_enrichment on document_enrichments (enrichment_id, document_id);
 comment on index documents_of_enrichment is
   'Serves the latest documents of an enrichment, by which its incident is found.';
+
+create index document_enrichments_due on document_enrichments (enrichment_id, next_try_at, document_id)
+where status = 'pending';
+comment on index document_enrichments_due is
+  'Serves the dispatcher, which looks for enrichments with documents to try, and their runs, which take the oldest.';
 
 create table document_keys (
   workspace_id text collate "C" not null,

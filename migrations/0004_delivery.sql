@@ -145,7 +145,8 @@ create table delivery_metadata (
   found_at timestamptz not null default now(),
   updated_at timestamptz,
   error text,
-  next_try_at timestamptz,
+  attempts integer not null default 0,
+  next_try_at timestamptz not null default now(),
   primary key (document_id, destination_id),
   foreign key (document_id, destination_id) references deliveries on delete cascade
 );
@@ -157,9 +158,16 @@ comment on column delivery_metadata.status is
   'current: the copy was delivered with what was known. The others are of data that was found later: it is still to be brought, was brought, '
   'could not be brought, or cannot be at this kind of destination.';
 comment on column delivery_metadata.next_try_at is
-  'When the next try is due to bring data that is pending. Null before the first failure.';
+  'When the next try is due to bring data that is pending.';
+comment on column delivery_metadata.attempts is
+  'Failed tries since the data was found.';
 comment on column delivery_metadata.found_at is
   'When the data that the copy lacked was found.';
+
+create index delivery_metadata_due on delivery_metadata (destination_id, next_try_at, document_id)
+where status = 'pending';
+comment on index delivery_metadata_due is
+  'Serves the dispatcher, which looks for destinations with copies that lack data, and their runs, which take the oldest.';
 
 create table outbox (
   key text collate "C" primary key,
@@ -190,6 +198,32 @@ comment on column duties.holder is
   'The process that does it, and renews its lease. After held_until, another process may take it over.';
 comment on column duties.done_at is
   'When it was last done, if it is done from time to time.';
+
+create table side_queues (
+  kind text collate "C" not null check (kind in ('events', 'enrichment', 'late_data')),
+  id text collate "C" not null,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  claimed_until timestamptz not null default '-infinity'::timestamptz,
+  failures integer not null default 0,
+  opens_at timestamptz not null default '-infinity'::timestamptz,
+  last_error text,
+  primary key (kind, id)
+) with (fillfactor = 50);
+comment on table side_queues is
+  'Queues of side work that a workflow works through, or whose last work has failed: the events of a subscription, the documents of an enrichment '
+  'that wait for business data, the late data of a destination. A queue without a row is free.';
+comment on column side_queues.id is
+  'The subscription, the enrichment or the destination.';
+comment on column side_queues.claimed_until is
+  'Until then, a workflow works through the queue, or is being started. After it, another one is started if something is due.';
+comment on column side_queues.failures is
+  'Consecutive failures of the system that the queue leads to. From a limit on, one piece of work tries it.';
+comment on column side_queues.opens_at is
+  'After a failure: nothing of the queue is done before this time.';
+
+create index side_queues_of_workspace on side_queues (workspace_id, kind);
+comment on index side_queues_of_workspace is
+  'Serves the limit of queues of a workspace that are worked through at a time.';
 
 create table delivery_attempts (
   id text collate "C" primary key,

@@ -248,7 +248,6 @@ create table event_subscriptions (
   transaction bigint not null,
   number bigint not null,
   version integer not null default 1,
-  claimed_until timestamptz not null default '-infinity',
   attempts integer not null default 0,
   failing_since timestamptz,
   next_attempt_at timestamptz,
@@ -264,12 +263,10 @@ comment on column event_subscriptions.number is
   'With epoch and transaction, the position: all events up to it were sent, or are of other types.';
 comment on column event_subscriptions.version is
   'Rises when somebody sets the position or changes what is sent: a workflow that has read an earlier version must not move the position.';
-comment on column event_subscriptions.claimed_until is
-  'Until then, a workflow is sending, or waits for its next attempt. After it, another one is started if there is something to send.';
 comment on column event_subscriptions.attempts is
   'Attempts to send the next event that have failed.';
 
-create index event_subscriptions_active on event_subscriptions (claimed_until)
+create index event_subscriptions_active on event_subscriptions (id)
 where is_active;
 comment on index event_subscriptions_active is
   'Serves the dispatcher, which starts the workflows of subscriptions that have something to send.';

@@ -2,10 +2,8 @@ import {
   ApplicationFailure,
   CancellationScope,
   ChildWorkflowFailure,
-  condition,
   executeChild,
   isCancellation,
-  proxyActivities,
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
@@ -22,57 +20,16 @@ import {
   type DeliveryState,
   type DestinationRef,
   type DocumentInput,
-  type EnrichmentActivities,
-  type EnrichmentOutcome,
-  type EnrichmentTerms,
 } from './messages.ts'
 import { deliveryOptions, searchAttributes } from './options.ts'
 import { unknownOutcome } from './unknown-outcome.ts'
 
-// The calls of one try end within two minutes. The rest is for the database.
-const tryTimeoutMs = 180_000
-
 /**
- * Starts the enrichment of a document and waits for it, up to a limit. It may go on after that: Temporal repeats it, without an event for
- * each try.
- */
-const enrichFirst = async (
-  documentId: string,
-  { waitMs, lateMs }: EnrichmentTerms,
-): Promise<{ outcome: EnrichmentOutcome | undefined; ended: Promise<unknown> }> => {
-  const { enrich } = proxyActivities<EnrichmentActivities>({
-    startToCloseTimeout: tryTimeoutMs,
-    scheduleToCloseTimeout: waitMs + lateMs + tryTimeoutMs,
-    summary: 'business data',
-    // For failures of the relay itself. A try that has not found everything says when the next one is due.
-    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
-  })
-  let hasEnded = false
-  let outcome: EnrichmentOutcome | undefined
-  const enriching = async () => {
-    try {
-      outcome = await enrich({ documentId, waitMs, lateMs })
-    } catch (thrown) {
-      if (isCancellation(thrown)) throw thrown
-      // The deliveries do not depend on it.
-    } finally {
-      hasEnded = true
-    }
-  }
-  const ended = enriching()
-  // Awaited later, and the workflow may end before.
-  ended.catch(() => {})
-  if (waitMs > 0) await condition(() => hasEnded, waitMs, { summary: 'for business data' })
-  return { outcome, ended }
-}
-
-/**
- * Delivers one document with one child workflow per destination. It stays open while any child runs or waits for a manual retry, and while
- * the document is enriched.
+ * Delivers one document with one child workflow per destination. It stays open while any child runs or waits for a manual retry.
  */
 export async function document(input: DocumentInput): Promise<DeliveryState[]> {
-  const { destinations, enrichment, ...received } = input
-  const { recordCancellation, recordTermination } = controlActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
+  const { destinations, ...terms } = input
+  const { recordTermination } = controlActivities<DeliveryActivities>({ startToCloseTimeout: '30s' })
   const registered = workflowInfo().typedSearchAttributes.get(searchAttributes.workspace) !== undefined
   const states = new Map<string, DeliveryState>(destinations.map(({ id }) => [id, { destinationId: id, status: 'pending' }]))
   const overall = () => documentStatus([...states.values()].map(({ status }) => status))
@@ -92,20 +49,6 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
   }
   setHandler(documentStatusQuery, () => [...states.values()], { description: 'The state of each delivery of the document.' })
   setHandler(deliveryChangedSignal, applyDeliveryState, { description: 'A delivery reports its state with it. Do not send it.' })
-
-  const recordCancellations = () =>
-    CancellationScope.nonCancellable(() =>
-      Promise.all(destinations.map(({ id }) => recordCancellation({ documentId: input.documentId, destinationId: id }))),
-    )
-  const enriched =
-    enrichment &&
-    (await enrichFirst(input.documentId, enrichment).catch(async (thrown: unknown) => {
-      // No delivery has begun, so none records its cancellation itself.
-      if (isCancellation(thrown)) await recordCancellations()
-      throw thrown
-    }))
-  const { businessObject = received.businessObject } = enriched?.outcome ?? {}
-  const terms = { ...received, ...(businessObject !== undefined && { businessObject }) }
 
   const deliverTo = async (destination: DestinationRef): Promise<DeliveryState> => {
     try {
@@ -128,8 +71,6 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
     }
   }
   await Promise.all(destinations.map(async (destination) => applyDeliveryState(await deliverTo(destination))))
-
-  await enriched?.ended
 
   // A held delivery has not failed: its release starts a workflow of its own. So has one that the reconciler has begun again.
   const undelivered = destinations.filter(({ id }) => ['failed', 'cancelled'].includes(states.get(id)!.status))

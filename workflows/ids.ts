@@ -6,6 +6,9 @@ export const controlQueueOf = (taskQueue: string): string => `${taskQueue}-contr
 /** Returns the task queue of the copies from old content servers, which must not take the places of deliveries. */
 export const migrationQueueOf = (taskQueue: string): string => `${taskQueue}-migration`
 
+/** Returns the task queue of side work, whose systems that hang must not take the places of deliveries. */
+export const sideQueueOf = (taskQueue: string): string => `${taskQueue}-side`
+
 /** The names by which people know a document, and its id. */
 export interface DocumentKey {
   documentId: string
@@ -36,13 +39,6 @@ export const documentWorkflowId = (document: DocumentKey, revision = 1): string 
 /** `document/acme/invoices/Z1/4711/data/<document id>/<destination id>`, for every revision of the document. */
 export const deliveryWorkflowId = (document: DocumentKey, destinationId: string): string => `${documentPath(document)}/${destinationId}`
 
-/** `document/acme/invoices/Z1/4711/data/<document id>@enrichment`, of a document whose business data is asked for again */
-export const enrichmentWorkflowId = (document: DocumentKey): string => `${documentPath(document)}@enrichment`
-
-/** `late-data/acme/invoices/Z1/4711/data/<document id>/<destination id>` */
-export const lateDataWorkflowId = (document: DocumentKey, destinationId: string): string =>
-  deliveryWorkflowId(document, destinationId).replace(/^document/, 'late-data')
-
 /** Returns the id of the workflow of the document that a delivery belongs to. */
 export const documentOfDelivery = (workflowId: string, revision = 1): string => {
   const path = workflowId.slice(0, workflowId.lastIndexOf('/'))
@@ -64,9 +60,9 @@ export const batchWorkflowId = ({
 export const noticeWorkflowId = ({ workspace, noticeId }: { workspace: string; noticeId: string }): string =>
   `notice/${workspace}/${noticeId}`
 
-/** `event-subscription/acme/invoices/<subscription id>` */
-export const eventSubscriptionWorkflowId = ({ workspace, subscriptionId }: { workspace: string; subscriptionId: string }): string =>
-  `event-subscription/${workspace}/${subscriptionId}`
+/** `event-subscription/acme/invoices/<subscription id>`; `enrichment/` and `late-data/` alike, with the id of an enrichment or a destination */
+export const sideWorkflowId = (name: string, { workspace, queueId }: { workspace: string; queueId: string }): string =>
+  `${name}/${workspace}/${queueId}`
 
 /** `bulk-retry/acme/invoices/<bulk retry id>` */
 export const bulkRetryWorkflowId = ({ workspace, bulkRetryId }: { workspace: string; bulkRetryId: string }): string =>

@@ -27,19 +27,9 @@ interface DeliveryTerms extends DocumentKey {
   heartbeatTimeoutMs: number
 }
 
-/** How long a document is enriched. */
-export interface EnrichmentTerms {
-  /** The deliveries start after this time, or once the enrichment has ended. */
-  waitMs: number
-  /** Time after that for which the calls are repeated. */
-  lateMs: number
-}
-
 /** Input of the workflow `document`. */
 export interface DocumentInput extends DeliveryTerms {
   destinations: DestinationRef[]
-  /** Absent if the repository of the document has no enrichment. */
-  enrichment?: EnrichmentTerms
 }
 
 /** Input of the workflow `delivery`. */
@@ -76,7 +66,7 @@ export const wakeSignal = defineSignal('wake')
 export const attemptFailedSignal = defineSignal<[FailedAttempt]>('attemptFailed')
 /** To `document`, from one of its deliveries. */
 export const deliveryChangedSignal = defineSignal<[DeliveryState]>('deliveryChanged')
-/** To `releaseDeliveries` and `cancelDeliveries`: look for deliveries once more before ending. */
+/** To `releaseDeliveries`, `cancelDeliveries` and the workflows of side work: look for work once more before ending. */
 export const checkAgainSignal = defineSignal('checkAgain')
 
 /** Answered by `document` with one state per destination, and by `delivery` with its own state. */
@@ -123,46 +113,6 @@ export interface DeliveryActivities {
    * @returns the status of the delivery, unless it has failed because of that
    */
   recordTermination(delivery: DeliveryRef & { runId?: string }): Promise<DeliveryStatus | undefined>
-}
-
-/** How the enrichment of a document has ended. `gone`: the document or its enrichment was deleted. */
-export interface EnrichmentOutcome {
-  status: 'complete' | 'partial' | 'failed' | 'gone'
-  /** `{type}/{id}` of the business object, if it is known. */
-  businessObject?: string
-}
-
-/** Activity of `document`. It may run twice. */
-export interface EnrichmentActivities {
-  /**
-   * Makes the calls of the enrichment of a document, and stores what they find. What is not found yet is thrown with the time after which
-   * Temporal runs the activity again.
-   */
-  enrich(enrichment: { documentId: string } & EnrichmentTerms): Promise<EnrichmentOutcome>
-}
-
-/** Input of the workflow `lateData`: a delivered copy that lacks data of its document. */
-export interface LateDataInput extends DocumentKey {
-  destination: DestinationRef
-}
-
-/** Outcome of a try to bring data to a copy. `gone`: there is no such copy any more. */
-export type LateDataOutcome =
-  | { status: 'updated' }
-  | { status: 'gone' }
-  | { status: 'retrying'; delayMs: number; error: string }
-  | { status: 'failed'; error: string }
-
-/** To `lateData`: more was found. */
-export const moreDataSignal = defineSignal('moreData')
-
-/** Activity of `lateData`. It may run twice. */
-export interface LateDataActivities {
-  /**
-   * Brings what is known of a document to a copy. What fails is thrown with the time after which Temporal runs the activity again, or as
-   * final.
-   */
-  updateCopy(copy: Pick<LateDataInput, 'documentId' | 'destination'>): Promise<'updated' | 'gone'>
 }
 
 /** Deliveries that are released, cancelled or attempted in batches. */
@@ -262,22 +212,30 @@ export interface NoticeActivities {
   recordNoticeCancellation(notice: Pick<NoticeInput, 'noticeId'>): Promise<void>
 }
 
-/** Input of the workflow `eventSubscription`. */
-export interface EventSubscriptionInput {
-  subscriptionId: string
+/** Input of the workflows of side work: a queue of the database. */
+export interface SideWorkInput {
+  /** Id of the subscription, the enrichment or the destination. */
+  queueId: string
+  workspaceId: string
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string
-  /** For operators. */
+  /** Its name, for operators. */
   name: string
 }
 
-/** Activity of `eventSubscription`. It may run twice. */
-export interface EventSubscriptionActivities {
-  /**
-   * Sends events, for a limited time. What fails is thrown with the time after which Temporal runs the activity again.
-   * @returns `more` if there is more to be sent, `gone` if the subscription was changed or deleted
-   */
-  sendEvents(subscription: Pick<EventSubscriptionInput, 'subscriptionId'>): Promise<'idle' | 'more' | 'gone'>
+/**
+ * Outcome of a run. `idle`: nothing is due. `more`: there is more to be done. `gone`: nothing is to be done any more. `retrying`: the rest is
+ * due later, as the database says.
+ */
+export type SideWorkOutcome = { status: 'idle' | 'more' | 'gone' } | { status: 'retrying'; error: string }
+
+/** Works through what is due in a queue, for a limited time. It may run twice. */
+type SideWorkActivity = (queue: Pick<SideWorkInput, 'queueId' | 'workspaceId'>) => Promise<SideWorkOutcome>
+
+export interface SideWorkActivities {
+  sendEvents: SideWorkActivity
+  enrichDocuments: SideWorkActivity
+  bringLateData: SideWorkActivity
 }
 
 /** Input of the workflow `maintenance`. */

@@ -7,10 +7,8 @@ import {
   deliveryWorkflowId,
   documentMigrationWorkflowId,
   documentWorkflowId,
-  enrichmentWorkflowId,
-  eventSubscriptionWorkflowId,
-  lateDataWorkflowId,
   noticeWorkflowId,
+  sideWorkflowId,
   type DocumentKey,
 } from './ids.ts'
 import type {
@@ -20,9 +18,8 @@ import type {
   DeliveryInput,
   DocumentMigrationInput,
   DocumentInput,
-  EventSubscriptionInput,
-  LateDataInput,
   NoticeInput,
+  SideWorkInput,
 } from './messages.ts'
 
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD)
@@ -43,7 +40,7 @@ export const searchAttributes = {
   errorCode: keyword('RelayErrorCode'),
 }
 
-type Terms = Omit<DocumentInput, 'destinations' | 'enrichment'>
+type Terms = Omit<DocumentInput, 'destinations'>
 
 /** Returns `{repoId}/{docId}/{compId}` for a summary or details, as Markdown. */
 export const documentName = ({ repoId, docId, compId }: DocumentKey): string => markdownText(`${repoId}/${docId}/${compId}`)
@@ -63,7 +60,7 @@ const documentAttributes = (terms: DocumentKey & Pick<Terms, 'businessObject'>):
   ...businessObjectAttribute(terms.businessObject),
 ]
 
-const deliveryAttributes = (input: LateDataInput & Pick<Terms, 'businessObject'>): SearchAttributePair[] => [
+const deliveryAttributes = (input: DeliveryInput): SearchAttributePair[] => [
   ...documentAttributes(input),
   { key: searchAttributes.destination, value: input.destination.id },
   { key: searchAttributes.destinationName, value: input.destination.name },
@@ -101,26 +98,11 @@ export const documentOptions = (input: DocumentInput, registration: Registration
   ...withAttributes(documentAttributes(input), registration),
 })
 
-/** Of a workflow of a document that delivers nothing: its enrichment is run again. */
-export const enrichmentOptions = (input: DocumentInput, registration: Registration) => ({
-  ...documentOptions(input, registration),
-  workflowId: enrichmentWorkflowId(input),
-  staticSummary: `Business data of ${documentName(input)}`,
-})
-
 export const deliveryOptions = (input: DeliveryInput, registration: Registration & Urgent) => ({
   workflowId: deliveryWorkflowId(input, input.destination.id),
   args: [input] as [DeliveryInput],
   staticSummary: `${documentName(input)} to ${markdownText(input.destination.name)} (${input.destination.connector})`,
   ...fairness(input, registration),
-  ...withAttributes(deliveryAttributes(input), registration),
-})
-
-export const lateDataOptions = (input: LateDataInput, registration: Registration) => ({
-  workflowId: lateDataWorkflowId(input, input.destination.id),
-  args: [input] as [LateDataInput],
-  staticSummary: `Business data of ${documentName(input)} to ${markdownText(input.destination.name)}`,
-  ...fairness(input, { urgency: 'bulk' }),
   ...withAttributes(deliveryAttributes(input), registration),
 })
 
@@ -153,10 +135,19 @@ export const noticeOptions = (input: NoticeInput, registration: Registration) =>
   ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
 })
 
-export const eventSubscriptionOptions = (input: EventSubscriptionInput, registration: Registration) => ({
-  workflowId: eventSubscriptionWorkflowId(input),
-  args: [input] as [EventSubscriptionInput],
-  staticSummary: `Send events of ${input.workspace}: ${markdownText(input.name)}`,
+/** The kinds of side work: the type of the workflow, what its ids begin with, and what it does. */
+export const sideWorkKinds = {
+  events: { type: 'eventSubscription', idPrefix: 'event-subscription', summary: 'Send events' },
+  enrichment: { type: 'enrichment', idPrefix: 'enrichment', summary: 'Fetch business data' },
+  late_data: { type: 'lateData', idPrefix: 'late-data', summary: 'Bring late data' },
+} as const
+
+export type SideWorkKind = keyof typeof sideWorkKinds
+
+export const sideWorkOptions = (kind: SideWorkKind, input: SideWorkInput, registration: Registration) => ({
+  workflowId: sideWorkflowId(sideWorkKinds[kind].idPrefix, input),
+  args: [input] as [SideWorkInput],
+  staticSummary: `${sideWorkKinds[kind].summary} of ${input.workspace}: ${markdownText(input.name)}`,
   ...fairness(input, { urgency: 'bulk' }),
   ...withAttributes([{ key: searchAttributes.workspace, value: input.workspace }], registration),
 })

@@ -19,7 +19,7 @@ const activities = { deliverNothing: url === undefined ? async () => {} : send }
 await installRuntime(createLog('error'))
 const worker = await startTemporalWorker(
   { ...readConfig(), TEMPORAL_TASK_QUEUE: 'baseline' },
-  { targets: activities, control: activities, migration: activities },
+  { targets: activities, control: activities, migration: activities, side: activities },
   { workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)) },
 )
 process.on('disconnect', () => void worker.stop())

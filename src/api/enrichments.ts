@@ -12,7 +12,6 @@ import type { KeyRing } from '../security/seal.ts'
 import type { ProbeDeps } from '../workspace/targets.ts'
 import { presentSingle, singleDocument, stepOutcome } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
@@ -86,7 +85,7 @@ const triedStep = stepOutcome
   .meta({ id: 'TriedStep' })
 const trial = one(z.object({ steps: z.array(triedStep) }).meta({ id: 'EnrichmentTrial' }))
 
-export interface EnrichmentDeps extends Pick<ProbeDeps, 'outbound' | 'config'>, Pick<LaunchDeps, 'launch'> {
+export interface EnrichmentDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   enrichments: Enrichments
   documents: Pick<Documents, 'find'>
   tryEnrichment: TryEnrichment
@@ -94,7 +93,7 @@ export interface EnrichmentDeps extends Pick<ProbeDeps, 'outbound' | 'config'>, 
   keyRing: KeyRing
 }
 
-export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, runAgain, launch, ...deps }: EnrichmentDeps): Endpoint[] => {
+export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, runAgain, ...deps }: EnrichmentDeps): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',
@@ -167,7 +166,7 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
       level: 'admin',
       audit: 'enrichment.deleted',
       summary: 'Delete an enrichment',
-      description: 'Documents keep their fields. Deliveries that wait for the enrichment start when it would be tried next.',
+      description: 'Documents keep their fields. Deliveries that wait for the enrichment start.',
       params: idParams,
       response: 'none',
       status: 204,
@@ -214,12 +213,8 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
       conflict: 'The repository of the document has no active enrichment, or the content of the document is no longer kept.',
       status: 202,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
-        const messages = await runAgain({ workspaceId, documentId: id, actor: actorOf(actor) })
-        try {
-          return { data: presentSingle(await documents.find(workspaceId, id)) }
-        } finally {
-          launch(messages)
-        }
+        await runAgain({ workspaceId, documentId: id, actor: actorOf(actor) })
+        return { data: presentSingle(await documents.find(workspaceId, id)) }
       },
     }),
   ]

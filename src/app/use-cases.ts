@@ -83,7 +83,7 @@ export const apiUseCases = (db: Database, config: DeliveryConfig) =>
     // documents and their deliveries
     documents: createDocuments(db),
     attemptLog: createAttemptLog(db),
-    runAgain: createRunAgain(db, config),
+    runAgain: createRunAgain(db),
     retry: createRetry(db, config),
     attemptNow: createAttemptNow(db, config),
     bulkRetries: createBulkRetries(db),

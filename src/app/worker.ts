@@ -2,11 +2,9 @@ import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
 import { createDeliveryActivities, repeatAttempts, runningWorkflowId } from '../../activities/delivery.ts'
 import { createDocumentMigrationActivities } from '../../activities/document-migration.ts'
-import { createEnrichmentActivities } from '../../activities/enrichment.ts'
-import { createEventSubscriptionActivities } from '../../activities/event-subscriptions.ts'
-import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
+import { createSideWorkActivities } from '../../activities/side-work.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
@@ -34,7 +32,7 @@ import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../mainte
 import { createCheckIncidents } from '../observe/notices/check-incidents.ts'
 import { createSendNotice } from '../observe/notices/send-notice.ts'
 import { createProbes } from '../observe/probes.ts'
-import { createSendEvents, createFindDue } from '../observe/send-events.ts'
+import { createSendEvents } from '../observe/send-events.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
 import { createDispatcher } from '../temporal/dispatcher.ts'
 import { isUnavailable, reasonOf } from '../temporal/errors.ts'
@@ -49,6 +47,7 @@ import { openEnrichmentTasks } from './enrichment-tasks.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
 import { dependenciesOf, startWith, type Running, type Runtime } from './runtime.ts'
+import { createSideWork } from './side-work.ts'
 import { createAttemptSpans } from './tracing/attempts.ts'
 import type { Tracing } from './tracing/tracing.ts'
 import { receiverUseCases } from './use-cases.ts'
@@ -109,11 +108,8 @@ export const startWorker = async (
     const reports = createAttemptReports(log, runningWorkflowId)
     const attemptSpans = tracing && createAttemptSpans(tracing)
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
-    const findDue = createFindDue(db)
-    const startSubscriptions = async () => {
-      for (const due of await findDue()) await temporal.startEventSubscription(due)
-    }
-    const dispatcher = createDispatcher({ db, temporal, startSubscriptions, config, log })
+    const sideWork = createSideWork(db, temporal.startSideWork)
+    const dispatcher = createDispatcher({ db, temporal, sideWork, config, log })
     const openCredentials = createOpenCredentials(keyRing)
     const delivery = createDeliveryActivities({
       db,
@@ -125,7 +121,6 @@ export const startWorker = async (
       contents: stores,
       findConnector,
       openCredentials,
-      sendAll,
       pinConfig: createPinConfig(db, { keyRing, findConnector }),
       downloadUrl: createDownloadUrl(downloadLinks, { baseUrl: config.RELAY_BASE_URL, ttlMs: config.DOWNLOAD_LINK_TTL_MS }),
       keyRing,
@@ -134,11 +129,19 @@ export const startWorker = async (
       traceparent: tracing?.traceparent,
       config,
     })
-    const lateData = createLateData({ db, findConnector, openCredentials, outbound, installation, log, config })
-    const enrich = createEnrich({
+    const { bringLateData, metrics: lateDataMetrics } = createLateData({
       db,
       findConnector,
-      sendAll,
+      openCredentials,
+      outbound,
+      installation,
+      log,
+      config,
+    })
+    const enrichDocuments = createEnrich({
+      db,
+      log,
+      findConnector,
       contents: stores,
       workspaces: createWorkspaces(db),
       keyRing,
@@ -165,9 +168,6 @@ export const startWorker = async (
       targets: {
         attemptDelivery,
         sendNotice,
-        ...createEnrichmentActivities(enrich),
-        ...createLateDataActivities(lateData),
-        ...createEventSubscriptionActivities(sendEvents),
       },
       control: {
         ...deliveryRecords,
@@ -177,9 +177,10 @@ export const startWorker = async (
         ...createMaintenanceActivities(maintenance),
       },
       migration: createDocumentMigrationActivities(migrationPage),
+      side: createSideWorkActivities({ sendEvents, enrichDocuments, bringLateData }),
     })
     onClose(worker.stop)
-    probes.add([], [...reports.metrics, ...lateData.metrics])
+    probes.add([], [...reports.metrics, ...lateDataMetrics])
     probes.watchPool(db)
     probes.addText(sdkMetrics.read)
     onClose(await startMaintenance(runtime, maintenance))

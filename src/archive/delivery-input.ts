@@ -36,18 +36,18 @@ export const businessObjectOf = ({
   erpObjectId === null ? {} : { businessObject: erpObjectType === null ? erpObjectId : `${erpObjectType}/${erpObjectId}` }
 
 /** A workspace with its current settings, as `workspaceColumn` reads it. */
-export interface StoredWorkspace {
+interface StoredWorkspace {
   userSlug: string
   workspaceSlug: string
   settings: unknown
 }
 
 /** SQL: the column `workspace`, of `workspaces`. */
-export const workspaceColumn = `
+const workspaceColumn = `
       jsonb_build_object('userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings) as workspace`
 
 /** Returns the terms under the current settings of the workspace. */
-export const currentTerms = (workspace: StoredWorkspace, config: DeliveryTermsConfig): DeliveryTerms =>
+const currentTerms = (workspace: StoredWorkspace, config: DeliveryTermsConfig): DeliveryTerms =>
   deliveryTerms({ ...workspace, settings: workspaceSettings(workspace.settings) }, config)
 
 /** Columns of a delivery and of its document that the input of its workflow is made of. */

@@ -204,15 +204,11 @@ export const createDocuments = (db: Database) => {
     return documents.map((document) => ({ ...document, deliveries: byDocument.get(document.id) ?? [] }))
   }
 
-  /** A try that could not be made in time leaves the row as it is. */
   const findEnrichment = (id: string): Promise<DocumentEnrichment | undefined> =>
     db('document_enrichments')
       .where({ document_id: id })
       .first<DocumentEnrichment | undefined>(
-        db.raw(`case
-          when status <> 'pending' or ends_at > now() - interval '1 hour' then status
-          when fields = '{}' then 'failed'
-          else 'partial' end as status`),
+        'status',
         'enrichment_id as enrichmentId',
         'fields',
         'steps',

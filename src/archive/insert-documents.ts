@@ -211,11 +211,15 @@ const enrichment = `
 const delivery = `
   insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, next_attempt_at, begin_at)
   select
-    document_id, destination_id, workspace_id, connection_id, status, path, case when status = 'pending' then now() end,
-    -- Until then, the caller is beginning it.
-    case when status = 'pending' then now() + case when at_once then :startGraceMs else 0 end * interval '1 millisecond' end
+    document_id, destination_id, workspace_id, connection_id, status, path,
+    case when status = 'pending' then now() + waiting_seconds * interval '1 second' end,
+    -- Until then, it waits for business data, or the caller is beginning it.
+    case when status = 'pending' then
+      now() + case when waiting_seconds > 0 then waiting_seconds * 1000 when at_once then :startGraceMs else 0 end * interval '1 millisecond'
+    end
   from taken
-  join turn using (workspace_id), jsonb_to_recordset(deliveries) as planned (
+  join turn using (workspace_id)
+  cross join lateral (select coalesce(wait_seconds, 0) as waiting_seconds) as wait, jsonb_to_recordset(deliveries) as planned (
     document_id text, destination_id text, connection_id text, status text, path text)`
 
 const count = `

@@ -1,4 +1,3 @@
-import type { EnrichmentTerms } from '../../workflows/messages.ts'
 import { newId, newIdAfter } from '../base/ids.ts'
 import { capturedOnOf, type Capture } from '../capture/capture.ts'
 import type { UnownedContent } from '../content/store.ts'
@@ -73,7 +72,7 @@ export interface Inserted {
   /** False if nothing was inserted: in mode `create` or `discard`, the docId exists already. */
   inserted: boolean
   documents: InsertedDocument[]
-  /** Start the workflows of documents that have a delivery to make. */
+  /** Start the workflows of documents that have a delivery to make, unless it waits for business data. */
   messages: StartDocument[]
   /** True if the caller should send them. Otherwise, the documents wait for their turn behind others of their workspace. */
   atOnce: boolean
@@ -116,11 +115,11 @@ const planDocument = (
       ...businessObjectOf(metadata),
       ...traceOf({ traceparent }),
       destinations,
-      ...(enrichment && destinations.length > 0 && { enrichment: enrichmentTerms(enrichment) }),
       ...deliveryTerms(workspace, config),
     },
   }
-  return { documentId, component, contentType, carriedOver, deliveries, status, message }
+  const isEnriched = enrichment !== null && destinations.length > 0
+  return { documentId, component, contentType, carriedOver, deliveries, status, message, isEnriched }
 }
 
 const planInsert = (
@@ -143,7 +142,7 @@ const planInsert = (
     is_unconnected: repository.routes.length === 0 && !upstream,
     component_created_at: plan.carriedOver.createdAt ?? plan.component.times?.createdAt,
     modified_at: plan.component.times?.modifiedAt ?? receivedAt,
-    is_enriched: plan.message.input.enrichment !== undefined,
+    is_enriched: plan.isEnriched,
   }))
   const deliveries = plans.flatMap((plan) =>
     plan.deliveries.map(({ destination, connectionId, status, path }) => ({
@@ -206,15 +205,10 @@ export const insertDocuments = async (
   if (!inserted && later !== null) return insertDocuments(write, target, received, carriedOver, config, later)
   if (!inserted) return { inserted, documents: [], messages: [], atOnce: false }
   for (const { buffer } of insert.contents) buffer?.release()
-  const messages = plans.map(({ message }) => message).filter(({ input }) => input.destinations.length > 0)
+  const waits = (received.repository.enrichment?.waitSeconds ?? 0) > 0
+  const messages = waits ? [] : plans.map(({ message }) => message).filter(({ input }) => input.destinations.length > 0)
   return { inserted, documents: plans.map(describe), messages, atOnce }
 }
-
-/** Returns the times of an enrichment as its workflow has them. */
-const enrichmentTerms = ({ waitSeconds, lateDays }: NonNullable<ReceivingRepository['enrichment']>): EnrichmentTerms => ({
-  waitMs: waitSeconds * 1_000,
-  lateMs: lateDays * 86_400_000,
-})
 
 const describe = ({
   documentId,

@@ -173,9 +173,10 @@ export const attemptDocument = (config: Config, log: Log, reference: string, wor
  * @throws `UserError` or `AppError` if there is no such document, or no enrichment
  */
 export const enrichDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<ShownDocument> =>
-  changeDeliveries({ config, log, reference, workspace }, 'enrich', ({ db, workspaceId, document }) =>
-    createRunAgain(db, config)({ workspaceId, documentId: document.id, actor: systemActor }),
-  )
+  changeDeliveries({ config, log, reference, workspace }, 'enrich', async ({ db, workspaceId, document }) => {
+    await createRunAgain(db)({ workspaceId, documentId: document.id, actor: systemActor })
+    return []
+  })
 
 /**
  * `relay enrich --try`: makes the calls for a document in this process, and stores nothing.

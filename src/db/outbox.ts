@@ -1,5 +1,5 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import type { BatchSubject, BulkRetryInput, DeliveryInput, DocumentInput, LateDataInput, NoticeInput } from '../../workflows/messages.ts'
+import type { BatchSubject, BulkRetryInput, DeliveryInput, NoticeInput } from '../../workflows/messages.ts'
 import { storableJson } from '../base/text.ts'
 import type { Database, Transaction } from './database.ts'
 
@@ -39,25 +39,11 @@ export interface StartNotice {
   input: NoticeInput
 }
 
-/** Has the calls of a document's enrichment made again: at once if they are repeated already, else by a workflow of their own. */
-export interface StartEnrichment {
-  kind: 'startEnrichment'
-  requestId: string
-  input: DocumentInput
-}
-
-/** Brings data to a delivered copy: by a workflow, which is told that there is more if it is open. */
-export interface StartLateData {
-  kind: 'startLateData'
-  requestId: string
-  input: LateDataInput
-}
-
 /**
  * A command to Temporal, committed together with the change that requires it. Sending it twice has no further effect. Deliveries are begun
  * without a message: see starts.ts.
  */
-export type OutboxMessage = CancelDelivery | ProcessBatches | WakeDelivery | StartBulkRetry | StartNotice | StartEnrichment | StartLateData
+export type OutboxMessage = CancelDelivery | ProcessBatches | WakeDelivery | StartBulkRetry | StartNotice
 
 /**
  * Returns the primary key of a message. It contains the id of the request, so that no message is taken for an earlier one that has been
@@ -73,10 +59,6 @@ export const outboxKey = (message: OutboxMessage): string => {
       return `wake/${message.input.documentId}/${message.input.destination.id}#${message.requestId}`
     case 'startBulkRetry':
       return `bulk-retry/${message.input.bulkRetryId}`
-    case 'startEnrichment':
-      return `enrich/${message.input.documentId}#${message.requestId}`
-    case 'startLateData':
-      return `late-data/${message.input.documentId}/${message.input.destination.id}#${message.requestId}`
   }
   return `notice/${message.input.noticeId}`
 }

@@ -91,3 +91,20 @@ export const endPause = async (trx: Transaction, destinationIds: string[]): Prom
     { destinationIds },
   )
 }
+
+/** Returns the time until the circuit of a destination lets a trial through. Null if it is not open, or the destination was deleted. */
+export const circuitOpenMs = async (db: Database, destinationId: string): Promise<number | null> => {
+  const { rows } = await db.raw<{ rows: { ms: number }[] }>(
+    `
+    select ceil(extract(epoch from trial_at - now()) * 1000)::float8 as ms
+    from destination_gates
+    join destinations on destinations.id = destination_id
+    where destination_id = :destinationId
+      and circuit = 'open'
+      and trial_at > now()
+      and deleted_at is null
+    `,
+    { destinationId },
+  )
+  return rows[0]?.ms ?? null
+}

@@ -1,35 +1,7 @@
-import type { Database, Transaction } from '../db/database.ts'
+import type { Transaction } from '../db/database.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { pathOf, type RoutedDocument } from '../domain/fan-out.ts'
 import { routedColumns } from './route.ts'
-
-// After the wait for an enrichment, the workflow of the document begins the deliveries. If it is lost, the dispatcher does.
-const graceMs = 30_000
-
-/**
- * Postpones the time from which the dispatcher begins the deliveries of a document until its workflow has waited for the enrichment. The
- * document does not count as open meanwhile.
- */
-export const postponeBegin = (db: Database, documentId: string): Promise<void> =>
-  db.transaction(async (trx) => {
-    await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
-    await trx.raw(
-      `
-      update deliveries
-      set
-        next_attempt_at = greatest(waits_until, now()),
-        begin_at = greatest(waits_until, now()) + :graceMs::integer * interval '1 millisecond'
-      from document_enrichments
-      where document_enrichments.document_id = :documentId
-        and deliveries.document_id = :documentId
-        and deliveries.status = 'pending'
-        and begin_as = 'document'
-        and begin_at is not null
-        and attempt_id is null
-      `,
-      { documentId, graceMs },
-    )
-  })
 
 type Unsent = RoutedDocument & { destinationId: string; path: string; settings: unknown }
 
@@ -63,11 +35,22 @@ export const planAnew = async (trx: Transaction, documentId: string): Promise<vo
 }
 
 /**
- * Begins the deliveries of a document whose connections need business data to decide whether they deliver it. Those that still do not know wait
- * again. The document must be locked.
+ * Begins the deliveries of documents that wait for business data: those that wait for the end of the enrichment, if it has ended, and those
+ * whose connections need data to decide whether they deliver. What still is not known, the latter wait for again. The documents must be locked.
  */
-export const beginWaitingForData = async (trx: Transaction, documentId: string): Promise<void> => {
-  await trx('deliveries')
-    .where({ document_id: documentId, waiting: 'data', status: 'pending' })
-    .update({ waiting: null, next_attempt_at: trx.fn.now(), begin_as: 'delivery', begin_at: trx.fn.now() })
+export const beginWaitingForData = async (trx: Transaction, documentIds: string[], hasEnded: boolean): Promise<void> => {
+  await trx.raw(
+    `
+    update deliveries
+    set
+      waiting = null, next_attempt_at = now(), begin_at = now(),
+      begin_as = case when waiting = 'data' then 'delivery' else begin_as end
+    from document_enrichments
+    where deliveries.document_id = any (:documentIds::text[])
+      and document_enrichments.document_id = deliveries.document_id
+      and deliveries.status = 'pending'
+      and (waiting = 'data' or (:hasEnded::boolean and begin_at = waits_until and begin_at > now()))
+    `,
+    { documentIds, hasEnded },
+  )
 }

@@ -1,24 +1,22 @@
 import { createHash } from 'node:crypto'
 import { Counter, type Metric } from 'prom-client'
-import type { LateDataInput, LateDataOutcome } from '../../workflows/messages.ts'
-import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
-import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import type { Config } from '../config/config.ts'
 import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
 import { DeliveryError, type Connector, type DeliveredCopy, type FindConnector } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
 import { propertiesOf } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
 import { createStatement, type Database, type Transaction } from '../db/database.ts'
-import { dueInMs } from '../db/due.ts'
-import { addMessages, type OutboxMessage } from '../db/outbox.ts'
+import { claimDue, createRunQueue, type DueQueue, type RunQueue } from '../db/side-work.ts'
+import { workThrough, type RunLimits, type Worked } from '../db/work-through.ts'
 import type { TemplateDocument } from '../domain/template.ts'
+import { circuitOpenMs } from './circuit.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import { hasNewerCopy } from './newer-copy.ts'
 import type { DeliveryRef } from './transition.ts'
 
-// Data of a document that is found after a delivery has succeeded is brought to the copy without the bytes: a workflow for each copy.
+// Data of a document that is found after a delivery has succeeded is brought to the copy without the bytes. The copies that lack data are side
+// work (src/db/side-work.ts), with one queue for each destination.
 
 /** A delivered copy, with what is known of the document now. */
 interface Copy extends TemplateDocument {
@@ -38,11 +36,12 @@ interface Copy extends TemplateDocument {
   /** Of what the copy has. Null if that is not known. */
   digest: string | null
   foundAt: Date | null
-  /** What the last try has left. Null if the copy was delivered without data. */
-  state: 'current' | 'pending' | 'updated' | 'failed' | 'not_possible' | null
-  error: string | null
-  /** Time until the next try. Null if it is due. */
-  dueInMs: number | null
+  /** The same with microseconds: data that is found meanwhile has another time. */
+  foundAtText: string | null
+  /** Failed tries since then. */
+  tries: number
+  /** Time since then. */
+  ageMs: number
 }
 
 /** SQL: the delivered copies of a document, unless a newer document has replaced them. */
@@ -54,7 +53,8 @@ const copiesOf = (condition: string) => `
     repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
     erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields,
     coalesce((select settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}') as properties,
-    delivery_metadata.digest, found_at as "foundAt", delivery_metadata.status as state, error, ${dueInMs('next_try_at')} as "dueInMs"
+    delivery_metadata.digest, found_at as "foundAt", found_at::text as "foundAtText", coalesce(delivery_metadata.attempts, 0) as tries,
+    coalesce(extract(epoch from now() - found_at) * 1000, 0)::float8 as "ageMs"
   from deliveries
   join documents on documents.id = deliveries.document_id
   join destinations on destinations.id = deliveries.destination_id
@@ -102,32 +102,26 @@ interface StaleDeps {
 
 const writeState = (trx: Transaction, { documentId, destinationId }: DeliveryRef, status: 'pending' | 'not_possible'): Promise<unknown> =>
   trx('delivery_metadata')
-    .insert({ document_id: documentId, destination_id: destinationId, status, found_at: trx.fn.now(), next_try_at: null })
+    .insert({
+      document_id: documentId,
+      destination_id: destinationId,
+      status,
+      found_at: trx.fn.now(),
+      attempts: 0,
+      next_try_at: trx.fn.now(),
+    })
     .onConflict(['document_id', 'destination_id'])
-    .merge(['status', 'found_at', 'next_try_at'])
+    .merge(['status', 'found_at', 'attempts', 'next_try_at'])
 
-/**
- * Finds the delivered copies of a document that lack data, and has it brought to them. The document must be locked.
- * @returns the committed messages
- */
-export const updateCopies = async (trx: Transaction, documentId: string, { findConnector }: StaleDeps): Promise<OutboxMessage[]> => {
-  const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentId, dueBy: null })
-  const messages: OutboxMessage[] = []
+/** Finds the delivered copies of a document that lack data, and has it brought to them. The document must be locked. */
+export const updateCopies = async (trx: Transaction, documentId: string, { findConnector }: StaleDeps): Promise<void> => {
+  const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentId })
   for (const copy of rows) {
     const connector = findConnector(copy.connector)
     const digest = connector ? digestOf(connector, knownOf(connector, copy)) : null
     if (!connector || digest === null || digest === copy.digest) continue
-    if (!connector.updateMetadata) {
-      await writeState(trx, copy, 'not_possible')
-      continue
-    }
-    await writeState(trx, copy, 'pending')
-    const { repoId, docId, compId, workspace, destinationId, destinationName, connector: kind } = copy
-    const destination = { id: destinationId, name: destinationName, connector: kind }
-    messages.push({ kind: 'startLateData', requestId: newId(), input: { documentId, repoId, docId, compId, workspace, destination } })
+    await writeState(trx, copy, connector.updateMetadata ? 'pending' : 'not_possible')
   }
-  await addMessages(trx, messages)
-  return messages
 }
 
 const writeDelivered = createStatement<TemplateDocument>(
@@ -156,18 +150,16 @@ const writeDelivered = createStatement<TemplateDocument>(
   `,
 )
 
-export interface LateDataSender extends StaleDeps {
+export interface LateDataNotes extends StaleDeps {
   db: Database
-  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
-  sendAll(messages: OutboxMessage[]): Promise<void>
 }
 
 /**
  * Notes what a copy was delivered with. If more was found while it was sent, that is brought to it.
  * @param hasData false if the copy may lack its properties
  */
-export const bringLateData = async (
-  deps: LateDataSender,
+export const noteDelivered = async (
+  deps: LateDataNotes,
   { documentId, destinationId }: DeliveryRef,
   job: Pick<DeliveryJob, 'properties' | 'destination'> & TemplateDocument,
   hasData: boolean,
@@ -178,42 +170,29 @@ export const bringLateData = async (
   const digest = hasData ? digestOf(connector, knownOf(connector, job)) : null
   const [now] = await writeDelivered(db, { documentId, destinationId, digest })
   if (!now || digestOf(connector, knownOf(connector, { ...now, properties: job.properties })) === digest) return
-  const messages = await db.transaction(async (trx) => {
+  await db.transaction(async (trx) => {
     await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
-    return updateCopies(trx, documentId, deps)
+    await updateCopies(trx, documentId, deps)
   })
-  await deps.sendAll(messages)
 }
 
-// Of one try. The workflow waits a minute longer.
+// Of one try.
 const tryMaxMs = 120_000
-const busyMs = 2_000
 const delaysMs = [5_000, 30_000, 120_000, 600_000, 1_800_000]
 const longestDelayMs = 3_600_000
 // A destination that is away for longer has more to be repaired than a tag.
 const giveUpAfterMs = 24 * 3_600_000
-
-interface TryTiming {
-  /** 1 for the first try. */
-  attempt: number
-  /** Time since the first try was due. */
-  elapsedMs: number
-  /** A try that was planned for this time or earlier is due: a timestamp, or `infinity`. By default, the clock of the database decides. */
-  dueBy?: string
-}
+// The relay itself has failed in a try.
+const postponedMs = 60_000
 
 interface LateDataDeps extends CallTargetDeps {
   db: Database
   log: Log
-  config: CallTargetDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
 }
 
-/** Creates the activity that brings late data to a copy. Each run is one try. */
-export const createLateData = (deps: LateDataDeps) => {
+/** Creates the activity that brings late data to the copies at a destination. */
+export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = {}) => {
   const { db, log } = deps
-  // The copies share the places of a worker with deliveries, as enrichments do.
-  const total = Math.max(1, Math.floor(deps.config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS / 5))
-  const places = createConcurrencyLimit(() => ({ total, perWorkspace: Math.ceil(total / 2) }))
   const updates = new Counter({
     name: 'relay_late_data_total',
     help: 'Tries to bring data to a delivered copy, by connector and outcome: `updated`, `retrying` or `failed`',
@@ -247,7 +226,13 @@ export const createLateData = (deps: LateDataDeps) => {
       const { documentId, destinationId, destinationName, workspaceId, repoId, docId, compId } = copy
       const updated = await trx('delivery_metadata')
         .where({ document_id: documentId, destination_id: destinationId })
-        .update({ digest, status: 'updated', updated_at: trx.fn.now(), error: null, next_try_at: null })
+        .update({
+          digest,
+          // More may have been found meanwhile.
+          status: trx.raw(`case when found_at is not distinct from ?::timestamptz then 'updated' else status end`, [copy.foundAtText]),
+          updated_at: trx.fn.now(),
+          error: null,
+        })
       if (updated === 0) return
       await record(trx, {
         workspaceId,
@@ -259,70 +244,116 @@ export const createLateData = (deps: LateDataDeps) => {
       })
     })
 
-  /** The copy needs nothing: it has been updated, was delivered with everything, or is gone. */
-  const recordNothing = async ({ documentId, destinationId }: DeliveryRef): Promise<void> => {
+  /** The copy needs nothing: it has been updated, was delivered with everything, or is gone. What was found meanwhile, it needs. */
+  const recordNothing = async ({ documentId, destinationId }: DeliveryRef, foundAt: string | null): Promise<void> => {
     await db('delivery_metadata')
       .where({ document_id: documentId, destination_id: destinationId, status: 'pending' })
-      .update({ status: db.raw(`case when updated_at is null then 'current' else 'updated' end`), error: null, next_try_at: null })
+      .whereRaw('found_at = coalesce(?::timestamptz, found_at)', [foundAt])
+      .update({ status: db.raw(`case when updated_at is null then 'current' else 'updated' end`), error: null })
   }
 
-  const recordFailure = async (copy: Copy, failure: DeliveryError, { attempt, elapsedMs }: TryTiming): Promise<LateDataOutcome> => {
-    const { documentId, destinationId, connector } = copy
+  const recordFailure = async (copy: Copy, failure: DeliveryError): Promise<Worked> => {
+    const { documentId, destinationId, connector, tries, ageMs } = copy
     const error = `${failure.code}: ${failure.message}`
-    const delayMs = Math.max(delaysMs[attempt - 1] ?? longestDelayMs, failure.retryAfterMs ?? 0)
-    const isFinal = failure.permanent || elapsedMs + delayMs > giveUpAfterMs
+    const delayMs = Math.max(delaysMs[tries] ?? longestDelayMs, failure.retryAfterMs ?? 0)
+    const isFinal = failure.permanent || ageMs + delayMs > giveUpAfterMs
     await db('delivery_metadata')
-      .where({ document_id: documentId, destination_id: destinationId })
+      .where({ document_id: documentId, destination_id: destinationId, status: 'pending' })
+      // What was found meanwhile is tried at once.
+      .whereRaw('found_at is not distinct from ?::timestamptz', [copy.foundAtText])
       .update({
         error,
         status: isFinal ? 'failed' : 'pending',
-        next_try_at: isFinal ? null : db.raw(`now() + ? * interval '1 millisecond'`, [delayMs]),
+        attempts: tries + 1,
+        next_try_at: db.raw(`now() + ? * interval '1 millisecond'`, [delayMs]),
       })
     const outcome = isFinal ? 'failed' : 'retrying'
     updates.inc({ connector, outcome })
     log.info({ document_id: documentId, destination_id: destinationId, outcome, reason: error }, 'late data was not brought')
-    return isFinal ? { status: 'failed', error } : { status: 'retrying', delayMs, error }
+    return { signal: failure.permanent ? 'answered' : 'failed', error }
   }
 
-  /**
-   * Safe to run twice: if a previous try is recorded and Temporal has not heard of it, this one returns what is recorded.
-   * @throws the reason of `aborted`, and failures of the relay itself
-   */
-  const update = async (
-    { documentId, destination }: Pick<LateDataInput, 'documentId' | 'destination'>,
-    timing: TryTiming,
-    aborted: AbortSignal,
-  ): Promise<LateDataOutcome> => {
-    const delivery = { documentId, destinationId: destination.id }
-    const { rows } = await db.raw<{ rows: Copy[] }>(copiesOf('and deliveries.destination_id = :destinationId'), {
-      ...delivery,
-      dueBy: timing.dueBy ?? null,
-    })
+  /** Makes one try. Safe to run twice. @throws the reason of `cancelled`, and failures of the relay itself */
+  const tryOnce = async (delivery: DeliveryRef, cancelled: AbortSignal): Promise<Worked> => {
+    const { rows } = await db.raw<{ rows: Copy[] }>(copiesOf('and deliveries.destination_id = :destinationId'), { ...delivery })
     const [copy] = rows
     if (!copy) {
       // It was deleted or replaced, or is being sent again, with everything that is known.
-      await recordNothing(delivery)
-      return { status: 'gone' }
+      await recordNothing(delivery, null)
+      return { signal: 'unknown' }
     }
-    if (copy.state === 'failed') return { status: 'failed', error: copy.error ?? '' }
-    if (copy.dueInMs !== null) return { status: 'retrying', delayMs: copy.dueInMs, error: copy.error ?? '' }
-    const leave = places.begin(copy.workspaceId)
-    if (!leave) return { status: 'retrying', delayMs: busyMs, error: 'too many copies are being updated' }
-    try {
-      const brought = await bring(copy, aborted)
-      if (brought instanceof DeliveryError) return await recordFailure(copy, brought, timing)
-      if (brought === undefined) await recordNothing(delivery)
-      else {
-        await recordUpdate(copy, brought)
-        updates.inc({ connector: copy.connector, outcome: 'updated' })
-      }
-      return { status: 'updated' }
-    } finally {
-      leave()
+    const brought = await bring(copy, cancelled)
+    if (brought instanceof DeliveryError) return recordFailure(copy, brought)
+    if (brought === undefined) {
+      await recordNothing(delivery, copy.foundAtText)
+      return { signal: 'unknown' }
     }
+    await recordUpdate(copy, brought)
+    updates.inc({ connector: copy.connector, outcome: 'updated' })
+    return { signal: 'answered' }
   }
 
-  return { update, metrics: [updates] as Metric[] }
+  const bringLateData: RunQueue = createRunQueue(db, 'late_data', async (destinationId, { failures }, cancelled) => {
+    const openMs = await circuitOpenMs(db, destinationId)
+    if (openMs !== null) return { status: 'retrying', failures, delayMs: openMs, error: 'circuit_open: deliveries to the destination fail' }
+    const pieces = {
+      idOf: ({ documentId }: DeliveryRef) => documentId,
+      take: (limit: number, except: string[]) => takeDue(db, { destinationId, limit, except: JSON.stringify(except) }),
+      work: (copy: DeliveryRef) => tryOnce(copy, cancelled),
+      postpone: async ({ documentId }: DeliveryRef) =>
+        void (await db('delivery_metadata')
+          .where({ document_id: documentId, destination_id: destinationId })
+          .update({ next_try_at: db.raw(`now() + ? * interval '1 millisecond'`, [postponedMs]) })),
+    }
+    return workThrough(pieces, { failures, cancelled, log, limits })
+  })
+
+  return { bringLateData, metrics: [updates] as Metric[] }
 }
 
-export type LateData = ReturnType<typeof createLateData>
+const takeDue = createStatement<DeliveryRef>(
+  'take-late-data',
+  `
+  select document_id as "documentId", destination_id as "destinationId"
+  from delivery_metadata
+  where destination_id = :destinationId
+    and status = 'pending'
+    and next_try_at <= now()
+    and document_id not in (select jsonb_array_elements_text(:except::jsonb))
+  order by next_try_at, document_id
+  limit :limit
+  `,
+)
+
+/** Claims the destinations with copies that are due for a try. Each destination with pending copies costs a look-up in an index. */
+export const createFindLateData = (db: Database) => (): Promise<DueQueue[]> =>
+  claimDue(
+    db,
+    'late_data',
+    `
+    pending as (
+      (
+        select destination_id, next_try_at
+        from delivery_metadata
+        where status = 'pending'
+        order by destination_id, next_try_at
+        limit 1
+      )
+      union all
+      select next.destination_id, next.next_try_at
+      from pending
+      cross join lateral (
+        select destination_id, next_try_at
+        from delivery_metadata
+        where status = 'pending'
+          and destination_id > pending.destination_id
+        order by destination_id, next_try_at
+        limit 1
+      ) as next
+    ), due as (
+      select destinations.id, workspace_id, name, next_try_at as since
+      from pending
+      join destinations on destinations.id = destination_id
+      where next_try_at <= now()
+    )`,
+  )

@@ -6,8 +6,8 @@ interface Found extends RoutedDocument {
   routes: StoredRoute[]
   /** False if the enrichment may still find something. */
   isFinal: boolean
-  /** When the delivery begins. */
-  due: Date
+  /** When the delivery begins, with microseconds. */
+  due: string
 }
 
 /**
@@ -22,7 +22,7 @@ export const planExisting = async (
   const { rows } = await trx.raw<{ rows: Found[] }>(
     `
     select ${routedColumns}, ${isFinal} as "isFinal",
-      greatest(now(), case when document_enrichments.status = 'pending' then waits_until end) as due,
+      greatest(now(), case when document_enrichments.status = 'pending' then waits_until end)::text as due,
       array(
         select ${routeObject}
         from connection_repositories

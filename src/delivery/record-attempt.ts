@@ -15,7 +15,7 @@ import { decideRetry } from '../domain/retry.ts'
 import type { AttemptOutcomeName } from './attempt-log.ts'
 import { endedAttempt } from './circuit.ts'
 import type { DeliveryJob } from './delivery-job.ts'
-import { bringLateData, type LateDataSender } from './late-data.ts'
+import { noteDelivered, type LateDataNotes } from './late-data.ts'
 import { backOff, failureOf, limits } from './outcome.ts'
 import type { Progress } from './progress.ts'
 import type { RedeliverNewer } from './redeliver.ts'
@@ -25,7 +25,7 @@ import type { WakeNext } from './wake.ts'
 
 // What the end of an attempt means: it is recorded, and the outcome tells the workflow how to go on.
 
-export interface ConcludeDeps extends LateDataSender {
+export interface ConcludeDeps extends LateDataNotes {
   recordAttempt: RecordAttempt
   redeliverNewer: RedeliverNewer
 }
@@ -81,7 +81,7 @@ export const recordDelivery = async (
     signal: 'answered',
   })
   const hasProperties = result.propertiesError === undefined
-  if (status === 'delivered' && (job.isEnriched || !hasProperties)) await bringLateData(deps, input, job, hasProperties && !isContinued)
+  if (status === 'delivered' && (job.isEnriched || !hasProperties)) await noteDelivered(deps, input, job, hasProperties && !isContinued)
   if (superseded && replacesByPath(deps, job.destination.connector)) await deps.redeliverNewer(input)
   if (status !== 'retrying') return { status: 'delivered' }
   return backOff({ ...job, failures: input.failures, lastError: null, lastErrorCode: null }, repeatDelayMs)

@@ -1,4 +1,4 @@
-import type { DestinationRef, EnrichmentTerms } from '../../workflows/messages.ts'
+import type { DestinationRef } from '../../workflows/messages.ts'
 import { startableColumns, startInputOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
 import { createStatement, type Database, type Transaction } from '../db/database.ts'
 import { dispatchShares, retryRequestId, shareOf, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
@@ -23,8 +23,6 @@ export interface WaitingDocument extends Queue {
   share: number
   documentId: string
   deliveries: (StartableDelivery & { requestId: string })[]
-  /** Null unless the document is still to be enriched. */
-  enrichment: EnrichmentTerms | null
 }
 
 const shareOfRow = shareOf('workspace_id')
@@ -71,10 +69,7 @@ const queues = createStatement<Queue>(
 
 type Row = Pick<WaitingDocument, 'share'> &
   Queue &
-  Omit<StartableDelivery, 'destination'> & { destination: DestinationRef; requestId: string; enrichment: EnrichmentTerms | null }
-
-/** SQL: the time that is left, in whole milliseconds. */
-const remainingMs = (end: string, from: string) => `greatest(0, floor(extract(epoch from ${end} - ${from}) * 1000))::bigint`
+  Omit<StartableDelivery, 'destination'> & { destination: DestinationRef; requestId: string }
 
 const oldest = createStatement<Row>(
   'find-documents-to-begin',
@@ -95,15 +90,7 @@ const oldest = createStatement<Row>(
       limit turn.documents
     ) as waiting
   )
-  select ${shareOf('picked."workspaceId"')} as share, picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns},
-    (
-      select jsonb_build_object(
-        'waitMs', ${remainingMs('waits_until', 'now()')}, 'lateMs', ${remainingMs('ends_at', 'greatest(waits_until, now())')})
-      from document_enrichments
-      where document_id = documents.id
-        and documents.revision = 1
-        and document_enrichments.status = 'pending'
-    ) as enrichment
+  select ${shareOf('picked."workspaceId"')} as share, picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns}
   from (select distinct * from picked) as picked
   join deliveries
     on deliveries.document_id = picked.document_id
@@ -133,13 +120,13 @@ export const createToBegin = (db: Database | Transaction) => ({
   /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
   findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
     const found = new Map<string, WaitingDocument>()
-    for (const { share, workspaceId, beginAs, enrichment, ...delivery } of await oldest(db, {
+    for (const { share, workspaceId, beginAs, ...delivery } of await oldest(db, {
       turns: JSON.stringify(turns),
       except: JSON.stringify(except),
     })) {
       const { documentId } = delivery
       // If a document waits in two queues, the second is another one's turn.
-      const document = found.get(documentId) ?? { documentId, share, workspaceId, beginAs, enrichment, deliveries: [] }
+      const document = found.get(documentId) ?? { documentId, share, workspaceId, beginAs, deliveries: [] }
       if (document.beginAs === beginAs) document.deliveries.push(delivery)
       found.set(documentId, document)
     }
@@ -171,13 +158,13 @@ export const createToBegin = (db: Database | Transaction) => ({
 })
 
 /** Returns the messages that begin the deliveries of a document, under the current settings of the workspace. */
-export const startsOf = ({ beginAs, deliveries, enrichment }: WaitingDocument, urgency: Urgency, config: DeliveryTermsConfig): Start[] => {
+export const startsOf = ({ beginAs, deliveries }: WaitingDocument, urgency: Urgency, config: DeliveryTermsConfig): Start[] => {
   const inputs = deliveries.map(({ requestId, ...delivery }) => ({ requestId, input: startInputOf(delivery, config) }))
   if (beginAs === 'delivery') return inputs.map(({ input }) => ({ kind: 'startDelivery', input, urgency }))
   if (beginAs === 'retry') return inputs.map((each) => ({ kind: 'retryDelivery', ...each, urgency }))
   const { destination: _, ...input } = inputs[0]!.input
   const destinations = deliveries.map(({ destination }) => destination)
-  return [{ kind: 'startDocument', input: { ...input, destinations, ...(enrichment && { enrichment }) }, urgency }]
+  return [{ kind: 'startDocument', input: { ...input, destinations }, urgency }]
 }
 
 /** Has deliveries begun that no workflow works on. Their documents must be locked. @param delayMs time until they are due */

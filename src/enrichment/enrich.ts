@@ -1,14 +1,12 @@
-import type { EnrichmentOutcome } from '../../workflows/messages.ts'
-import { businessObjectOf } from '../archive/delivery-input.ts'
 import { createDocuments } from '../archive/document-list.ts'
-import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
+import type { Log } from '../base/log.ts'
 import { storableJson } from '../base/text.ts'
-import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { systemActor } from '../db/audit.ts'
-import { createStatement } from '../db/database.ts'
-import type { OutboxMessage } from '../db/outbox.ts'
-import { beginWaitingForData, planAnew, postponeBegin } from '../delivery/enriched.ts'
+import { createStatement, type Database, type Transaction } from '../db/database.ts'
+import { claimDue, createRunQueue, type DueQueue, type RunQueue } from '../db/side-work.ts'
+import { isTrial, workThrough, type RunLimits, type Worked } from '../db/work-through.ts'
+import { beginWaitingForData, planAnew } from '../delivery/enriched.ts'
 import { updateCopies } from '../delivery/late-data.ts'
 import { isLinkField, linkFields } from '../domain/field-template.ts'
 import { createMakeCall, type CallDeps } from './calls.ts'
@@ -16,10 +14,12 @@ import type { CallStep, StepSettings, storedHttp } from './settings.ts'
 import { runSteps, type StepOutcome } from './steps.ts'
 import { valuesOf, type KnownDocument } from './values.ts'
 
-/** The document and its enrichment, as they are now. */
+// The documents that wait for their business data are side work (src/db/side-work.ts), with one queue for each enrichment.
+
+/** A document that is due for a try, and its enrichment, as they are now. */
 interface Job extends KnownDocument {
+  documentId: string
   workspaceId: string
-  status: EnrichmentOutcome['status'] | 'pending'
   fields: Record<string, string>
   attempts: number
   /** How the steps have ended before, since somebody asked for the data. */
@@ -29,32 +29,23 @@ interface Job extends KnownDocument {
   steps: StepSettings[] | null
   http: ReturnType<typeof storedHttp>
   credentialsSealed: Buffer | null
-}
-
-/** A try that has not found everything, while time is left. */
-export interface PendingEnrichment {
-  status: 'pending'
-  delayMs: number
-  error: string
-}
-
-export interface EnrichTiming {
+  /** Time until the deliveries start. Negative if it is over. */
   waitMs: number
-  lateMs: number
-  /** Time since the first try was due. */
-  elapsedMs: number
+  /** Time until the end of the enrichment. Negative if it is over. */
+  endMs: number
 }
 
 export interface EnrichDeps extends CallDeps {
   findConnector: FindConnector
-  /** Sends messages and waits for them. Messages that cannot be sent are left to the sweep. */
-  sendAll(messages: OutboxMessage[]): Promise<void>
-  config: CallDeps['config'] & Pick<Config, 'TEMPORAL_MAX_CONCURRENT_ATTEMPTS'>
+  log: Pick<Log, 'warn'>
 }
 
-// Of one try, whatever its steps do. The workflow waits a minute longer.
+// Of one try, whatever its steps do.
 const tryMaxMs = 120_000
-const busyMs = 2_000
+// Documents whose enrichment is ended by one statement.
+const pageDocuments = 200
+// The relay itself has failed in a try.
+const postponedMs = 60_000
 const delaysMs = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
 const longestDelayMs = 3 * 3_600_000
 // The last try before the deliveries start ends before them, as a rule.
@@ -66,36 +57,98 @@ const jitterShare = 0.25
 const busyMaxMs = 30_000
 
 /** Returns when the next try is due, or undefined if it would be too late. @param isBusy true if the last try has only waited for its turn */
-const nextTryMs = (attempts: number, isBusy: boolean, { waitMs, lateMs, elapsedMs }: EnrichTiming): number | undefined => {
+const nextTryMs = (attempts: number, isBusy: boolean, { waitMs, endMs }: Pick<Job, 'waitMs' | 'endMs'>): number | undefined => {
   const longest = isBusy ? busyMaxMs : longestDelayMs
   const delay = Math.round(Math.min(delaysMs[attempts - 1] ?? longestDelayMs, longest) * (1 + jitterShare * Math.random()))
-  const beforeDeliveries = waitMs - lastTryMs - elapsedMs
+  const beforeDeliveries = waitMs - lastTryMs
   if (beforeDeliveries > 0 && delay > beforeDeliveries) return beforeDeliveries
-  const left = waitMs + lateMs - elapsedMs
-  return left < delaysMs[0]! ? undefined : Math.min(delay, left)
+  return endMs < delaysMs[0]! ? undefined : Math.min(delay, endMs)
 }
 
-const load = createStatement<Job>(
-  'load-enrichment',
+const isActive = `exists (
+    select
+    from enrichments
+    where id = :enrichmentId
+      and is_active
+  )`
+
+const takeDue = createStatement<Job>(
+  'take-documents-to-enrich',
   `
+  with picked as materialized (
+    select *
+    from document_enrichments
+    where enrichment_id = :enrichmentId
+      and status = 'pending'
+      and next_try_at <= case when ${isActive} then now() else 'infinity' end
+      and document_id not in (select jsonb_array_elements_text(:except::jsonb))
+    order by next_try_at, document_id
+    limit :limit
+  )
   select
-    documents.workspace_id as "workspaceId", doc_id as "docId", repo_id as "repoId", comp_id as "compId", received_at as "receivedAt",
-    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
-    document_enrichments.status, fields, document_enrichments.steps as outcomes, attempts, enrichment_id as "enrichmentId", enrichments.steps, http,
-    credentials_sealed as "credentialsSealed"
-  from document_enrichments
+    documents.id as "documentId", documents.workspace_id as "workspaceId", doc_id as "docId", repo_id as "repoId", comp_id as "compId",
+    received_at as "receivedAt", erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
+    fields, picked.steps as outcomes, attempts, enrichment_id as "enrichmentId", enrichments.steps, http, credentials_sealed as "credentialsSealed",
+    (extract(epoch from waits_until - now()) * 1000)::float8 as "waitMs", (extract(epoch from ends_at - now()) * 1000)::float8 as "endMs"
+  from picked
   join documents on documents.id = document_id
   left join enrichments on enrichments.id = enrichment_id and is_active
-  where document_id = :documentId
+  order by next_try_at, document_id
   `,
 )
 
-const deleted = (): StepOutcome => ({
-  name: 'enrichment',
-  status: 'failed',
-  error: 'the enrichment was deleted, or is inactive',
-  at: new Date().toISOString(),
-})
+/** Why the enrichments of documents end without a call, and which documents these are. */
+const endings = {
+  switchedOff: { condition: `not ${isActive}`, replacesSteps: true },
+  // The system is away, so it is not asked for each of them once more.
+  over: { condition: 'next_try_at <= now() and ends_at <= now()', replacesSteps: false },
+}
+
+/** Ends the enrichments of some documents without a call. @returns the number of documents */
+const endWithoutCall = async (
+  trx: Transaction,
+  enrichmentId: string,
+  { condition, replacesSteps }: (typeof endings)[keyof typeof endings],
+  error: string,
+): Promise<number> => {
+  const outcome: StepOutcome = { name: 'enrichment', status: 'failed', error, at: new Date().toISOString() }
+  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+    `
+    with picked as materialized (
+      select document_id
+      from document_enrichments
+      where enrichment_id = :enrichmentId
+        and status = 'pending'
+        and ${condition}
+      order by next_try_at, document_id
+      limit :pageDocuments
+    ), locked as materialized (
+      select id
+      from documents
+      where id in (select document_id from picked)
+      order by id
+      for no key update
+    )
+    update document_enrichments
+    set
+      status = case when fields = '{}' then 'failed' else 'partial' end,
+      steps = case when :replacesSteps::boolean or steps = '[]' then :steps::jsonb else steps end,
+      attempts = attempts + 1,
+      updated_at = now()
+    from locked
+    where document_id = locked.id
+      and status = 'pending'
+    returning document_id as id
+    `,
+    { enrichmentId, pageDocuments, replacesSteps, steps: storableJson([outcome]) },
+  )
+  await beginWaitingForData(
+    trx,
+    rows.map(({ id }) => id),
+    true,
+  )
+  return rows.length
+}
 
 const linkNames = { erp_object_type: 'erpObjectType', erp_object_id: 'erpObjectId', ar_object: 'arObject' } as const
 
@@ -115,17 +168,19 @@ const earlierOf =
     return { name: call.name, status: 'done', error, at: new Date().toISOString() }
   }
 
-/**
- * Stores what a try has found: the business object, the fields, and paths that contain them.
- * @returns messages that bring it to copies that were delivered before; undefined if the document is gone
- */
+/** Stores what a try has found: the business object, the fields, and paths that contain them. */
 const save = (
-  deps: Pick<EnrichDeps, 'db' | 'findConnector'>,
-  documentId: string,
+  { db, findConnector }: Pick<EnrichDeps, 'db' | 'findConnector'>,
   job: Job,
-  { found, steps, status }: { found: Record<string, string>; steps: StepOutcome[]; status: Job['status'] },
-): Promise<OutboxMessage[] | undefined> =>
-  deps.db.transaction(async (trx) => {
+  {
+    found,
+    steps,
+    status,
+    delayMs = 0,
+  }: { found: Record<string, string>; steps: StepOutcome[]; status: string; delayMs: number | undefined },
+): Promise<void> =>
+  db.transaction(async (trx) => {
+    const { documentId } = job
     const link = Object.fromEntries(
       linkFields
         .filter((name) => found[name] !== undefined && found[name] !== job[linkNames[name]])
@@ -134,7 +189,7 @@ const save = (
     // First, because it locks the documents of the docId in their order.
     if (Object.keys(link).length > 0) await createDocuments(trx).setMetadata(job.workspaceId, job, link, systemActor)
     const [locked] = await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
-    if (!locked) return undefined
+    if (!locked) return
     const fields = { ...job.fields, ...Object.fromEntries(Object.entries(found).filter(([name]) => !isLinkField(name))) }
     const updated = await trx('document_enrichments')
       .where({ document_id: documentId, attempts: job.attempts, status: 'pending' })
@@ -143,65 +198,108 @@ const save = (
         fields: storableJson(fields),
         steps: storableJson(steps),
         attempts: job.attempts + 1,
+        next_try_at: trx.raw(`now() + ? * interval '1 millisecond'`, [delayMs]),
         updated_at: trx.fn.now(),
       })
-    if (updated === 0) return undefined
-    if (Object.keys(found).length > 0 || status !== 'pending') await beginWaitingForData(trx, documentId)
-    if (Object.keys(found).length === 0) return []
+    if (updated === 0) return
+    const hasFound = Object.keys(found).length > 0
+    if (hasFound || status !== 'pending') await beginWaitingForData(trx, [documentId], status !== 'pending')
+    if (!hasFound) return
     await planAnew(trx, documentId)
-    return updateCopies(trx, documentId, deps)
+    await updateCopies(trx, documentId, { findConnector })
   })
 
 /**
- * Creates the activity that enriches a document. Each run is one try: it makes the calls whose fields are not known yet, and stores what
- * they find. A system that is away or knows nothing is no failure of the activity: the result says when to try again.
+ * Creates the activity that enriches the documents of an enrichment. Each document gets one try at a time: the calls whose fields are not known
+ * yet are made, and what they find is stored. A system that knows nothing, or is away, is no failure of the activity: the row of the document
+ * says when the next try is due.
  */
-export const createEnrich = (deps: EnrichDeps) => {
-  const { db, config } = deps
+export const createEnrich = (deps: EnrichDeps, limits: Partial<RunLimits> = {}): RunQueue => {
+  const { db, log } = deps
   const makeCallOf = createMakeCall(deps)
-  // Enrichments share the places of a worker with deliveries. A system that hangs must leave most of them.
-  const total = Math.max(1, Math.floor(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS / 5))
-  const places = createConcurrencyLimit(() => ({ total, perWorkspace: Math.ceil(total / 2) }))
 
-  const tryOnce = async (
-    documentId: string,
-    job: Job,
-    timing: EnrichTiming,
-    aborted: AbortSignal,
-  ): Promise<EnrichmentOutcome | PendingEnrichment> => {
-    const signal = AbortSignal.any([aborted, AbortSignal.timeout(tryMaxMs)])
-    const steps = job.steps
-    const { found, outcomes, isBusy } = steps
-      ? await runSteps(steps, job.http?.url ?? '', valuesOf(job, job.fields), makeCallOf({ ...job, documentId }, signal), earlierOf(job))
-      : { found: {}, outcomes: [deleted()], isBusy: false }
-    aborted.throwIfAborted()
+  const tryOnce = async (job: Job, cancelled: AbortSignal): Promise<Worked> => {
+    const beganAt = performance.now()
+    const signal = AbortSignal.any([cancelled, AbortSignal.timeout(tryMaxMs)])
+    const { found, outcomes, isBusy, ...said } = await runSteps(
+      job.steps!,
+      job.http?.url ?? '',
+      valuesOf(job, job.fields),
+      makeCallOf(job, signal),
+      earlierOf(job),
+    )
+    cancelled.throwIfAborted()
     const problem = outcomes.find(({ status }) => status !== 'done')
-    const delayMs = problem && steps ? nextTryMs(job.attempts + 1, isBusy, timing) : undefined
+    const tookMs = performance.now() - beganAt
+    const left = { waitMs: job.waitMs - tookMs, endMs: job.endMs - tookMs }
+    const delayMs = problem && nextTryMs(job.attempts + 1, isBusy, left)
     const knowsSomething = Object.keys({ ...job.fields, ...found }).length > 0
     const status = !problem ? 'complete' : delayMs !== undefined ? 'pending' : knowsSomething ? 'partial' : 'failed'
-    const messages = await save(deps, documentId, job, { found, steps: outcomes, status })
-    if (!messages) return { status: 'gone' as const }
-    await deps.sendAll(messages)
-    if (status === 'pending') return { status, delayMs: delayMs!, error: `${problem!.name}: ${problem!.error}` }
-    const object = { erpObjectType: job.erpObjectType, erpObjectId: job.erpObjectId }
-    for (const name of ['erp_object_type', 'erp_object_id'] as const) object[linkNames[name]] = found[name] ?? object[linkNames[name]]
-    return { status, ...businessObjectOf(object) }
+    await save(deps, job, { found, steps: outcomes, status, delayMs })
+    return { signal: said.signal, ...(problem && { error: `${problem.name}: ${problem.error}` }) }
   }
 
-  /** @throws the reason of `aborted`, and failures of the relay itself */
-  return async (documentId: string, timing: EnrichTiming, aborted: AbortSignal): Promise<EnrichmentOutcome | PendingEnrichment> => {
-    const [job] = await load(db, { documentId })
-    if (!job) return { status: 'gone' }
-    if (job.status !== 'pending') return { status: job.status, ...businessObjectOf(job) }
-    if (job.attempts === 0) await postponeBegin(db, documentId)
-    const leave = places.begin(job.workspaceId)
-    if (!leave) return { status: 'pending', delayMs: busyMs, error: 'too many enrichments are running' }
-    try {
-      return await tryOnce(documentId, job, timing, aborted)
-    } finally {
-      leave()
+  const endAll = async (enrichmentId: string, ending: keyof typeof endings, error: string, cancelled: AbortSignal): Promise<void> => {
+    for (;;) {
+      cancelled.throwIfAborted()
+      const ended = await db.transaction((trx) => endWithoutCall(trx, enrichmentId, endings[ending], error))
+      if (ended < pageDocuments) return
     }
   }
+
+  return createRunQueue(db, 'enrichment', async (enrichmentId, { failures, lastError }, cancelled) => {
+    if (isTrial(failures)) {
+      await endAll(enrichmentId, 'over', `the system was not asked, because it fails: ${lastError}`, cancelled)
+    }
+    const take = async (limit: number, except: string[]): Promise<Job[]> => {
+      const jobs = await takeDue(db, { enrichmentId, limit, except: JSON.stringify(except) })
+      if (jobs.length === 0 || jobs[0]!.steps) return jobs
+      await endAll(enrichmentId, 'switchedOff', 'the enrichment was deleted, or is inactive', cancelled)
+      return []
+    }
+    const pieces = {
+      idOf: ({ documentId }: Job) => documentId,
+      take,
+      work: (job: Job) => tryOnce(job, cancelled),
+      postpone: async ({ documentId }: Job) =>
+        void (await db('document_enrichments')
+          .where({ document_id: documentId })
+          .update({ next_try_at: db.raw(`now() + ? * interval '1 millisecond'`, [postponedMs]) })),
+    }
+    return workThrough(pieces, { failures, cancelled, log, limits })
+  })
 }
 
-export type Enrich = ReturnType<typeof createEnrich>
+/** Claims the enrichments with documents whose try is due. Each enrichment with pending documents costs a look-up in an index. */
+export const createFindEnrichments = (db: Database) => (): Promise<DueQueue[]> =>
+  claimDue(
+    db,
+    'enrichment',
+    `
+    pending as (
+      (
+        select enrichment_id, workspace_id, next_try_at
+        from document_enrichments
+        where status = 'pending'
+        order by enrichment_id, next_try_at
+        limit 1
+      )
+      union all
+      select next.enrichment_id, next.workspace_id, next.next_try_at
+      from pending
+      cross join lateral (
+        select enrichment_id, workspace_id, next_try_at
+        from document_enrichments
+        where status = 'pending'
+          and enrichment_id > pending.enrichment_id
+        order by enrichment_id, next_try_at
+        limit 1
+      ) as next
+    ), due as (
+      select enrichment_id as id, pending.workspace_id, name, next_try_at as since
+      from pending
+      left join enrichments on enrichments.id = enrichment_id and is_active
+      where next_try_at <= now()
+        or enrichments.id is null
+    )`,
+  )

@@ -8,6 +8,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import { presentCounts } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
+import { openQueue } from '../db/side-work.ts'
 import { enrichmentStatuses } from '../domain/enrichment-states.ts'
 import { isFailing } from '../observe/failing-enrichments.ts'
 import { enrichmentCredentialsOf, type KeyRing } from '../security/seal.ts'
@@ -289,6 +290,8 @@ export const createEnrichments = (db: Database | Transaction) => ({
       await trx('enrichments')
         .where({ id })
         .update({ ...columnsOf(change), credentials_sealed: sealed, updated_at: trx.fn.now() })
+      // The change may repair what fails, or end what waits.
+      await openQueue(trx, 'enrichment', id)
       if (change.repositoryIds) await serve(trx, workspaceId, id, change.repositoryIds)
       const valuesOf = (values: typeof before) => Object.fromEntries(changed.map((name) => [name, values[name]]))
       const all = [...changed, ...(hasNewCredentials ? ['credentials'] : [])]
@@ -311,6 +314,7 @@ export const createEnrichments = (db: Database | Transaction) => ({
       const current = await find(trx, workspaceId, id)
       check?.(current)
       await trx('enrichments').where({ id }).delete()
+      await openQueue(trx, 'enrichment', id)
       const description = `Enrichment ${current.name} was deleted.`
       await record(trx, { workspaceId, event: 'enrichment.deleted', subjectId: id, description, metadata: { name: current.name }, actor })
     }),

@@ -1,19 +1,13 @@
-import { currentTerms, traceOf, workspaceColumn, type DeliveryTermsConfig, type StoredWorkspace } from '../archive/delivery-input.ts'
 import { AppError } from '../base/errors.ts'
-import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { addMessages, type StartEnrichment } from '../db/outbox.ts'
-
-const dayMs = 86_400_000
+import { openQueue } from '../db/side-work.ts'
 
 interface Found {
   repoId: string
   docId: string
   compId: string
-  traceparent: string | null
-  workspace: StoredWorkspace
   isContentKept: boolean
   /** Null if no active enrichment serves the repository. */
   enrichmentId: string | null
@@ -25,17 +19,16 @@ interface Found {
  * A document that is being enriched is tried at once. What was found stays until a call finds something else.
  */
 export const createRunAgain =
-  (db: Database, config: DeliveryTermsConfig) =>
-  /** @returns the committed messages @throws `AppError` 404, or 409 */
-  ({ workspaceId, documentId, actor }: { workspaceId: string; documentId: string; actor: AuditActor }): Promise<StartEnrichment[]> =>
+  (db: Database) =>
+  /** @throws `AppError` 404, or 409 */
+  ({ workspaceId, documentId, actor }: { workspaceId: string; documentId: string; actor: AuditActor }): Promise<void> =>
     db.transaction(async (trx) => {
       const { rows } = await trx.raw<{ rows: Found[] }>(
         `
         select
-          documents.repo_id as "repoId", doc_id as "docId", comp_id as "compId", traceparent, content_id is not null as "isContentKept",
-          enrichments.id as "enrichmentId", late_days as "lateDays",${workspaceColumn}
+          documents.repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_id is not null as "isContentKept",
+          enrichments.id as "enrichmentId", late_days as "lateDays"
         from documents
-        join workspaces on workspaces.id = documents.workspace_id
         left join enrichment_repositories on enrichment_repositories.repository_id = documents.repository_id
         left join enrichments on enrichments.id = enrichment_id and is_active
         where documents.workspace_id = :workspaceId
@@ -46,33 +39,30 @@ export const createRunAgain =
       )
       const [found] = rows
       if (!found) throw notFound()
-      const { enrichmentId, lateDays, isContentKept, traceparent, workspace, ...document } = found
+      const { enrichmentId, lateDays, isContentKept, ...document } = found
       if (enrichmentId === null) throw new AppError('conflict', 'The repository of the document has no active enrichment.')
       // An erasure has removed its fields, too.
       if (!isContentKept)
         throw new AppError('conflict', 'The content of the document is no longer kept, so its business data is not fetched again.')
-      await trx.raw(
+      // Before the others, and also if the system has failed.
+      const { rows: asked } = await trx.raw<{ rows: { enrichmentId: string }[] }>(
         `
-        insert into document_enrichments (document_id, workspace_id, enrichment_id, waits_until, ends_at)
-        values (:documentId, :workspaceId, :enrichmentId, now(), now() + :lateDays::integer * interval '1 day')
+        insert into document_enrichments as asked (document_id, workspace_id, enrichment_id, waits_until, ends_at, next_try_at)
+        values (:documentId, :workspaceId, :enrichmentId, now(), now() + :lateDays::integer * interval '1 day', '-infinity')
         on conflict (document_id) do update
         set
-          enrichment_id = excluded.enrichment_id, status = 'pending', steps = '[]', attempts = 0,
-          ends_at = greatest(document_enrichments.ends_at, excluded.ends_at), updated_at = now()
-        where document_enrichments.status <> 'pending'
+          enrichment_id = case when asked.status = 'pending' then asked.enrichment_id else excluded.enrichment_id end,
+          status = 'pending',
+          steps = case when asked.status = 'pending' then asked.steps else '[]' end,
+          attempts = case when asked.status = 'pending' then asked.attempts else 0 end,
+          ends_at = case when asked.status = 'pending' then asked.ends_at else greatest(asked.ends_at, excluded.ends_at) end,
+          next_try_at = '-infinity',
+          updated_at = now()
+        returning enrichment_id as "enrichmentId"
         `,
         { documentId, workspaceId, enrichmentId, lateDays },
       )
-      const input = {
-        documentId,
-        ...document,
-        ...traceOf({ traceparent }),
-        ...currentTerms(workspace, config),
-        destinations: [],
-        enrichment: { waitMs: 0, lateMs: lateDays! * dayMs },
-      }
-      const messages: StartEnrichment[] = [{ kind: 'startEnrichment', requestId: newId(), input }]
-      await addMessages(trx, messages)
+      await openQueue(trx, 'enrichment', asked[0]!.enrichmentId)
       await record(trx, {
         workspaceId,
         event: 'document.enriched',
@@ -81,7 +71,6 @@ export const createRunAgain =
         metadata: { enrichment_id: enrichmentId },
         actor,
       })
-      return messages
     })
 
 export type RunAgain = ReturnType<typeof createRunAgain>

@@ -1,5 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { DeliveryError } from '../connectors/connector.ts'
+import type { CircuitSignal } from '../domain/circuit.ts'
 import { fieldsIn, fillFields } from '../domain/field-template.ts'
 import { NotBegunError } from '../http/task-limits.ts'
 import type { FoundFields } from './answer.ts'
@@ -63,11 +64,25 @@ const endOf = ({ problems, reason }: FoundFields): { status: 'done' | 'incomplet
   return { status: required.length === 0 ? 'done' : 'incomplete', error: text === '' ? null : text }
 }
 
+const systemErrors = new Set(['rfc_failed', 'rfc_timeout'])
+// Of the answers 400 to 499, these say nothing about the call.
+const busyStatuses = new Set([408, 425, 429])
+
+/** Returns what a failed call says about the system: it has refused this call, it fails, or it was not asked. */
+const signalOf = (thrown: AppError | DeliveryError): CircuitSignal => {
+  if (thrown instanceof AppError) {
+    if (thrown.code === 'abap_exception') return 'answered'
+    return systemErrors.has(thrown.code) ? 'failed' : 'unknown'
+  }
+  const status = thrown.answer?.status
+  return typeof status === 'number' && status < 500 && !busyStatuses.has(status) ? 'answered' : 'failed'
+}
+
 /**
  * Runs the steps of an enrichment in their order.
  * @param document the values of the placeholders, which the fields of each step are added to
  * @param earlier returns the outcome of a step that needs no call
- * @returns `isBusy`: true if a step was not begun, and no other has a problem of its own
+ * @returns `isBusy`: true if a step was not begun, and no other has a problem of its own. `signal`: what the calls say about the system
  */
 export const runSteps = async (
   steps: readonly StepSettings[],
@@ -75,10 +90,11 @@ export const runSteps = async (
   document: Readonly<Record<string, string>>,
   makeCall: MakeCall,
   earlier: (call: CallStep, values: Readonly<Record<string, string>>) => StepOutcome | undefined,
-): Promise<{ found: Record<string, string>; outcomes: StepOutcome[]; isBusy: boolean }> => {
+): Promise<{ found: Record<string, string>; outcomes: StepOutcome[]; isBusy: boolean; signal: CircuitSignal }> => {
   const found: Record<string, string> = {}
   const outcomes: StepOutcome[] = []
   let isNotBegun = false
+  let signal: CircuitSignal = 'unknown'
   for (const step of steps) {
     const call = callOf(step)
     const values = { ...document, ...found }
@@ -98,6 +114,7 @@ export const runSteps = async (
     }
     try {
       const answer = await makeCall(fillCall(call, baseUrl, values), call.fields, step.name)
+      if (call.kind !== 'e_invoice') signal = 'answered'
       Object.assign(found, answer.values)
       const { status, error } = endOf(answer)
       end(status, error)
@@ -108,8 +125,10 @@ export const runSteps = async (
         continue
       }
       if (!(thrown instanceof AppError) && !(thrown instanceof DeliveryError)) throw thrown
+      const says = signalOf(thrown)
+      if (signal !== 'answered' && says !== 'unknown') signal = says
       end('failed', thrown.message)
     }
   }
-  return { found, outcomes, isBusy: isNotBegun && outcomes.every(({ status }) => status === 'done' || status === 'waiting') }
+  return { found, outcomes, isBusy: isNotBegun && outcomes.every(({ status }) => status === 'done' || status === 'waiting'), signal }
 }

@@ -5,18 +5,15 @@ import type { bulkRetry } from '../../workflows/bulk-retry.ts'
 import type { delivery } from '../../workflows/delivery.ts'
 import type { documentMigration } from '../../workflows/document-migration.ts'
 import type { document } from '../../workflows/document.ts'
-import type { eventSubscription } from '../../workflows/event-subscription.ts'
-import { deliveryWorkflowId, documentWorkflowId, enrichmentWorkflowId } from '../../workflows/ids.ts'
-import type { lateData } from '../../workflows/late-data.ts'
+import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import {
   checkAgainSignal,
-  moreDataSignal,
   releaseSignal,
   retrySignal,
   wakeSignal,
   type DocumentMigrationInput,
-  type EventSubscriptionInput,
   type RetryRequest,
+  type SideWorkInput,
 } from '../../workflows/messages.ts'
 import type { notice } from '../../workflows/notice.ts'
 import {
@@ -25,14 +22,15 @@ import {
   deliveryOptions,
   documentMigrationOptions,
   documentOptions,
-  enrichmentOptions,
-  eventSubscriptionOptions,
-  lateDataOptions,
   noticeOptions,
   searchAttributes,
+  sideWorkKinds,
+  sideWorkOptions,
+  type SideWorkKind,
 } from '../../workflows/options.ts'
+import type { enrichment, eventSubscription, lateData } from '../../workflows/side-work.ts'
 import type { Config } from '../config/config.ts'
-import type { CancelDelivery, OutboxMessage, ProcessBatches, StartEnrichment, StartLateData, WakeDelivery } from '../db/outbox.ts'
+import type { CancelDelivery, OutboxMessage, ProcessBatches, WakeDelivery } from '../db/outbox.ts'
 import type { RetryDelivery, Start, StartDelivery } from '../db/starts.ts'
 import type { RetryPolicy } from '../domain/retry.ts'
 import { createDeliveryWorkflows } from './delivery-workflows.ts'
@@ -50,6 +48,8 @@ const scheduled = 1
 
 // An operator, or a worker that has found a new namespace, may register the search attributes at any time.
 const unregisteredMs = 60_000
+
+type SideWorkflow = typeof enrichment | typeof eventSubscription | typeof lateData
 
 type ClientConfig = Pick<Config, 'TEMPORAL_TASK_QUEUE' | 'TEMPORAL_START_TIMEOUT_MS'>
 
@@ -155,7 +155,7 @@ export const createTemporal = (
     callIfOpen(async () => void (await workflow.getHandle(deliveryWorkflowId(key, destinationId)).cancel()))
 
   /**
-   * Resets the activity of a delivery or an enrichment that waits for its next attempt, so that the server makes it now.
+   * Resets the activity of a delivery that waits for its next attempt, so that the server makes it now.
    * @returns false if the workflow has no such activity, or the server does not know the command
    */
   const endBackOff = async (workflowId: string): Promise<boolean> => {
@@ -200,21 +200,6 @@ export const createTemporal = (
     )
   }
 
-  /** Ends the time before the next try of an enrichment, or starts a workflow for it. One whose try is under way makes another one if it is needed. */
-  const startEnrichment = async ({ input }: StartEnrichment): Promise<void> => {
-    if (await endBackOff(documentWorkflowId(input))) return
-    if (await endBackOff(enrichmentWorkflowId(input))) return
-    const options = enrichmentOptions(input, { registered: await hasSearchAttributes() })
-    await startOnce(() => workflow.start<typeof document>('document', { ...options, ...again }))
-  }
-
-  const startLateData = async ({ input }: StartLateData): Promise<void> => {
-    const options = lateDataOptions(input, { registered: await hasSearchAttributes() })
-    await withTimeout(() =>
-      workflow.signalWithStart<typeof lateData>('lateData', { ...options, ...again, signal: moreDataSignal, signalArgs: [] }),
-    )
-  }
-
   const sendOnce = async (message: OutboxMessage | Start): Promise<void> => {
     switch (message.kind) {
       case 'startDocument': {
@@ -233,10 +218,6 @@ export const createTemporal = (
         // One that has been sent already ends at once.
         return startOnce(() => workflow.start<typeof notice>('notice', { ...options, ...again }))
       }
-      case 'startEnrichment':
-        return startEnrichment(message)
-      case 'startLateData':
-        return startLateData(message)
       case 'retryDelivery':
         return retryDelivery(message)
       case 'cancelDelivery':
@@ -258,10 +239,13 @@ export const createTemporal = (
     }
   }
 
-  /** Starts the workflow that sends the events of a subscription, unless it is open. */
-  const startEventSubscription = async (input: EventSubscriptionInput): Promise<void> => {
-    const options = eventSubscriptionOptions(input, { registered: await hasSearchAttributes() })
-    await startOnce(() => workflow.start<typeof eventSubscription>('eventSubscription', { ...options, ...again }))
+  /** Starts the workflow of a queue of side work. One that is open looks once more before it ends. */
+  const startSideWork = async (kind: SideWorkKind, input: SideWorkInput): Promise<void> => {
+    const options = sideWorkOptions(kind, input, { registered: await hasSearchAttributes() })
+    const { type } = sideWorkKinds[kind]
+    await withTimeout(() =>
+      workflow.signalWithStart<SideWorkflow>(type, { ...options, ...again, signal: checkAgainSignal, signalArgs: [] }),
+    )
   }
 
   /** Starts the workflow of a migration, unless it is open. */
@@ -278,7 +262,7 @@ export const createTemporal = (
     hasSearchAttributes,
     /** Sends a message. Sending it a second time has no further effect. */
     send,
-    startEventSubscription,
+    startSideWork,
     startDocumentMigration,
     ...workflows,
     /** Registers missing search attributes. @throws if the server refuses */

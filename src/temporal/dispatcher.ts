@@ -29,8 +29,6 @@ const dispatcherLimits = {
 // A dispatcher with room for more looks for work this often: a document that its API process does not start waits half of it, on average.
 const idleMs = 100
 const pauseMs = 1_000
-// Between two looks for subscriptions that have events to send.
-const subscriptionsMs = 1_000
 
 /** The duty of the dispatchers, as the table `duties` names it and its shares. */
 const duty = 'dispatch'
@@ -43,11 +41,16 @@ interface Open {
   waiting: Set<string>
 }
 
+/** A kind of side work: its queues are looked at this often, and the workflows of those started in which something is due. */
+export interface SideWork {
+  everyMs: number
+  startDue(): Promise<void>
+}
+
 interface DispatcherDeps {
   db: Database
   temporal: Pick<Temporal, 'send'>
-  /** Starts the workflows of subscriptions that have events to send. */
-  startSubscriptions?: () => Promise<void>
+  sideWork?: SideWork[]
   config: DeliveryTermsConfig
   log: Log
 }
@@ -59,7 +62,7 @@ interface DispatcherDeps {
  * Nothing but the database is needed to go on after a crash: what was started and not begun is started again, which has no effect.
  */
 export const createDispatcher = (
-  { db, temporal, startSubscriptions = async () => {}, config, log }: DispatcherDeps,
+  { db, temporal, sideWork = [], config, log }: DispatcherDeps,
   limits: Partial<typeof dispatcherLimits> = {},
 ) => {
   const { leaseMs, renewMs, stuckMs, refusedMs, busyMs } = { ...dispatcherLimits, ...limits }
@@ -72,6 +75,7 @@ export const createDispatcher = (
   const open = new Map<string, Open>()
   const closed = new AbortController()
   const underWay = new Set<Promise<void>>()
+  const nextLookAt = new Map<SideWork, number>()
   let pausedUntil = 0
   let lookedAt = Number.NEGATIVE_INFINITY
   let woken = new AbortController()
@@ -131,6 +135,20 @@ export const createDispatcher = (
     }
   }
 
+  /** Never throws, and does not wait for the end. A look that takes long is not made twice at a time. */
+  const startSideWork = (work: SideWork): void => {
+    if (now() < (nextLookAt.get(work) ?? 0)) return
+    nextLookAt.set(work, Number.POSITIVE_INFINITY)
+    const starting = work
+      .startDue()
+      .catch((thrown: unknown) => log.warn({ reason: messageOf(thrown) }, 'failed to start side work, the next round tries again'))
+      .finally(() => {
+        nextLookAt.set(work, now() + work.everyMs)
+        underWay.delete(starting)
+      })
+    underWay.add(starting)
+  }
+
   const rest = async (ms: number): Promise<void> => {
     await sleep(ms, undefined, { signal: AbortSignal.any([woken.signal, closed.signal]) }).catch(() => {})
     woken = new AbortController()
@@ -144,7 +162,6 @@ export const createDispatcher = (
 
   const run = async (): Promise<void> => {
     let renewAt = Number.NEGATIVE_INFINITY
-    let subscriptionsAt = Number.NEGATIVE_INFINITY
     while (!closed.signal.aborted) {
       try {
         if (now() >= renewAt) {
@@ -156,15 +173,7 @@ export const createDispatcher = (
           continue
         }
         // What is not divided is done by the worker that has the first share.
-        if (held.includes(0) && now() >= subscriptionsAt) {
-          subscriptionsAt = now() + subscriptionsMs
-          const starting = startSubscriptions()
-            .catch((thrown: unknown) =>
-              log.warn({ reason: messageOf(thrown) }, 'failed to start event subscriptions, the next round tries again'),
-            )
-            .finally(() => underWay.delete(starting))
-          underWay.add(starting)
-        }
+        if (held.includes(0)) for (const each of sideWork) startSideWork(each)
         await closeBegun()
         await startNext()
         await rest(isFull() ? busyMs : idleMs)

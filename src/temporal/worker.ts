@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
-import { controlQueueOf, migrationQueueOf } from '../../workflows/ids.ts'
+import { controlQueueOf, migrationQueueOf, sideQueueOf } from '../../workflows/ids.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { dataConverter } from './data-converter.ts'
@@ -91,6 +91,8 @@ interface Activities {
   control: object
   /** Those that copy from old content servers. They run in a worker of their own, so that they take no place of a delivery. */
   migration: object
+  /** Those that work through side work. They run in a worker of their own, so that they take no place of a delivery. */
+  side: object
 }
 
 // Maintenance jobs that run at the same time, with some batches.
@@ -99,10 +101,13 @@ const maxConcurrentControl = 16
 // Each copies several documents at a time. Further migrations wait for the end of a page.
 const maxConcurrentMigrations = 2
 
+// Runs of side work. Each makes a few calls at a time. Further queues wait for the end of a run, which takes 20 seconds unless a system hangs.
+const maxConcurrentSideWork = 20
+
 /** Starts the workers of all task queues. They run at once: the SDK can close the connection of no worker that has not run. */
 export const startTemporalWorker = async (
   config: WorkerConfig,
-  { targets, control, migration }: Activities,
+  { targets, control, migration, side }: Activities,
   workflows?: WorkflowSource,
 ): Promise<TemporalWorker> => {
   const connection = await connect(config.temporal)
@@ -156,6 +161,12 @@ export const startTemporalWorker = async (
       taskQueue: migrationQueueOf(taskQueue),
       activities: migration,
       maxConcurrentActivityTaskExecutions: maxConcurrentMigrations,
+    })
+    await start({
+      ...common,
+      taskQueue: sideQueueOf(taskQueue),
+      activities: side,
+      maxConcurrentActivityTaskExecutions: maxConcurrentSideWork,
     })
     const ended = Promise.all(running.map((each) => each.ended)).then(() => {})
     ended.catch(() => {})

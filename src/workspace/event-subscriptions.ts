@@ -4,6 +4,7 @@ import { notFound, validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { openQueue } from '../db/side-work.ts'
 import { eventIdOf, eventPositionOf, type EventName, type EventPosition } from '../domain/events.ts'
 import { lockRouting } from './workspaces.ts'
 
@@ -75,10 +76,9 @@ const recorded = ({ name, events, destinationId, isActive }: EventSubscriptionCh
 // A change of one of these may repair what fails, or sends something else. Another one, of the name for example, repairs nothing.
 const sendingColumns = new Set(['events', 'destination_id', 'is_active'])
 
-/** What is sent next is sent at once: a workflow that waits has an earlier version, and ends. */
+/** What is sent next is sent at once: a run under way has an earlier version, and ends. */
 const beginAnew = (trx: Transaction) => ({
   version: trx.raw('version + 1'),
-  claimed_until: '-infinity',
   attempts: 0,
   failing_since: null,
   next_attempt_at: null,
@@ -229,9 +229,11 @@ export const createEventSubscriptions = (db: Database) => ({
         .filter(([name, value]) => !isDeepStrictEqual(before[name], value))
         .map(([name]) => name)
       if (changed.length === 0) return current
+      const beginsAnew = changed.some((column) => sendingColumns.has(column))
       await trx('event_subscriptions')
         .where({ id })
-        .update({ ...(changed.some((column) => sendingColumns.has(column)) && beginAnew(trx)), ...wanted, updated_at: trx.fn.now() })
+        .update({ ...(beginsAnew && beginAnew(trx)), ...wanted, updated_at: trx.fn.now() })
+      if (beginsAnew) await openQueue(trx, 'events', id)
       const row = await find(trx, workspaceId, id)
       const after = recorded(row)
       const valuesOf = (values: Record<string, unknown>) => Object.fromEntries(changed.map((name) => [name, values[name]]))
@@ -254,6 +256,7 @@ export const createEventSubscriptions = (db: Database) => ({
       await trx('event_subscriptions')
         .where({ id })
         .update({ ...beginAnew(trx), ...eventPositionOf(cursor) })
+      await openQueue(trx, 'events', id)
       await record(trx, {
         workspaceId,
         event: 'event_subscription.replayed',
@@ -272,6 +275,7 @@ export const createEventSubscriptions = (db: Database) => ({
       const current = await findRow(trx, workspaceId, id)
       check?.(current)
       await trx('event_subscriptions').where({ id }).delete()
+      await openQueue(trx, 'events', id)
       await record(trx, {
         workspaceId,
         event: 'event_subscription.deleted',

@@ -34,14 +34,7 @@ import { SignInError } from '../../src/security/oidc.ts'
 import { UpstreamFailure } from '../../src/upstream/failure.ts'
 import { name } from '../../src/workspace/inputs.ts'
 import { personOf } from '../../src/workspace/people.ts'
-import {
-  batchOptions,
-  deliveryOptions,
-  documentOptions,
-  enrichmentOptions,
-  eventSubscriptionOptions,
-  lateDataOptions,
-} from '../../workflows/options.ts'
+import { batchOptions, deliveryOptions, documentOptions, sideWorkOptions } from '../../workflows/options.ts'
 import { anyText, hostileTexts, wrongIn, wrongInside } from '../support/hostile-text.ts'
 
 /** What an operator, a client or Temporal gets of an error. */
@@ -258,9 +251,13 @@ test('summaries of workflows, which the UI of Temporal shows as Markdown, have n
     String.raw`\[a](b)`,
   ]) {
     const destination = { id: '1', name: text, connector: 'sftp' }
-    const input = { ...document, compId: text, destination, destinations: [destination], name: text, subscriptionId: '1' } as never
-    for (const options of [documentOptions, enrichmentOptions, deliveryOptions, lateDataOptions, eventSubscriptionOptions]) {
-      const { staticSummary } = options(input, { registered: false })
+    const input = { ...document, compId: text, destination, destinations: [destination], name: text, queueId: '1' } as never
+    const sideWork = (['events', 'enrichment', 'late_data'] as const).map((kind) => sideWorkOptions(kind, input, { registered: false }))
+    for (const { staticSummary } of [
+      documentOptions(input, { registered: false }),
+      deliveryOptions(input, { registered: false }),
+      ...sideWork,
+    ]) {
       expect(staticSummary).not.toMatch(/(?<!\\)(?:\\\\)*[`[\]<&]/)
     }
     const batch = { action: 'release', by: 'connection', name: text, workspace: 'a/b', id: '1' } as const

@@ -1,15 +1,13 @@
-import { createLateDataActivities } from '../../activities/late-data.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { DeliveryError, type Connector, type DeliveredCopy } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createInstallation } from '../../src/db/installation.ts'
-import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { createErase } from '../../src/delivery/erase.ts'
-import { createLateData, updateCopies } from '../../src/delivery/late-data.ts'
+import { createFindLateData, createLateData, updateCopies } from '../../src/delivery/late-data.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { createActivityEnvironment, expectSame, runActivity } from '../support/activity-environment.ts'
+import { createActivityEnvironment } from '../support/activity-environment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { attemptActivities } from '../support/delivery-activities.ts'
 import { disposable } from '../support/disposable.ts'
@@ -23,6 +21,12 @@ const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.REL
 const target = share(await startHttpTarget())
 const { find } = createConnectors()
 const never = new AbortController().signal
+
+beforeEach(async () => {
+  await db('delivery_metadata').delete()
+  await db('side_queues').delete()
+})
+
 const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
 
 /** A kind that keeps documents with properties, and whose target does what a test wants. */
@@ -45,23 +49,28 @@ const deliver = async (connector = find('webhook')!, properties: object = {}) =>
     ends_at: new Date(),
   })
   const findConnector = () => connector
-  const messages: OutboxMessage[] = []
-  const sendAll = async (sent: OutboxMessage[]) => void messages.push(...sent)
-  const { attemptDelivery } = attemptActivities({ db, config, outbound, findConnector, sendAll })
+  const { attemptDelivery } = attemptActivities({ db, config, outbound, findConnector })
   const input = { documentId, destinationId, policy, round: 'first', attemptTimeoutMs: 60_000, workspace: 'acme/invoices' }
-  const { update } = createLateData({
-    db,
-    findConnector,
-    openCredentials: () => ({}),
-    outbound,
-    installation: createInstallation(db),
-    log: createLog('silent'),
-    config,
-  })
+  const { bringLateData } = createLateData(
+    {
+      db,
+      findConnector,
+      openCredentials: () => ({}),
+      outbound,
+      installation: createInstallation(db),
+      log: createLog('silent'),
+      config,
+    },
+    { lingerMs: 0 },
+  )
+  const row = () => db('delivery_metadata').where({ document_id: documentId })
+  const run = () => bringLateData({ queueId: destinationId, workspaceId: routes.workspaceId }, never)
   return {
     ...routes,
     documentId,
-    messages,
+    destinationId,
+    row,
+    run,
     attempt: () => createActivityEnvironment().run(() => attemptDelivery(input)),
     /** Stores fields as an enrichment does. */
     find: async (fields: object) => {
@@ -70,26 +79,23 @@ const deliver = async (connector = find('webhook')!, properties: object = {}) =>
         await trx('document_enrichments')
           .where({ document_id: documentId })
           .update({ fields: JSON.stringify(fields) })
-        await sendAll(await updateCopies(trx, documentId, { findConnector }))
+        await updateCopies(trx, documentId, { findConnector })
       })
     },
-    /** Every retry is due. */
-    bring: (attempt = 1, elapsedMs = 0) =>
-      update(
-        { documentId, destination: { id: destinationId, name: 'archive', connector: 'webhook' } },
-        { attempt, elapsedMs, dueBy: 'infinity' },
-        never,
-      ),
-    /** Runs the activity for the nth time. */
-    run: (attempt: number) =>
-      runActivity(attempt, () => {
-        const document = { documentId, repoId: 'Z1', docId: 'any', compId: 'data', workspace: 'acme/invoices' }
-        const destination = { id: destinationId, name: 'archive', connector: 'webhook' }
-        return createLateDataActivities({ update }).updateCopy({ ...document, destination })
-      }),
+    /** Every retry is due. @returns how the try has ended, as the row says */
+    bring: async () => {
+      await db('side_queues').delete()
+      await row()
+        .where({ status: 'pending' })
+        .update({ next_try_at: new Date(0) })
+      await run()
+      const [found] = await row().select('status', 'error', db.raw('extract(epoch from next_try_at - now())::float8 as "dueIn"'))
+      return found
+    },
+    isDue: async () => (await createFindLateData(db)()).some(({ queueId }) => queueId === destinationId),
     state: async () => {
-      const row = await db('delivery_metadata').where({ document_id: documentId }).first()
-      return row && { status: row.status, error: row.error, hasDigest: row.digest !== null }
+      const [found] = await row()
+      return found && { status: found.status, error: found.error, hasDigest: found.digest !== null }
     },
   }
 }
@@ -104,8 +110,8 @@ test('data that is found while a delivery is under way is brought after it', asy
   })
   expect(await delivered.attempt()).toEqual({ status: 'delivered' })
   expect(await delivered.state()).toMatchObject({ status: 'pending', error: null })
-  expect(delivered.messages).toMatchObject([{ kind: 'startLateData', input: { documentId: delivered.documentId, compId: 'data' } }])
-  expect(await delivered.bring()).toEqual({ status: 'updated' })
+  expect(await delivered.isDue()).toBe(true)
+  expect(await delivered.bring()).toMatchObject({ status: 'updated' })
   expect(JSON.parse(target.arrivals.at(-1)!.body.toString())).toMatchObject({
     type: 'document.metadata',
     data: { fields: { vendor: 'Acme' } },
@@ -114,8 +120,9 @@ test('data that is found while a delivery is under way is brought after it', asy
   // The same values again are nothing new.
   const arrivals = target.arrivals.length
   await delivered.find({ vendor: 'Acme' })
-  expect(await delivered.bring()).toEqual({ status: 'updated' })
-  expect([delivered.messages.length, target.arrivals.length]).toEqual([1, arrivals])
+  expect(await delivered.isDue()).toBe(false)
+  expect(await delivered.bring()).toMatchObject({ status: 'updated' })
+  expect(target.arrivals).toHaveLength(arrivals)
 })
 
 test('a copy without properties, and one that was delivered with everything, lack nothing', async () => {
@@ -127,7 +134,7 @@ test('a copy without properties, and one that was delivered with everything, lac
   const other = await deliver(connector, { Vendor: '{meta.vendor}' })
   await other.find({ vendor: 'Acme' })
   await other.attempt()
-  expect([without.messages, other.messages, copies]).toEqual([[], [], []])
+  expect([await without.isDue(), await other.isDue(), copies]).toEqual([false, false, []])
   expect([await without.state(), await other.state()]).toEqual([{ ...current, hasDigest: false }, current])
   await other.find({ vendor: 'Other' })
   await other.bring()
@@ -142,7 +149,7 @@ test('a document that was stored without its properties gets them later', async 
   })
   const delivered = await deliver(connector, { Source: '{repo_id}' })
   expect(await delivered.attempt()).toEqual({ status: 'delivered' })
-  expect(delivered.messages).toHaveLength(1)
+  expect(await delivered.isDue()).toBe(true)
   await delivered.bring()
   expect([copies, await delivered.state()]).toEqual([1, { ...current, status: 'updated' }])
 })
@@ -153,18 +160,24 @@ test('a failure is repeated for a day, unless no repetition can help', async () 
   const delivered = await deliver(connector, { Vendor: '{meta.vendor}' })
   await delivered.attempt()
   await delivered.find({ vendor: 'Acme' })
-  expect(await delivered.bring()).toMatchObject({ status: 'retrying', delayMs: 7_000, error: 'timeout: the target did not answer' })
-  expect(await delivered.bring(2)).toMatchObject({ status: 'retrying', delayMs: 30_000 })
-  expect(await delivered.bring(40)).toMatchObject({ status: 'retrying', delayMs: 3_600_000 })
-  expect(await delivered.state()).toMatchObject({ status: 'pending', error: 'timeout: the target did not answer' })
-  expect(await delivered.bring(40, 86_000_000)).toMatchObject({ status: 'failed' })
-  expect(await delivered.state()).toMatchObject({ status: 'failed' })
+  const dueAfter = async (seconds: number) => {
+    const { status, error, dueIn } = await delivered.bring()
+    expect({ status, error }).toEqual({ status: 'pending', error: 'timeout: the target did not answer' })
+    expect(dueIn).toBeGreaterThan(seconds - 60)
+    expect(dueIn).toBeLessThanOrEqual(seconds)
+  }
+  await dueAfter(7)
+  await dueAfter(30)
+  await delivered.row().update({ attempts: 40 })
+  await dueAfter(3_600)
+  await delivered.row().update({ found_at: new Date(Date.now() - 86_000_000) })
+  expect(await delivered.bring()).toMatchObject({ status: 'failed' })
   failure = new DeliveryError('copy_missing', 'the document was stored elsewhere')
   await delivered.find({ vendor: 'Other' })
-  expect(await delivered.bring()).toEqual({ status: 'failed', error: 'copy_missing: the document was stored elsewhere' })
+  expect(await delivered.bring()).toMatchObject({ status: 'failed', error: 'copy_missing: the document was stored elsewhere' })
   failure = new TypeError('a defect')
   await delivered.find({ vendor: 'Third' })
-  expect(await delivered.bring()).toMatchObject({ status: 'retrying', error: 'unexpected: a defect' })
+  expect(await delivered.bring()).toMatchObject({ status: 'pending', error: 'unexpected: a defect' })
   const [delivery] = await db('deliveries').where({ document_id: delivered.documentId })
   expect(delivery).toMatchObject({ status: 'delivered', attempts: 1 })
 })
@@ -178,13 +191,14 @@ test("a failure of the relay's own database is no failed try of the target", asy
   // The target has the data, and the database refuses to say so, also at the last try.
   await db.raw(`alter table delivery_metadata add constraint refused check (status <> 'updated') not valid`)
   try {
-    await expect(delivered.bring()).rejects.toThrow(/refused/)
-    await expect(delivered.bring(40, 86_000_000)).rejects.toThrow(/refused/)
+    await delivered.bring()
+    await delivered.row().update({ attempts: 40, found_at: new Date(Date.now() - 86_000_000) })
+    await delivered.bring()
     expect(await delivered.state()).toMatchObject({ status: 'pending', error: null })
   } finally {
     await db.raw('alter table delivery_metadata drop constraint refused')
   }
-  expect(await delivered.bring()).toEqual({ status: 'updated' })
+  expect(await delivered.bring()).toMatchObject({ status: 'updated' })
   expect([copies, await delivered.state()]).toEqual([3, { ...current, status: 'updated' }])
 })
 
@@ -193,7 +207,7 @@ test('a copy that cannot be updated says so, and one of an erased document is le
   const mail = await deliver(silent)
   await mail.attempt()
   await mail.find({ vendor: 'Acme' })
-  expect([mail.messages, await mail.state()]).toMatchObject([[], { status: 'not_possible', error: null }])
+  expect([await mail.isDue(), await mail.state()]).toMatchObject([false, { status: 'not_possible', error: null }])
 
   const erased = await deliver()
   await erased.attempt()
@@ -203,14 +217,64 @@ test('a copy that cannot be updated says so, and one of an erased document is le
   await erased.bring()
   expect(target.arrivals).toHaveLength(arrivals)
   await db('deliveries').where({ document_id: erased.documentId }).delete()
-  expect(await erased.bring()).toEqual({ status: 'gone' })
+  expect(await erased.row()).toEqual([])
+  expect(await erased.run()).toEqual({ status: 'idle' })
+})
+
+test('more that is found during a try is brought after it, whether that succeeds or fails', async () => {
+  for (const failure of [undefined, new DeliveryError('copy_missing', 'stored elsewhere')]) {
+    const copies: DeliveredCopy[] = []
+    const connector = keeper({
+      updateMetadata: async (copy) => {
+        copies.push(copy)
+        if (copies.length > 1) return
+        await delivered.find({ vendor: 'Second' })
+        if (failure) throw failure
+      },
+    })
+    const delivered = await deliver(connector, { Vendor: '{meta.vendor}' })
+    await delivered.attempt()
+    await delivered.find({ vendor: 'First' })
+    expect(await delivered.run()).toEqual({ status: 'idle' })
+    expect(copies).toMatchObject([{ properties: { Vendor: 'First' } }, { properties: { Vendor: 'Second' } }])
+    expect(await delivered.state()).toMatchObject({ status: 'updated', error: null })
+  }
+})
+
+test('while the circuit of the destination is open, nothing is brought', async () => {
+  let copies = 0
+  const delivered = await deliver(keeper({ updateMetadata: async () => void (copies += 1) }), { Vendor: '{meta.vendor}' })
+  await delivered.attempt()
+  await delivered.find({ vendor: 'Acme' })
+  const trialAt = new Date(Date.now() + 3_600_000)
+  await db('destination_gates').where({ destination_id: delivered.destinationId }).update({ circuit: 'open', trial_at: trialAt })
+  expect(await delivered.isDue()).toBe(true)
+  expect(await delivered.run()).toMatchObject({ status: 'retrying', error: expect.stringContaining('circuit_open') })
+  expect(await delivered.isDue()).toBe(false)
+  expect([copies, await delivered.state()]).toMatchObject([0, { status: 'pending', error: null }])
+  await db('destination_gates').where({ destination_id: delivered.destinationId }).update({ circuit: 'closed', trial_at: null })
+  await db('side_queues').update({ opens_at: db.fn.now() })
+  expect(await delivered.isDue()).toBe(true)
+  expect(await delivered.run()).toEqual({ status: 'idle' })
+  expect([copies, await delivered.state()]).toMatchObject([1, { status: 'updated' }])
+})
+
+test('the copies of a destination that was deleted need nothing', async () => {
+  let copies = 0
+  const delivered = await deliver(keeper({ updateMetadata: async () => void (copies += 1) }), { Vendor: '{meta.vendor}' })
+  await delivered.attempt()
+  await delivered.find({ vendor: 'Acme' })
+  await db('destinations').where({ id: delivered.destinationId }).update({ deleted_at: db.fn.now() })
+  expect(await delivered.isDue()).toBe(true)
+  expect(await delivered.run()).toEqual({ status: 'idle' })
+  expect([copies, await delivered.state()]).toMatchObject([0, { status: 'current' }])
 })
 
 test.each<[string, Error | undefined, object]>([
-  ['updated', undefined, { outcome: 'updated' }],
-  ['retrying', new DeliveryError('rate_limited', 'slow down', { retryAfterMs: 50_000 }), { message: 'rate_limited: slow down' }],
-  ['failed', new DeliveryError('copy_missing', 'stored elsewhere'), { message: 'copy_missing: stored elsewhere', isFinal: true }],
-])('a try whose answer was lost is not made again: %s', async (_, failure, told) => {
+  ['updated', undefined, { status: 'updated' }],
+  ['retrying', new DeliveryError('rate_limited', 'slow down', { retryAfterMs: 50_000 }), { error: 'rate_limited: slow down' }],
+  ['failed', new DeliveryError('copy_missing', 'stored elsewhere'), { status: 'failed', error: 'copy_missing: stored elsewhere' }],
+])('a run whose answer was lost makes no try again: %s', async (_, failure, recorded) => {
   let tries = 0
   const updateMetadata = async () => {
     tries += 1
@@ -219,14 +283,11 @@ test.each<[string, Error | undefined, object]>([
   const delivered = await deliver(keeper({ updateMetadata }), { Vendor: '{meta.vendor}' })
   await delivered.attempt()
   await delivered.find({ vendor: 'Acme' })
-  const recorded = async () => [
-    await db('delivery_metadata').where({ document_id: delivered.documentId }),
-    await db('audit_logs').where({ subject_id: delivered.documentId }),
-  ]
-  const first = await delivered.run(1)
-  expect(first).toMatchObject(told)
-  const before = await recorded()
-  expectSame(await delivered.run(2), first)
+  const all = async () => [await delivered.row(), await db('audit_logs').where({ subject_id: delivered.documentId })]
+  expect(await delivered.run()).toEqual({ status: 'idle' })
+  const before = await all()
+  expect(before[0]).toMatchObject([recorded])
+  expect(await delivered.run()).toEqual({ status: 'idle' })
   expect(tries).toBe(1)
-  expect(await recorded()).toEqual(before)
+  expect(await all()).toEqual(before)
 })

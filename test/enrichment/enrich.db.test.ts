@@ -2,19 +2,23 @@ import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createDeflate, deflateSync } from 'node:zlib'
 import { createReceive } from '../../src/archive/receive.ts'
+import { createLog } from '../../src/base/log.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createInstallation } from '../../src/db/installation.ts'
+import { beginsAtOnce } from '../../src/db/starts.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createToBegin } from '../../src/delivery/to-begin.ts'
 import { toCamelCase } from '../../src/domain/casing.ts'
 import { createReadEInvoice } from '../../src/enrichment/document-content.ts'
-import { createEnrich, type PendingEnrichment } from '../../src/enrichment/enrich.ts'
+import { createEnrich, createFindEnrichments } from '../../src/enrichment/enrich.ts'
 import { createEnrichments } from '../../src/enrichment/enrichments.ts'
+import { createRunAgain } from '../../src/enrichment/run-again.ts'
 import { newEnrichment } from '../../src/enrichment/settings.ts'
 import { createReaderProcess } from '../../src/http/reader-process.ts'
 import type { RunTask } from '../../src/http/task-limits.ts'
@@ -58,10 +62,10 @@ const odata = share(
 )
 const service = odata.origin
 
-const depsOf = (total = config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS) => ({
+const deps = {
   db,
+  log: createLog('silent'),
   findConnector,
-  sendAll: async () => {},
   contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
   workspaces: createWorkspaces(db),
   keyRing,
@@ -69,11 +73,36 @@ const depsOf = (total = config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS) => ({
   installation: createInstallation(db),
   runOnThread: threads.run,
   runInProcess: reader.run,
-  config: { ...config, TEMPORAL_MAX_CONCURRENT_ATTEMPTS: total },
+  config,
+}
+beforeEach(async () => {
+  await db('document_enrichments').delete()
+  await db('side_queues').delete()
 })
-const enrich = createEnrich(depsOf())
-const inTime = { waitMs: 60_000, lateMs: 86_400_000, elapsedMs: 0 }
+
+/** Creates runs that end as soon as nothing is due. */
+const enrichWith = (parts: Partial<Parameters<typeof createEnrich>[0]> = {}) =>
+  createEnrich({ ...deps, ...parts }, { lingerMs: 0, runMs: 600_000 })
+const enrich = enrichWith()
 const never = new AbortController().signal
+
+interface Row {
+  status: string
+  steps: { name: string; status: string; error: string }[]
+  updated_at: Date
+  next_try_at: Date
+}
+
+const outcomeOf = ({
+  status,
+  steps,
+  updated_at: triedAt,
+  next_try_at: nextTryAt,
+}: Row): { status: string; delayMs?: number; error?: string } => {
+  if (status !== 'pending') return { status }
+  const problem = steps.find((step) => step.status !== 'done')
+  return { status, delayMs: nextTryAt.getTime() - triedAt.getTime(), ...(problem && { error: `${problem.name}: ${problem.error}` }) }
+}
 
 /** Receives a document whose repository has an enrichment with these steps. */
 const receive = async (
@@ -101,8 +130,19 @@ const receive = async (
   })
   const { documents, messages } = await createReceive(db, config)(await receivedDocument(routes, { data }, docId))
   const id = documents[0]!.documentId
-  const row = async () => (await db('document_enrichments').where({ document_id: id }).first())!
-  return { ...routes, id, enrichment, message: messages[0]!, row, tryOnce: (timing = inTime) => enrich(id, timing, never) }
+  const rows = () => db('document_enrichments').where({ document_id: id })
+  const row = async () => (await rows().first())!
+  const queue = { queueId: enrichment.id, workspaceId: routes.workspaceId }
+  /** Makes the next try now. @returns how it has ended, as the row says */
+  const tryOnce = async (run = enrich) => {
+    await db('side_queues').delete()
+    await rows().where({ status: 'pending' }).update({ next_try_at: '-infinity' })
+    await run(queue, never)
+    return outcomeOf(await row())
+  }
+  /** The time of the enrichment is over. */
+  const expire = () => rows().update({ waits_until: db.raw('least(waits_until, now())'), ends_at: db.fn.now() })
+  return { ...routes, id, enrichment, messages, rows, row, queue, tryOnce, expire }
 }
 
 const call = (path: string, ...fields: object[]) => ({ kind: 'http', name: 'order', path, fields })
@@ -111,7 +151,8 @@ const value = { name: 'value', path: '$.value' }
 test('values are escaped for where they go, and only the named fields are kept, in one form', async () => {
   const order = call("/Orders('{doc_id}')", { name: 'customer', path: '$.d.Customer' }, { name: 'net', path: '$.d.Net', type: 'number' })
   const document = await receive([order], { docId: "O'Neil / 1", settings: { path_template: '{meta.net}/{doc_id}/{comp_id}' } })
-  expect(document.message.input.enrichment).toEqual({ waitMs: 60_000, lateMs: 7 * 86_400_000 })
+  // Nobody begins its deliveries before the end of the wait.
+  expect(document.messages).toEqual([])
   expect(await document.tryOnce()).toEqual({ status: 'complete' })
   expect(odata.arrivals.at(-1)!.url).toBe("/Orders('O%27%27Neil%20%2F%201')")
   expect(await document.row()).toMatchObject({ status: 'complete', fields: { customer: 'Café "Zur Post"', net: '-12.50' }, attempts: 1 })
@@ -138,8 +179,8 @@ test.each([
   const outcome = await document.tryOnce()
   expect(outcome).toMatchObject({ status: 'pending', error: expect.stringContaining(error) })
   // With jitter.
-  expect((outcome as PendingEnrichment).delayMs).toBeGreaterThanOrEqual(1_000)
-  expect((outcome as PendingEnrichment).delayMs).toBeLessThanOrEqual(1_250)
+  expect(outcome.delayMs).toBeGreaterThanOrEqual(1_000)
+  expect(outcome.delayMs).toBeLessThanOrEqual(1_250)
   const { fields, steps } = await document.row()
   expect({ fields, steps }).toMatchObject({ fields: {}, steps: [{ status, error: expect.stringContaining(error) }] })
   expect(JSON.stringify(steps)).not.toContain('canary-odata')
@@ -153,10 +194,10 @@ test.each([
     steps.map((step, index) => ({ ...step, name: `step${index}` })),
     { docId: "O'Neil / 1" },
   )
-  const late = { ...inTime, elapsedMs: inTime.waitMs + inTime.lateMs }
-  expect(await document.tryOnce(late)).toEqual({ status })
+  await document.expire()
+  expect(await document.tryOnce()).toEqual({ status })
   const [calls, row] = [odata.arrivals.length, await document.row()]
-  expect(await document.tryOnce(late)).toEqual({ status })
+  expect(await document.tryOnce()).toEqual({ status })
   expect([odata.arrivals.length, await document.row()]).toEqual([calls, row])
 })
 
@@ -190,7 +231,8 @@ test('values that fit no field are refused, one by one', async () => {
   expect(row.fields).toEqual({ customer: 'Café "Zur Post"' })
   expect(row.steps[0].error).toBe('empty is empty; long has more than 200 characters; day is no date')
   // What is known when the time is over.
-  expect(await document.tryOnce({ ...inTime, elapsedMs: inTime.waitMs + inTime.lateMs })).toEqual({ status: 'partial' })
+  await document.expire()
+  expect(await document.tryOnce()).toEqual({ status: 'partial' })
 })
 
 test('optional fields say why they are missing, beside required ones and alone', async () => {
@@ -222,36 +264,200 @@ test('a value cannot lead a call elsewhere', async () => {
   expect((await document.row()).steps[0]).toMatchObject({ status: 'failed', error: 'a value would lead the request to another path' })
 })
 
-test('the dispatcher leaves a document that is enriched to its workflow, and begins it with what is left of the wait after a loss', async () => {
-  const document = await receive([call('/unknown', value)])
-  const due = () => createToBegin(db).findOldest([{ workspaceId: document.workspaceId, beginAs: 'document', documents: 1 }], [])
-  await db('deliveries').where({ document_id: document.id }).update({ begin_at: db.fn.now() })
-  expect((await due())[0]!.enrichment!.waitMs).toBeGreaterThan(50_000)
-  await document.tryOnce()
-  expect(await due()).toEqual([])
-  const [{ begin_at: beginAt, next_attempt_at: nextAttemptAt }] = await db('deliveries').where({ document_id: document.id })
-  expect(nextAttemptAt).toEqual((await document.row()).waits_until)
-  expect(beginAt.getTime()).toBe(nextAttemptAt.getTime() + 30_000)
+test('deliveries begin at the end of the wait, or when the data is complete, and other documents of the workspace do not wait for them', async () => {
+  const begin = async (id: string) => (await db('deliveries').where({ document_id: id }).first('begin_at', 'next_attempt_at'))!
+  const waiting = await receive([call('/unknown', value)])
+  const { waits_until: waitsUntil } = await waiting.row()
+  expect(await begin(waiting.id)).toEqual({ begin_at: waitsUntil, next_attempt_at: waitsUntil })
+  await waiting.tryOnce()
+  expect(await begin(waiting.id)).toEqual({ begin_at: waitsUntil, next_attempt_at: waitsUntil })
+  const { rows } = await db.raw(`select ${beginsAtOnce(':id')} as "atOnce"`, { id: waiting.workspaceId })
+  expect(rows).toEqual([{ atOnce: true }])
+  // The end, without data.
+  await waiting.rows().update({ ends_at: db.fn.now() })
+  expect(await waiting.tryOnce()).toEqual({ status: 'failed' })
+  expect((await begin(waiting.id)).begin_at.getTime()).toBeLessThan(waitsUntil.getTime() - 30_000)
+
+  const found = await receive([call("/Orders('{doc_id}')", { name: 'customer', path: '$.d.Customer' })], { docId: "O'Neil / 1" })
+  await found.tryOnce()
+  const due = await createToBegin(db).findOldest([{ workspaceId: found.workspaceId, beginAs: 'document', documents: 1 }], [])
+  expect(due).toMatchObject([{ documentId: found.id, beginAs: 'document' }])
 })
 
-test('too many enrichments at a time, a deleted enrichment and an erased document end or wait without a call', async () => {
-  await using slow = await startHttpTarget()
-  const { origin, arrivals, answerWith } = slow
-  const held: ServerResponse[] = []
-  answerWith((_, response) => void held.push(response))
-  const document = await receive([call('/unknown', value)], { url: origin })
-  const one = createEnrich(depsOf(1))
-  const first = one(document.id, inTime, never)
-  await until('the first one calls', () => held.length === 1)
-  expect(await one(document.id, inTime, never)).toMatchObject({ status: 'pending' })
-  held[0]!.writeHead(404).end()
-  expect(await first).toMatchObject({ status: 'pending' })
-  expect(arrivals).toHaveLength(1)
+test('an append postpones the next revision, whatever the enrichment of the document finds', async () => {
+  const document = await receive([call("/Orders('{doc_id}')", { name: 'customer', path: '$.d.Customer' })], { docId: "O'Neil / 1" })
+  const later = new Date(Date.now() + 600_000)
+  await db('deliveries').where({ document_id: document.id }).update({ begin_at: later })
+  await document.tryOnce()
+  expect((await db('deliveries').where({ document_id: document.id }).first('begin_at'))!.begin_at).toEqual(later)
+})
 
-  await createEnrichments(db).delete(document.workspaceId, document.enrichment.id, systemActor)
-  expect(await document.tryOnce()).toEqual({ status: 'failed' })
+test('many documents wait for a system that hangs: ten calls at a time, and after five failures one call after a pause', async () => {
+  await using slow = await startHttpTarget()
+  const held: ServerResponse[] = []
+  slow.answerWith((_, response) => void held.push(response))
+  const { repositoryId: _, ...first } = await receive([call('/slow', value)], { url: slow.origin })
+  await db.raw(
+    `
+    with copies as (
+      insert into documents
+      select (jsonb_populate_record(documents, jsonb_build_object('id', 'COPY' || lpad(number::text, 22, '0'), 'archive_document_id', null))).*
+      from documents, generate_series(1, 999) as number
+      where id = :id
+      returning id
+    )
+    insert into document_enrichments (document_id, workspace_id, enrichment_id, waits_until, ends_at)
+    select id, :workspaceId, :enrichmentId, now(), now() + interval '1 day'
+    from copies
+    `,
+    { id: first.id, workspaceId: first.workspaceId, enrichmentId: first.enrichment.id },
+  )
+  const dispatch = createFindEnrichments(db)
+  expect(await dispatch()).toMatchObject([{ queueId: first.enrichment.id, name: 'Orders' }])
+  // It is being started.
+  expect(await dispatch()).toEqual([])
+  const run = () => enrich(first.queue, never)
+  const running = run()
+  await until('the calls are made', () => held.length === 10)
+  await delay(300)
+  expect(held).toHaveLength(10)
+  for (const response of held.splice(0)) response.writeHead(503).end()
+  const error = 'order: the system answered 503 Service Unavailable'
+  expect(await running).toEqual({ status: 'retrying', error })
+  expect(slow.arrivals).toHaveLength(10)
+  const gate = async () => (await db('side_queues').first('failures', db.raw('extract(epoch from opens_at - now())::float8 as "opensIn"')))!
+  expect((await gate()).failures).toBe(5)
+  expect((await gate()).opensIn).toBeLessThanOrEqual(5)
+  // Nothing is due, and a run that comes all the same calls nobody.
+  expect(await dispatch()).toEqual([])
+  expect(await run()).toEqual({ status: 'retrying', error })
+  expect(slow.arrivals).toHaveLength(10)
+
+  // One tries, in vain: the pause doubles.
+  const open = () => db('side_queues').update({ opens_at: db.fn.now() })
+  await open()
+  expect(await dispatch()).toHaveLength(1)
+  slow.answerWith((__, response) => void response.writeHead(503).end())
+  expect(await run()).toMatchObject({ status: 'retrying' })
+  expect(slow.arrivals).toHaveLength(11)
+  expect((await gate()).failures).toBe(6)
+  expect((await gate()).opensIn).toBeGreaterThan(5)
+  // Most of the latest documents are never tried.
+  const isFailing = async () => (await createEnrichments(db).find(first.workspaceId, first.enrichment.id)).isFailing
+  expect(await isFailing()).toBe(true)
+  await db('document_enrichments')
+    .where({ attempts: 0 })
+    .update({ updated_at: db.raw(`now() - interval '2 minutes'`) })
+  expect(await isFailing()).toBe(true)
+  // Documents whose time is over end without a call.
+  await db.raw(
+    `update document_enrichments set ends_at = now() where document_id in ('COPY0000000000000000000900', 'COPY0000000000000000000901')`,
+  )
+  await open()
+  await run()
+  expect(slow.arrivals).toHaveLength(12)
+  const over = await db('document_enrichments').where('document_id', 'like', 'COPY%90_').whereNot({ status: 'pending' })
+  expect(over).toMatchObject([
+    { status: 'failed', steps: [{ error: `the system was not asked, because it fails: ${error}` }] },
+    { status: 'failed' },
+  ])
+
+  // The system is back: one call first, and then the others.
+  slow.answerWith((__, response) => void response.end('{"value":"1"}'))
+  await open()
+  expect(await run()).toEqual({ status: 'idle' })
+  expect(await db('side_queues')).toEqual([])
+  const left = await db('document_enrichments').where({ enrichment_id: first.enrichment.id, status: 'pending' })
+  expect(left.every(({ attempts }) => attempts > 0)).toBe(true)
+})
+
+test('a document in whose try the relay itself fails is postponed, and the others go on', async () => {
+  const steps = [call('/unknown', value)]
+  const [bad, good] = [await receive(steps), await receive(steps)]
+  await db('document_enrichments').where({ document_id: good.id }).update({ enrichment_id: bad.enrichment.id })
+  await db.raw(`alter table document_enrichments add constraint refused check (document_id <> '${bad.id}' or attempts = 0) not valid`)
+  try {
+    expect(await enrich(bad.queue, never)).toEqual({ status: 'idle' })
+  } finally {
+    await db.raw('alter table document_enrichments drop constraint refused')
+  }
+  expect((await good.row()).attempts).toBe(1)
+  const { attempts, next_try_at: nextTryAt } = await bad.row()
+  expect([attempts, nextTryAt.getTime() > Date.now() + 30_000]).toEqual([0, true])
+})
+
+test('an enrichment that is switched off or deleted ends its documents, whenever they are due, and their deliveries begin', async () => {
+  for (const end of ['off', 'deleted'] as const) {
+    const document = await receive([call('/unknown', value)])
+    await document.tryOnce()
+    await document.rows().update({ next_try_at: new Date(Date.now() + 10_800_000) })
+    await db('side_queues').insert({
+      kind: 'enrichment',
+      id: document.enrichment.id,
+      workspace_id: document.workspaceId,
+      failures: 7,
+      opens_at: new Date(Date.now() + 300_000),
+    })
+    const enrichments = createEnrichments(db)
+    const { workspaceId, enrichment } = document
+    if (end === 'off') await enrichments.update(workspaceId, enrichment.id, { isActive: false }, systemActor, { outbound, keyRing, config })
+    else await enrichments.delete(workspaceId, enrichment.id, systemActor)
+    expect(await createFindEnrichments(db)()).toMatchObject([{ queueId: enrichment.id }])
+    const calls = odata.arrivals.length
+    expect(await enrich(document.queue, never)).toEqual({ status: 'idle' })
+    expect(odata.arrivals).toHaveLength(calls)
+    expect(await document.row()).toMatchObject({
+      status: 'failed',
+      steps: [{ name: 'enrichment', status: 'failed', error: 'the enrichment was deleted, or is inactive' }],
+    })
+    const [delivery] = await db('deliveries').where({ document_id: document.id })
+    expect(delivery.begin_at.getTime()).toBeLessThan((await document.row()).waits_until.getTime())
+    expect(await createFindEnrichments(db)()).toEqual([])
+  }
+})
+
+test('a workspace gets four enrichments at a time, and another one its own', async () => {
+  const steps = [call('/unknown', value)]
+  const documents: Awaited<ReturnType<typeof receive>>[] = []
+  for (let number = 0; number < 7; number += 1) documents.push(await receive(steps))
+  const { workspaceId } = documents[0]!
+  await db('document_enrichments').whereNot({ document_id: documents[6]!.id }).update({ workspace_id: workspaceId })
+  await db('enrichments').whereNot({ id: documents[6]!.enrichment.id }).update({ workspace_id: workspaceId })
+  const dispatch = createFindEnrichments(db)
+  const idOf = (number: number) => documents[number]!.enrichment.id
+  const claimed = async () => (await dispatch()).map(({ queueId }) => queueId).toSorted()
+  expect(await claimed()).toEqual([idOf(0), idOf(1), idOf(2), idOf(3), idOf(6)])
+  expect(await claimed()).toEqual([])
+  await enrich({ queueId: idOf(1), workspaceId }, never)
+  expect(await claimed()).toEqual([idOf(4)])
+})
+
+test('a run whose worker is lost leaves its documents due', async () => {
+  await using slow = await startHttpTarget()
+  slow.answerWith(() => {})
+  const document = await receive([call('/slow', value)], { url: slow.origin })
+  const lost = new AbortController()
+  const running = enrich(document.queue, lost.signal)
+  await until('the call is made', () => slow.arrivals.length === 1)
+  lost.abort(new Error('the worker stops'))
+  await expect(running).rejects.toThrow('the worker stops')
+  expect((await document.row()).attempts).toBe(0)
+  slow.answerWith((_, response) => void response.end('{"value":"1"}'))
+  expect(await enrich(document.queue, never)).toEqual({ status: 'idle' })
+  expect(await document.row()).toMatchObject({ status: 'complete', attempts: 1 })
+})
+
+test('an erased document has no enrichment, and one that is asked for again is tried before the others', async () => {
+  const document = await receive([call('/unknown', value)])
+  await document.tryOnce()
+  await document.rows().update({ next_try_at: new Date(Date.now() + 10_800_000) })
+  await createRunAgain(db)({ workspaceId: document.workspaceId, documentId: document.id, actor: systemActor })
+  expect(await createFindEnrichments(db)()).toHaveLength(1)
+  await enrich(document.queue, never)
+  expect((await document.row()).attempts).toBe(2)
   await createErase(db)(document.workspaceId, document.id, systemActor)
-  expect(await document.tryOnce()).toEqual({ status: 'gone' })
+  expect(await enrich(document.queue, never)).toEqual({ status: 'idle' })
+  expect(await document.row()).toBeUndefined()
 })
 
 describe('an electronic invoice', () => {
@@ -326,20 +532,19 @@ describe('an electronic invoice', () => {
       const documents = await Promise.all(Array.from({ length: 20 }, () => receive([step], { data: ubl })))
       const slow = documents.slice(0, 2).map(({ workspaceId }) => own.run(blockTask, workspaceId, gate.input))
       await until('the slow work has begun', () => gate.begun() === 1)
-      const read = createEnrich({ ...depsOf(200), runInProcess: own.run, waitMaxMs: 100, readMaxMs: 60_000 })
+      const read = enrichWith({ runInProcess: own.run, waitMaxMs: 100, readMaxMs: 60_000 })
       // While nothing else gets a thread, no document gets a verdict.
-      for (const each of await Promise.all(documents.map(({ id }) => read(id, inTime, never)))) {
+      await Promise.all(documents.map(({ queue }) => read(queue, never)))
+      for (const each of await Promise.all(documents.map(async ({ row }) => outcomeOf(await row())))) {
         expect(each).toMatchObject({ status: 'pending', error: 'e_invoice: not begun: no thread became free within 0.1 s' })
-        expect((each as PendingEnrichment).delayMs).toBeLessThanOrEqual(40_000)
+        expect(each.delayMs).toBeLessThanOrEqual(40_000)
       }
       for (const each of documents)
         expect(await each.row()).toMatchObject({ fields: {}, status: 'pending', steps: [{ status: 'waiting' }] })
       gate.open()
       await Promise.all(slow)
-      const patient = createEnrich({ ...depsOf(200), runInProcess: own.run, readMaxMs: 60_000, waitMaxMs: 100_000 })
-      expect(await Promise.all(documents.map(({ id }) => patient(id, inTime, never)))).toEqual(
-        documents.map(() => ({ status: 'complete' })),
-      )
+      const patient = enrichWith({ runInProcess: own.run, readMaxMs: 60_000, waitMaxMs: 100_000 })
+      expect(await Promise.all(documents.map(({ tryOnce }) => tryOnce(patient)))).toEqual(documents.map(() => ({ status: 'complete' })))
       for (const each of documents) expect((await each.row()).fields).toMatchObject({ invoice_number: 'RE-4711', total: '1190.00' })
     } finally {
       gate.open()
@@ -353,18 +558,18 @@ describe('an electronic invoice', () => {
       // The reading hangs, as far as the caller can tell.
       const runInProcess: RunTask = async (_, workspace, __, signal, limits) =>
         (await own.run(blockTask, workspace, createGate().input, signal, limits)) as never
-      const hasty = createEnrich({ ...depsOf(), runInProcess, readMaxMs: 20 })
+      const hasty = enrichWith({ runInProcess, readMaxMs: 20 })
       const [document, other] = [await receive([step], { data: ubl }), await receive([step], { data: ubl })]
       const error = 'the document takes too long to read'
       for (let attempts = 1; attempts <= 3; attempts += 1) {
-        expect(await hasty(document.id, inTime, never)).toMatchObject({ status: 'pending', error: `e_invoice: ${error}` })
+        expect(await document.tryOnce(hasty)).toMatchObject({ status: 'pending', error: `e_invoice: ${error}` })
         expect(await document.row()).toMatchObject({ attempts, steps: [{ status: 'failed', error }] })
-        await hasty(other.id, inTime, never)
+        await other.tryOnce(hasty)
       }
-      expect(await hasty(document.id, inTime, never)).toEqual({ status: 'complete' })
+      expect(await document.tryOnce(hasty)).toEqual({ status: 'complete' })
       expect((await document.row()).steps).toMatchObject([{ status: 'done', error }])
       // The machine has become faster.
-      expect(await enrich(other.id, inTime, never)).toEqual({ status: 'complete' })
+      expect(await other.tryOnce()).toEqual({ status: 'complete' })
       expect(await other.row()).toMatchObject({ fields: { invoice_number: 'RE-4711' }, steps: [{ error: null }] })
     } finally {
       await own.close()
@@ -374,7 +579,7 @@ describe('an electronic invoice', () => {
   test('whose content cannot be read, or whose reading is broken off, is tried again', async () => {
     const document = await receive([step], { data: ubl })
     const broken = {
-      ...depsOf().contents.postgres!,
+      ...deps.contents.postgres!,
       read: () =>
         new Readable({
           read() {
@@ -382,8 +587,8 @@ describe('an electronic invoice', () => {
           },
         }),
     }
-    const without = createEnrich({ ...depsOf(), contents: { postgres: broken } })
-    expect(await without(document.id, inTime, never)).toMatchObject({ status: 'pending' })
+    const without = enrichWith({ contents: { postgres: broken } })
+    expect(await document.tryOnce(without)).toMatchObject({ status: 'pending' })
     expect((await document.row()).steps).toMatchObject([
       { status: 'failed', error: 'the stored document could not be read: the disk is gone' },
     ])
@@ -392,7 +597,7 @@ describe('an electronic invoice', () => {
     const gate = createGate()
     const runInProcess: RunTask = async (_, workspace, __, signal, limits) =>
       (await own.run(blockTask, workspace, gate.input, signal, limits)) as never
-    const stopped = createEnrich({ ...depsOf(), runInProcess })(document.id, inTime, never)
+    const stopped = document.tryOnce(enrichWith({ runInProcess }))
     await until('the reading has begun', () => gate.begun() === 1)
     // As at the end of a process.
     await own.close()
@@ -409,7 +614,7 @@ describe('an electronic invoice', () => {
     expect(data.length).toBeLessThan(1_000_000)
     const { workspaceId, id } = await receive([step], { data })
     // A busy machine would reach the usual limit of time first.
-    const read = createReadEInvoice({ ...depsOf(), readMaxMs: 110_000 })
+    const read = createReadEInvoice({ ...deps, readMaxMs: 110_000 })
     expect(JSON.parse(await read(workspaceId, id, never))).toEqual({ problem: 'the document takes too much memory to read' })
     const next = await receive([step], { data: ubl })
     expect(await next.tryOnce()).toEqual({ status: 'complete' })
@@ -417,9 +622,9 @@ describe('an electronic invoice', () => {
   })
 })
 
-test('a document of a repository without an enrichment has no row, and its workflow no enrichment', async () => {
+test('a document of a repository without an enrichment has no row, and begins at once', async () => {
   const routes = await createRoutes(db, [{ name: 'archive' }])
   const { documents, messages } = await createReceive(db, config)(await receivedDocument(routes, { data: 'hello' }))
-  expect(messages[0]!.input).not.toHaveProperty('enrichment')
+  expect(messages).toHaveLength(1)
   expect(await db('document_enrichments').where({ document_id: documents[0]!.documentId })).toEqual([])
 })

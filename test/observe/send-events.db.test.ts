@@ -1,5 +1,4 @@
 import { Webhook } from 'standardwebhooks'
-import { createEventSubscriptionActivities } from '../../activities/event-subscriptions.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createInstallation } from '../../src/db/installation.ts'
@@ -11,7 +10,6 @@ import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createEventSubscriptions } from '../../src/workspace/event-subscriptions.ts'
-import { expectSame, runActivity } from '../support/activity-environment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
@@ -47,6 +45,7 @@ beforeEach(async () => {
   target.arrivals.length = 0
   target.answerWith((_, response) => void response.end())
   await db('event_subscriptions').delete()
+  await db('side_queues').delete()
 })
 
 const subscribe = async (types: EventName[] = ['document.received'], workspaceSettings: object = {}) => {
@@ -66,12 +65,15 @@ const subscribe = async (types: EventName[] = ['document.received'], workspaceSe
       await db.raw('select add_event(?, ?, ?)', [workspaceId, type, JSON.stringify({ name })])
       await list(workspaceId, { after: 'latest', limit: 1 })
     },
-    /** Runs the activity for the nth time. */
-    run: (attempt: number) => runActivity(attempt, () => createEventSubscriptionActivities(send).sendEvents({ subscriptionId: id })),
-    /** Every retry is due. */
-    send: () => send(id, never, 'infinity'),
+    /** Runs the activity. */
+    run: () => send({ queueId: id, workspaceId }, never),
+    /** Every retry is due. @param run with other settings */
+    send: async (run = send) => {
+      await db('side_queues').update({ opens_at: db.fn.now() })
+      return run({ queueId: id, workspaceId }, never)
+    },
     find: () => subscriptions.find(workspaceId, id),
-    isDue: async () => (await findDue()).some(({ subscriptionId }) => subscriptionId === id),
+    isDue: async () => (await findDue()).some(({ queueId }) => queueId === id),
   }
 }
 
@@ -82,7 +84,8 @@ test('events are sent in their order, each as a signed message of the Standard W
   const scene = await subscribe()
   expect(await scene.isDue()).toBe(false)
   for (const name of ['one', 'two', 'three']) await scene.add(name)
-  expect(await findDue()).toEqual([{ subscriptionId: scene.id, workspace: `acme/${scene.workspaceSlug}`, name: 'Data' }])
+  const { id: queueId, workspaceId } = scene
+  expect(await findDue()).toEqual([{ queueId, workspaceId, workspace: `acme/${scene.workspaceSlug}`, name: 'Data' }])
   // It is being started.
   expect(await scene.isDue()).toBe(false)
   expect(await scene.send()).toEqual({ status: 'idle' })
@@ -109,7 +112,7 @@ test('a receiver that fails gets the same event again, and later ones wait', asy
     if (requests === 2 || requests === 3) response.statusCode = requests === 2 ? 503 : 401
     response.end()
   })
-  expect(await scene.send()).toMatchObject({ status: 'retrying', delayMs: expect.any(Number), error: expect.stringContaining('503') })
+  expect(await scene.send()).toMatchObject({ status: 'retrying', error: expect.stringContaining('503') })
   const first = await scene.find()
   expect(first).toMatchObject({
     attempts: 1,
@@ -143,8 +146,8 @@ test('a subscription whose credentials no key opens fails, so that an operator i
   // As after the removal of a key that is still needed.
   const sendWithout = sendWith([`other:${Buffer.alloc(32, 7).toString('base64')}`])
   const error = expect.stringContaining('RELAY_SECRET_KEYS')
-  expect(await sendWithout(scene.id, never, 'infinity')).toMatchObject({ status: 'retrying', delayMs: expect.any(Number), error })
-  expect(await sendWithout(scene.id, never, 'infinity')).toMatchObject({ status: 'retrying' })
+  expect(await scene.send(sendWithout)).toMatchObject({ status: 'retrying', error })
+  expect(await scene.send(sendWithout)).toMatchObject({ status: 'retrying' })
   const failing = { attempts: 2, failingSince: expect.any(Date), lastError: error, lastErrorCode: 'unexpected' }
   expect(await scene.find()).toMatchObject(failing)
   await createCheckIncidents(db, config)(new Date())
@@ -164,7 +167,7 @@ test("a failure of the relay's own database is none of the receiver", async () =
   await scene.add('one')
   await db.raw('alter table installation rename to gone')
   try {
-    await expect(sendWith()(scene.id, never)).rejects.toThrow(/installation/)
+    await expect(scene.send(sendWith())).rejects.toThrow(/installation/)
   } finally {
     await db.raw('alter table gone rename to installation')
   }
@@ -272,21 +275,22 @@ test.each([
   ['idle', 200, 1],
   ['retrying', 503, 2],
   ['retrying after an error that no retry of a delivery would help', 401, 2],
-])('a run whose answer was lost sends nothing again: %s', async (_, status, requests) => {
+])('a run whose answer was lost sends nothing again: %s', async (what, status, requests) => {
   const scene = await subscribe()
   await scene.add('one')
   target.answerWith((__, response) => void response.writeHead(status).end())
-  const first = await scene.run(1)
+  const first = await scene.run()
+  expect(first).toMatchObject({ status: what.split(' ')[0] })
   // Other workspaces have events meanwhile, which a run passes over.
-  const recorded = async () => ({ ...(await scene.find()), cursor: undefined })
-  const claimed = () => db('event_subscriptions').where({ id: scene.id }).first('claimed_until')
-  const before = [await recorded(), await claimed()]
+  const recorded = async () => [{ ...(await scene.find()), cursor: undefined }, await db('side_queues')]
+  const before = await recorded()
   target.answerWith((__, response) => void response.end())
-  expectSame(await scene.run(2), first)
+  expect(await scene.run()).toEqual(first)
   expect(target.arrivals).toHaveLength(1)
-  expect([await recorded(), await claimed()]).toEqual(before)
+  expect(await recorded()).toEqual(before)
+  // While it waits for its time, nobody starts it.
+  expect(await scene.isDue()).toBe(false)
 
-  await db('event_subscriptions').where({ id: scene.id, attempts: 1 }).update({ next_attempt_at: new Date() })
-  expect(await scene.run(3)).toEqual({ outcome: 'idle' })
+  expect(await scene.send()).toEqual({ status: 'idle' })
   expect(target.arrivals).toHaveLength(requests)
 })

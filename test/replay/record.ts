@@ -12,19 +12,18 @@ import { repeatAttempts } from '../../activities/delivery.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { dataConverter } from '../../src/temporal/data-converter.ts'
-import { controlQueueOf, documentWorkflowId, migrationQueueOf } from '../../workflows/ids.ts'
+import { controlQueueOf, documentWorkflowId, migrationQueueOf, sideQueueOf } from '../../workflows/ids.ts'
 import type {
   BatchActivities,
   BulkRetryActivities,
   DeliveryActivities,
   DocumentMigrationActivities,
-  EnrichmentActivities,
-  EventSubscriptionActivities,
   DeliveryState,
   DocumentInput,
-  LateDataActivities,
   MaintenanceActivities,
   NoticeActivities,
+  SideWorkActivities,
+  SideWorkOutcome,
 } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
@@ -50,11 +49,10 @@ const inputOf = ({ name, destinations = ['archive'], input }: Story): DocumentIn
   ...input,
 })
 
-const activitiesOf = (story: Story): { activities: DeliveryActivities & EnrichmentActivities; attempted: Promise<void> } => {
+const activitiesOf = (story: Story): { activities: DeliveryActivities; attempted: Promise<void> } => {
   const attempts = new Map<string, number>()
   const first = Promise.withResolvers<void>()
-  const activities: DeliveryActivities & EnrichmentActivities = {
-    enrich: async () => (story.enrich ? story.enrich() : { status: 'complete' }),
+  const activities: DeliveryActivities = {
     attemptDelivery: async ({ destinationId }) => {
       const attempt = (attempts.get(destinationId) ?? 0) + 1
       attempts.set(destinationId, attempt)
@@ -70,15 +68,18 @@ const activitiesOf = (story: Story): { activities: DeliveryActivities & Enrichme
 const standaloneActivities = ({
   rounds = 2,
   sent = () => ({ status: 'delivered' }),
-  updated = async () => 'updated',
+  ran,
 }: StandaloneStory): BatchActivities &
   BulkRetryActivities &
   DocumentMigrationActivities &
-  EventSubscriptionActivities &
-  LateDataActivities &
   MaintenanceActivities &
-  NoticeActivities => {
+  NoticeActivities &
+  SideWorkActivities => {
   let calls = 0
+  const run = async (): Promise<SideWorkOutcome> => {
+    calls += 1
+    return ran ? ran(calls) : { status: calls > rounds ? 'idle' : 'more' }
+  }
   return {
     processBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
     retryNextPage: async () => {
@@ -93,8 +94,9 @@ const standaloneActivities = ({
     recordBulkRetryCancellation: async () => {},
     runMaintenance: async () => 'sent 0',
     sendNotice: async () => sent((calls += 1)),
-    sendEvents: async () => ((calls += 1) > rounds ? 'idle' : 'more'),
-    updateCopy: async () => updated((calls += 1)),
+    sendEvents: run,
+    enrichDocuments: run,
+    bringLateData: run,
     recordNoticeCancellation: async () => {},
   }
 }
@@ -165,22 +167,15 @@ if (requested.length === 0) await rm(folder, { recursive: true, force: true })
 await mkdir(folder, { recursive: true })
 const record = async (name: string, activities: object, run: (taskQueue: string) => Promise<void>, workflowIds: string[]) => {
   const taskQueue = `record-${name}`
-  const worker = await Worker.create({ connection: env.nativeConnection, identity, dataConverter, taskQueue, workflowBundle, activities })
-  const control = await Worker.create({
-    connection: env.nativeConnection,
-    identity,
-    dataConverter,
-    taskQueue: controlQueueOf(taskQueue),
-    activities,
-  })
-  const migration = await Worker.create({
-    connection: env.nativeConnection,
-    identity,
-    dataConverter,
-    taskQueue: migrationQueueOf(taskQueue),
-    activities,
-  })
-  await migration.runUntil(() => control.runUntil(() => worker.runUntil(run(taskQueue))))
+  const common = { connection: env.nativeConnection, identity, dataConverter, activities }
+  const worker = await Worker.create({ ...common, taskQueue, workflowBundle })
+  let work = () => worker.runUntil(run(taskQueue))
+  for (const queueOf of [controlQueueOf, migrationQueueOf, sideQueueOf]) {
+    const other = await Worker.create({ ...common, taskQueue: queueOf(taskQueue) })
+    const inner = work
+    work = () => other.runUntil(inner)
+  }
+  await work()
   // The list of workflows lags behind.
   await delay(1_500)
   const histories = await historiesOf(client, workflowIds)

@@ -1,15 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Context } from '@temporalio/activity'
 import type { Client, WorkflowHandle } from '@temporalio/client'
-import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
+import { WorkflowIdReusePolicy } from '@temporalio/common'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import {
   type BatchSubject,
   checkAgainSignal,
   type DocumentInput,
-  type EnrichmentOutcome,
-  moreDataSignal,
+  type SideWorkOutcome,
   type NoticeOutcome,
   releaseSignal,
   retrySignal,
@@ -20,9 +19,9 @@ import {
   bulkRetryOptions,
   documentMigrationOptions,
   deliveryOptions,
-  eventSubscriptionOptions,
-  lateDataOptions,
   noticeOptions,
+  sideWorkOptions,
+  type SideWorkKind,
 } from '../../workflows/options.ts'
 
 /** The parameters of `act`: access to the workflows of a story. */
@@ -47,8 +46,6 @@ export interface Story {
   registered?: boolean
   /** Returns the outcome of the nth attempt at a destination. */
   answer(attempt: number, destinationId: string): AttemptOutcome | Promise<AttemptOutcome>
-  /** Returns how the enrichment ends, if the input has one. */
-  enrich?(): Promise<EnrichmentOutcome>
   /** Signals, cancels or starts workflows while the story runs. */
   act?(context: StoryContext): Promise<void>
 }
@@ -64,15 +61,16 @@ export interface StandaloneStory {
     | 'documentMigration'
     | 'maintenance'
     | 'notice'
-    | 'lateData'
+    | 'enrichment'
     | 'eventSubscription'
+    | 'lateData'
   options: { workflowId: string; args: unknown[] }
   /** Number of calls in which its activities find work, before they find none. Default 2. */
   rounds?: number
   /** Returns the outcome of the nth attempt to send a notice. */
   sent?(attempt: number): NoticeOutcome
-  /** Brings data to a copy for the nth time. */
-  updated?(attempt: number): Promise<'updated' | 'gone'>
+  /** Returns the outcome of the nth run of side work, instead of `rounds`. */
+  ran?(run: number): Promise<SideWorkOutcome>
   act?(workflow: WorkflowHandle): Promise<void>
 }
 
@@ -84,21 +82,8 @@ const deleted: BatchSubject = { action: 'cancel', by: 'destination', workspace, 
 const noticeOf = (noticeId: string) => noticeOptions({ noticeId, workspace, attemptTimeoutMs: 60_000 }, { registered: true })
 const noticeRetrying = (delayMs: number): NoticeOutcome => ({ status: 'retrying', delayMs, error: 'http_503: the target answered 503' })
 
-const lateDataOf = (documentId: string) =>
-  lateDataOptions(
-    {
-      documentId,
-      workspace,
-      repoId: 'Z1',
-      docId: '005056B5A3F21EEFA9C1D04F7B6E8C11',
-      compId: 'data',
-      destination: { id: 'archive', name: 'archive', connector: 'objstore' },
-    },
-    { registered: true },
-  )
-
-const subscriptionOf = (subscriptionId: string) =>
-  eventSubscriptionOptions({ subscriptionId, workspace, name: 'Data warehouse' }, { registered: true })
+const sideWorkOf = (kind: SideWorkKind, queueId: string) =>
+  sideWorkOptions(kind, { queueId, workspaceId: 'invoices', workspace, name: 'Data warehouse' }, { registered: true })
 
 const migrationOf = (documentMigrationId: string) => documentMigrationOptions({ documentMigrationId, workspace }, { registered: true })
 
@@ -167,28 +152,29 @@ export const standaloneStories: StandaloneStory[] = [
       await workflow.cancel()
     },
   },
-  { name: 'events-sent', type: 'eventSubscription', options: subscriptionOf('first') },
+  { name: 'events-sent', type: 'eventSubscription', options: sideWorkOf('events', 'first') },
   // Long enough for the server to suggest a new run.
-  { name: 'events-sent-in-several-runs', type: 'eventSubscription', options: subscriptionOf('long'), rounds: 12 },
-  { name: 'late-data-brought', type: 'lateData', options: lateDataOf('first') },
+  { name: 'events-sent-in-several-runs', type: 'eventSubscription', options: sideWorkOf('events', 'long'), rounds: 12 },
+  { name: 'documents-enriched', type: 'enrichment', options: sideWorkOf('enrichment', 'first') },
   {
-    name: 'late-data-brought-twice',
+    name: 'documents-not-enriched',
+    type: 'enrichment',
+    options: sideWorkOf('enrichment', 'second'),
+    ran: async () => ({ status: 'retrying', error: 'invoice: the system did not answer in time' }),
+  },
+  { name: 'late-data-brought', type: 'lateData', options: sideWorkOf('late_data', 'first') },
+  {
+    name: 'late-data-found-during-a-run',
     type: 'lateData',
-    options: lateDataOf('second'),
-    updated: async () => {
+    options: sideWorkOf('late_data', 'second'),
+    ran: async () => {
       await delay(500)
-      return 'updated'
+      return { status: 'idle' }
     },
     act: async (workflow) => {
       await delay(200)
-      await workflow.signal(moreDataSignal)
+      await workflow.signal(checkAgainSignal)
     },
-  },
-  {
-    name: 'late-data-not-brought',
-    type: 'lateData',
-    options: lateDataOf('third'),
-    updated: () => Promise.reject(ApplicationFailure.nonRetryable('copy_missing: the document was stored elsewhere')),
   },
   {
     name: 'maintenance-job',
@@ -246,21 +232,6 @@ const shortWindow = { retryWindowMs: 300 }
 
 /** All paths. replay.system.test.ts replays the recorded history of each, because a change of the workflows must not break running workflows. */
 export const stories: Story[] = [
-  {
-    name: 'delivered-after-its-enrichment',
-    input: { enrichment: { waitMs: 60_000, lateMs: 0 } },
-    enrich: async () => ({ status: 'complete', businessObject: 'RMRP/51056001012026' }),
-    answer: () => delivered,
-  },
-  {
-    name: 'delivered-before-its-enrichment-has-ended',
-    input: { enrichment: { waitMs: 200, lateMs: 60_000 } },
-    enrich: async () => {
-      await delay(1_500)
-      return { status: 'partial' }
-    },
-    answer: () => delivered,
-  },
   { name: 'delivered-to-one-destination', answer: () => delivered },
   { name: 'delivered-to-three-destinations', destinations: ['archive', 'mail', 'portal'], answer: () => delivered },
   { name: 'delivered-without-search-attributes', registered: false, answer: () => delivered },

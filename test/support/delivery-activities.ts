@@ -30,7 +30,6 @@ export const attemptActivities = ({ db, config, ...options }: Options) =>
     redeliverNewer: createRedeliverNewer(db),
     slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),
     wakeNext: async () => {},
-    sendAll: async () => {},
     contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
     findConnector,
     openCredentials: () => ({}),

@@ -1,8 +1,8 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { createBatchActivities } from '../../activities/batches.ts'
 import { createBulkRetryActivities } from '../../activities/bulk-retry.ts'
-import { createEnrichmentActivities } from '../../activities/enrichment.ts'
-import { createLateDataActivities } from '../../activities/late-data.ts'
+import { createSideWorkActivities } from '../../activities/side-work.ts'
+import { createSideWork } from '../../src/app/side-work.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
@@ -75,11 +75,11 @@ export const startRelay = async (
   const reader = createReaderProcess()
   const installation = createInstallation(db)
   const { find: findConnector } = createConnectors()
-  const lateData = createLateData({ db, findConnector, openCredentials, outbound, installation, log, config })
-  const enrich = createEnrich({
+  const { bringLateData } = createLateData({ db, findConnector, openCredentials, outbound, installation, log, config })
+  const enrichDocuments = createEnrich({
     db,
+    log,
     findConnector,
-    sendAll,
     contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
     workspaces: createWorkspaces(db),
     keyRing,
@@ -90,8 +90,7 @@ export const startRelay = async (
     config,
   })
   const activities = {
-    ...createEnrichmentActivities(enrich),
-    ...createLateDataActivities(lateData),
+    ...createSideWorkActivities({ enrichDocuments, bringLateData }),
     ...deliveryActivities({
       db,
       config,
@@ -99,7 +98,6 @@ export const startRelay = async (
       openCredentials,
       recordAttempt: createRecordAttempt(db, config, wakeNext),
       wakeNext,
-      sendAll,
     }),
     ...createBatchActivities({ db, release, attemptNow: createAttemptNow(db, config), sendAll, ...limits }),
     ...createBulkRetryActivities({ bulkRetries: createBulkRetries(db), bulkPage: (...page) => bulkPage(...page) }),
@@ -125,7 +123,9 @@ export const startRelay = async (
       const received = await createReceive(db, config)(await receivedDocument(routes, { data: text }, docId))
       if (!received.created) throw new Error('not created')
       await ownLauncher.sendAll(received.messages)
-      const key = received.messages[0]!.input
+      const { documentId, repoId, compId } = received.documents[0]!
+      const { doc_id: storedDocId } = await db('documents').where({ id: documentId }).first<{ doc_id: string }>('doc_id')
+      const key = { documentId, repoId, docId: storedDocId, compId, workspace: `acme/${routes.workspaceSlug}` }
       workflowIds.push(documentWorkflowId(key), ...Object.values(routes.destinations).map((id) => deliveryWorkflowId(key, id)))
       return documentOf(key, routes.destinations, call)
     }
@@ -152,7 +152,8 @@ export const startRelay = async (
         launcher = ownLauncher
         bulkPage = api.bulkPage
         // Only while the scenario runs: another one may have a worker with another task queue.
-        const dispatcher = createDispatcher({ db, temporal, config, log })
+        const sideWork = createSideWork(db, temporal.startSideWork)
+        const dispatcher = createDispatcher({ db, temporal, sideWork, config, log })
         dispatcher.start()
         try {
           await Promise.race([scenario(running), worker.ended])

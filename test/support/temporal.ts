@@ -3,7 +3,7 @@ import { TestWorkflowEnvironment } from '@temporalio/testing'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker, type WorkerOptions } from '@temporalio/worker'
 import { dataConverter } from '../../src/temporal/data-converter.ts'
 import { attributeTypes } from '../../src/temporal/search-attributes.ts'
-import { controlQueueOf } from '../../workflows/ids.ts'
+import { controlQueueOf, sideQueueOf } from '../../workflows/ids.ts'
 import { disposable } from './disposable.ts'
 
 /** Keeps the log of the SDK out of the output of the tests. */
@@ -91,7 +91,8 @@ export const withWorker = async <T>(
     taskQueue,
   })
   const control = await Worker.create({ ...common, taskQueue: controlQueueOf(taskQueue) })
-  return control.runUntil(() => worker.runUntil(work(taskQueue)))
+  const side = await Worker.create({ ...common, taskQueue: sideQueueOf(taskQueue) })
+  return side.runUntil(() => control.runUntil(() => worker.runUntil(work(taskQueue))))
 }
 
 /** Starts a worker with these activities, on a task queue of its own. `ended` is rejected if the worker fails. */

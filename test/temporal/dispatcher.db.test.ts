@@ -220,10 +220,10 @@ test('the shares of a dispatcher that is lost are taken over when its lease ends
 test('more dispatchers than shares: those without a share stand by, and the work that is not divided is done once', async () => {
   const { db } = database
   let looks = 0
-  const startSubscriptions = async () => void (looks += 1)
+  const sideWork = [{ everyMs: 1_000, startDue: async () => void (looks += 1) }]
   const dispatchers = Array.from({ length: dispatchShares + 2 }, () => {
     const dispatcher = createDispatcher(
-      { db, temporal: { send: async () => {} }, startSubscriptions, config: testConfig(), log: createLog('silent') },
+      { db, temporal: { send: async () => {} }, sideWork, config: testConfig(), log: createLog('silent') },
       { renewMs: 100 },
     )
     running.push(dispatcher)
@@ -304,4 +304,27 @@ test('a document is begun with all of its deliveries, and a retry under one requ
   const requestsOf = (started: Start[]) => started.flatMap((start) => (start.kind === 'retryDelivery' ? [start.requestId] : []))
   expect(requestsOf(first.started)).toHaveLength(2)
   expect(requestsOf(second.started)).toEqual(requestsOf(first.started))
+})
+
+test('side work is looked for at its interval, one look at a time, also after a look that fails', async () => {
+  const looks: number[] = []
+  let isLooking = false
+  let overlaps = 0
+  const startDue = async () => {
+    if (isLooking) overlaps += 1
+    isLooking = true
+    looks.push(performance.now())
+    await delay(30)
+    isLooking = false
+    // As while the database or Temporal is away.
+    if (looks.length === 1) throw new Error('no answer')
+  }
+  const sideWork = [{ everyMs: 100, startDue }]
+  const temporal = { send: async () => {} }
+  const dispatcher = createDispatcher({ db: database.db, temporal, sideWork, config: testConfig(), log: createLog('silent') })
+  running.push(dispatcher)
+  dispatcher.start()
+  await until('it has looked five times', () => looks.length >= 5)
+  expect(overlaps).toBe(0)
+  for (let look = 1; look < looks.length; look += 1) expect(looks[look]! - looks[look - 1]!).toBeGreaterThanOrEqual(100)
 })

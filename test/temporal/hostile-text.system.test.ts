@@ -6,12 +6,9 @@ import type { WorkflowHandle } from '@temporalio/client'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { bundleWorkflowCode, DefaultLogger, type WorkerOptions } from '@temporalio/worker'
 import { repeatAttempts } from '../../activities/delivery.ts'
-import { createEnrichmentActivities } from '../../activities/enrichment.ts'
-import { createEventSubscriptionActivities } from '../../activities/event-subscriptions.ts'
-import { createLateDataActivities } from '../../activities/late-data.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { dataConverter } from '../../src/temporal/data-converter.ts'
-import { deliveryOptions, documentOptions, eventSubscriptionOptions, lateDataOptions, noticeOptions } from '../../workflows/options.ts'
+import { deliveryOptions, documentOptions, noticeOptions, sideWorkOptions } from '../../workflows/options.ts'
 import { wrongIn } from '../support/hostile-text.ts'
 import { createInstallation } from '../support/installation.ts'
 import { routeTo } from '../support/relay-process.ts'
@@ -29,7 +26,6 @@ const workspace = 'acme/invoices'
 const registered = { registered: true }
 const { destinations, ...terms } = documentTo('archive')
 const destination = destinations[0]!
-const enrichment = { waitMs: 0, lateMs: 3_600_000 }
 
 const failed: AttemptOutcome = { status: 'failed', error: half, errorCode: half, keepsOpen: false }
 
@@ -47,25 +43,14 @@ const cases: [name: string, activities: object, type: string, options: { workflo
     deliveryOptions({ ...terms, destination }, registered),
   ],
   [
-    'an enrichment that lacks data',
+    'side work, whose activity throws',
     {
-      ...createEnrichmentActivities(async () => ({ status: 'pending', delayMs: 1_000, error: half })),
-      attemptDelivery: async () => ({ status: 'delivered' }),
+      sendEvents: async () => {
+        throw new Error(half)
+      },
     },
-    'document',
-    documentOptions({ ...documentTo('archive'), enrichment }, registered),
-  ],
-  [
-    'late data',
-    createLateDataActivities({ update: async () => ({ status: 'failed', error: half }) }),
-    'lateData',
-    lateDataOptions({ ...terms, destination }, registered),
-  ],
-  [
-    'events of a subscription',
-    createEventSubscriptionActivities(async () => ({ status: 'retrying', delayMs: 1_000, error: half })),
     'eventSubscription',
-    eventSubscriptionOptions({ subscriptionId: 'one', workspace, name: half }, registered),
+    sideWorkOptions('events', { queueId: 'one', workspaceId: 'one', workspace, name: half }, registered),
   ],
   [
     'a notice, whose workflow throws',

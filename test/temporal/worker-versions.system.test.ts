@@ -34,7 +34,7 @@ const startBuild = async (buildId: string, name: string, outcome: AttemptOutcome
   }
   const worker = await startTemporalWorker(
     configOf(buildId, name),
-    { targets: repeatAttempts(activities), control: activities, migration: activities },
+    { targets: repeatAttempts(activities), control: activities, migration: activities, side: activities },
     { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } },
   )
   return worker.stop

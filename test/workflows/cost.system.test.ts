@@ -4,8 +4,9 @@ import { readFileSync } from 'node:fs'
 import type { WorkflowHandle } from '@temporalio/client'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
-import { deliveryWorkflowId, documentWorkflowId } from '../../workflows/ids.ts'
-import type { AttemptInput, DeliveryActivities, DocumentInput, EnrichmentActivities, EnrichmentTerms } from '../../workflows/messages.ts'
+import { createTemporal } from '../../src/temporal/client.ts'
+import { deliveryWorkflowId, documentWorkflowId, sideWorkflowId } from '../../workflows/ids.ts'
+import type { AttemptInput, DeliveryActivities, DocumentInput, SideWorkActivities } from '../../workflows/messages.ts'
 import { documentOptions } from '../../workflows/options.ts'
 import { share } from '../support/share.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
@@ -31,10 +32,9 @@ const actionsOf = (events: Event[]): number =>
 const env = share(await startTemporalServer())
 
 /** Delivers a document, and returns what it cost. The first destination fails so many times before it accepts the document. */
-const costOf = async (destinations: number, failures: number, enrichment?: EnrichmentTerms) => {
+const costOf = async (destinations: number, failures: number) => {
   const attempts = new Map<string, number>()
-  const activities: DeliveryActivities & EnrichmentActivities = {
-    enrich: async () => ({ status: 'complete' }),
+  const activities: DeliveryActivities = {
     attemptDelivery: async ({ destinationId }: AttemptInput): Promise<AttemptOutcome> => {
       const attempt = (attempts.get(destinationId) ?? 0) + 1
       attempts.set(destinationId, attempt)
@@ -45,7 +45,7 @@ const costOf = async (destinations: number, failures: number, enrichment?: Enric
     recordTermination: async () => undefined,
   }
   const names = Array.from({ length: destinations }, (_, index) => `D${index}`)
-  const input: DocumentInput = { ...documentTo(...names), ...(enrichment && { enrichment }) }
+  const input: DocumentInput = documentTo(...names)
   const histories: Event[][] = []
   await withWorker(env, repeatAttempts(activities), async (taskQueue) => {
     await env.client.workflow.execute('document', { ...documentOptions(input, { registered: true }), taskQueue })
@@ -77,9 +77,15 @@ test.each([
   },
 )
 
-test('an enrichment costs 8 events and 2 actions', async () => {
-  const cost = await costOf(1, 0, { waitMs: 60_000, lateMs: 0 })
-  expect(cost.actions).toBe(5)
-  expect(cost.events).toBeLessThanOrEqual(33)
-  expect(cost.events).toBeGreaterThan(25)
+test('a run of side work costs 12 events and 3 actions, however much it does', async () => {
+  const activities: Pick<SideWorkActivities, 'enrichDocuments'> = { enrichDocuments: async () => ({ status: 'idle' }) }
+  const queue = { queueId: 'E1', workspaceId: 'W1', workspace: 'acme/invoices', name: 'Invoices' }
+  const events = await withWorker(env, activities, async (taskQueue) => {
+    const temporal = createTemporal(env.client, env.connection, { TEMPORAL_TASK_QUEUE: taskQueue, TEMPORAL_START_TIMEOUT_MS: 10_000 })
+    await temporal.startSideWork('enrichment', queue)
+    const handle = env.client.workflow.getHandle(sideWorkflowId('enrichment', queue))
+    expect(await handle.result()).toBe('idle')
+    return (await handle.fetchHistory()).events ?? []
+  })
+  expect({ events: events.length, actions: actionsOf(events) }).toEqual({ events: 12, actions: 3 })
 })

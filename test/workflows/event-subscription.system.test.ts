@@ -1,6 +1,6 @@
 import { createEvents } from '../../src/observe/events.ts'
 import { createEventSubscriptions } from '../../src/workspace/event-subscriptions.ts'
-import { eventSubscriptionWorkflowId } from '../../workflows/ids.ts'
+import { sideWorkflowId } from '../../workflows/ids.ts'
 import { createList } from '../observe/event-list.ts'
 import { startHttpTarget, type Arrival } from '../support/http-target.ts'
 import { createInstallation } from '../support/installation.ts'
@@ -76,6 +76,6 @@ test('events are sent in order, by a workflow that a dispatcher starts, through 
   await until('the subscription has nothing to send', async () => (await subscriptions.find(workspaceId, id)).waitingSince === null)
   expect(await subscriptions.find(workspaceId, id)).toMatchObject({ attempts: 0, failingSince: null, lastError: null })
   // A subscription without events has no open workflow.
-  const handle = env.client.workflow.getHandle(eventSubscriptionWorkflowId({ workspace: `acme/${workspaceSlug}`, subscriptionId: id }))
+  const handle = env.client.workflow.getHandle(sideWorkflowId('event-subscription', { workspace: `acme/${workspaceSlug}`, queueId: id }))
   await until('its workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED')
 }, 300_000)

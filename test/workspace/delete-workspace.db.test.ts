@@ -86,6 +86,7 @@ const createFullWorkspace = async () => {
   const destination_id = workspace.destinations['archive']
   const at = { epoch: 1, transaction: 1, number: 1 }
   await db('event_subscriptions').insert({ id, workspace_id, name: 'Data', events: ['document.failed'], destination_id, ...at })
+  await db('side_queues').insert({ kind: 'events', id, workspace_id })
   await db('notifications').insert({
     id,
     workspace_id,

@@ -873,7 +873,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an enrichment
-         * @description Documents keep their fields. Deliveries that wait for the enrichment start when it would be tried next. Required level: `admin`. Audit event: `enrichment.deleted`.
+         * @description Documents keep their fields. Deliveries that wait for the enrichment start. Required level: `admin`. Audit event: `enrichment.deleted`.
          */
         delete: operations["deleteEnrichment"];
         options?: never;

@@ -1,0 +1,23 @@
+import type { Database } from '../db/database.ts'
+import type { DueQueue } from '../db/side-work.ts'
+import { createFindLateData } from '../delivery/late-data.ts'
+import { createFindEnrichments } from '../enrichment/enrich.ts'
+import { createFindDue } from '../observe/send-events.ts'
+import type { Temporal } from '../temporal/client.ts'
+import type { SideWork } from '../temporal/dispatcher.ts'
+
+// Business data delays the deliveries of a document: every round of the dispatcher looks for it, ten times a second. Nothing waits for the others.
+const soonMs = 50
+const laterMs = 1_000
+
+/** Creates the side work that the dispatcher starts. */
+export const createSideWork = (db: Database, start: Temporal['startSideWork']): SideWork[] => {
+  const startWhat = (kind: Parameters<typeof start>[0], findDue: () => Promise<DueQueue[]>) => async () => {
+    await Promise.all((await findDue()).map((queue) => start(kind, queue)))
+  }
+  return [
+    { everyMs: soonMs, startDue: startWhat('enrichment', createFindEnrichments(db)) },
+    { everyMs: laterMs, startDue: startWhat('late_data', createFindLateData(db)) },
+    { everyMs: laterMs, startDue: startWhat('events', createFindDue(db)) },
+  ]
+}
