@@ -1,10 +1,11 @@
-import type { Socket } from 'node:net'
 import knex, { type Knex } from 'knex'
 import { types, type Client, type QueryConfig } from 'pg'
 import { UserError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
+import { DatabaseUnavailable } from './errors.ts'
+import { createSilenceWatch } from './silence.ts'
 
 export type Database = Knex
 export type Transaction = Knex.Transaction
@@ -15,7 +16,13 @@ types.setTypeParser(types.builtins.INT8, Number)
 type DatabaseConfig = Pick<
   Config,
   'DATABASE_URL' | 'DATABASE_POOL_MAX_CONNECTIONS' | 'DATABASE_STATEMENT_TIMEOUT_MS' | 'DATABASE_TRANSACTION_POOLING'
-> & { RELAY_DATA_DIR?: string; acquireTimeoutMs?: number; idleInTransactionMaxMs?: number }
+> & {
+  RELAY_DATA_DIR?: string
+  acquireTimeoutMs?: number
+  idleInTransactionMaxMs?: number
+  /** True if statements answer requests: they fail within 5 seconds if PostgreSQL is silent. */
+  answersRequests?: boolean
+}
 
 // Opening a connection costs as much as 40 queries.
 const idleTimeoutMs = 600_000
@@ -75,93 +82,24 @@ const transactionBegin = /^begin\b[^;]*;?$/i
 const isNamed = (statement: unknown): statement is QueryConfig =>
   typeof statement === 'object' && statement !== null && 'name' in statement && 'text' in statement
 
-// A path to PostgreSQL may drop every packet without closing the connection: its host is lost, or a NAT has forgotten the flow. The kernel
-// reports such a connection after 15 minutes if bytes are unacknowledged, so the relay has limits of its own.
-
 /** An idle connection is checked by the kernel after this time, and then once a second, ten times (libuv sets both numbers). */
 const keepAliveMs = 10_000
 
-// For the way of the answer after PostgreSQL has ended a statement.
-const answerMs = 2_000
-// For the goodbye at the end of a connection, which needs the other side.
-const endMaxMs = 2_000
-
-/** What pg has and its types do not tell. */
-type OpenClient = Client & { connection: { stream: Socket } }
-
-const socketOf = (client: Client) => (client as OpenClient).connection.stream
-
-interface Watched {
-  /** Time of `performance.now()` of the last answer. */
-  answeredAt: number
-  isBusy: boolean
+/** What knex has and its types do not tell. */
+export interface PoolClient {
+  pool: { max: number; numPendingCreates(): number; numUsed(): number }
+  acquireConnection(): Promise<Client>
+  releaseConnection(connection: Client): Promise<void>
 }
 
-/** The limits that statements set for themselves: `set local statement_timeout`, until their transaction ends. */
-const ownLimit = /^set local statement_timeout = (\d+)/
-const transactionEnd = /^(commit|rollback);?$/i
-
-/**
- * Ends connections that do not answer. Each statement has the time that PostgreSQL allows it, and a little more for the answer; a statement
- * that lifts the limit of PostgreSQL for its transaction lifts this one, too.
- *
- * One connection that is silent is a reason to doubt the idle ones: those that have not answered since are ended with it. Otherwise each of
- * them would cost its next statement the whole time.
- */
-const createSilenceWatch = (statementTimeoutMs: number) => {
-  const connections = new Map<Client, Watched>()
-
-  const end = (client: Client, reason: string) => socketOf(client).destroy(new Error(`Connection terminated: ${reason}`))
-
-  const endSilent = (silent: Client, since: number, limitMs: number) => {
-    end(silent, `PostgreSQL has not answered within ${limitMs} ms`)
-    for (const [client, { answeredAt, isBusy }] of connections) {
-      if (client !== silent && !isBusy && answeredAt < since) end(client, 'another connection is silent')
-    }
-  }
-
-  /** Watches a connection from now on. */
-  return (client: Client): void => {
-    const watched: Watched = { answeredAt: performance.now(), isBusy: false }
-    connections.set(client, watched)
-    let limitMs = statementTimeoutMs
-    let timer: NodeJS.Timeout | undefined
-
-    const send = client.query.bind(client) as (statement: unknown, ...rest: unknown[]) => unknown
-    const query = (statement: unknown, ...rest: unknown[]) => {
-      const text = typeof statement === 'string' ? statement : (statement as { text?: unknown }).text
-      if (typeof text === 'string') {
-        const own = ownLimit.exec(text)?.[1]
-        if (own !== undefined) limitMs = Number(own)
-        else if (transactionEnd.test(text)) limitMs = statementTimeoutMs
-      }
-      // A connection that has ended refuses the statement, and tells nothing else.
-      if (!connections.has(client)) return send(statement, ...rest)
-      watched.isBusy = true
-      clearTimeout(timer)
-      const startedAt = performance.now()
-      if (limitMs > 0) timer = setTimeout(() => endSilent(client, startedAt, limitMs + answerMs), limitMs + answerMs)
-      return send(statement, ...rest)
-    }
-    client.on('drain', () => {
-      clearTimeout(timer)
-      watched.answeredAt = performance.now()
-      watched.isBusy = false
-    })
-
-    const endGently = client.end.bind(client) as (...rest: unknown[]) => unknown
-    const endInTime = (...rest: unknown[]) => {
-      // A connection that is lost already does not end again, and need not keep the process.
-      const goodbye = setTimeout(() => socketOf(client).destroy(), endMaxMs).unref()
-      client.once('end', () => clearTimeout(goodbye))
-      return endGently(...rest)
-    }
-    client.once('end', () => {
-      clearTimeout(timer)
-      connections.delete(client)
-    })
-    Object.assign(client, { query, end: endInTime })
-  }
+/** Says in words of the relay why no connection could be borrowed. */
+const explainWait = (thrown: unknown, { pool }: PoolClient, timeoutMs: number): unknown => {
+  if (!(thrown instanceof Error) || thrown.name !== 'KnexTimeoutError') return thrown
+  const message =
+    pool.numUsed() >= pool.max
+      ? `all ${pool.max} database connections of this process are in use, and none became free within ${timeoutMs} ms`
+      : `PostgreSQL has not accepted a connection within ${timeoutMs} ms`
+  return new DatabaseUnavailable(message, { cause: thrown.cause })
 }
 
 /**
@@ -175,16 +113,22 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
       `DATABASE_URL is not set, and no script/server runs on the data directory ${config.RELAY_DATA_DIR}. Set DATABASE_URL, name a file that has it with --env-file, or start script/server.`,
     )
   }
-  const watch = createSilenceWatch(config.DATABASE_STATEMENT_TIMEOUT_MS)
-  return knex({
+  const { DATABASE_TRANSACTION_POOLING: isPooled } = config
+  const timeoutMs = config.acquireTimeoutMs ?? acquireTimeoutMs
+  const silence = createSilenceWatch({
+    statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
+    ...(config.answersRequests && { askWith: { connectionString: config.DATABASE_URL, application_name: `relay ${name}` } }),
+    knowsSessions: !isPooled,
+  })
+  const db = knex({
     client: 'pg',
     // Any that the relay supports: knex would ask on the first connection, before anything limits the question.
     version: '15',
     connection: {
       connectionString: config.DATABASE_URL,
       application_name: `relay ${name}`,
-      ...(!config.DATABASE_TRANSACTION_POOLING && { statement_timeout: config.DATABASE_STATEMENT_TIMEOUT_MS }),
-      connectionTimeoutMillis: config.acquireTimeoutMs ?? acquireTimeoutMs,
+      ...(!isPooled && { statement_timeout: config.DATABASE_STATEMENT_TIMEOUT_MS }),
+      connectionTimeoutMillis: timeoutMs,
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,
     } as Knex.PgConnectionConfig,
@@ -193,9 +137,9 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
       max: config.DATABASE_POOL_MAX_CONNECTIONS,
       idleTimeoutMillis: idleTimeoutMs,
       afterCreate: (connection: Client, done: (error: Error | undefined, connection: Client) => void) => {
-        watch(connection)
+        silence.watch(connection)
         const idleMaxMs = config.idleInTransactionMaxMs ?? idleInTransactionMaxMs
-        if (config.DATABASE_TRANSACTION_POOLING) {
+        if (isPooled) {
           void setUpPooled(connection, idleMaxMs).then(
             () => done(undefined, connection),
             (error: Error) => done(error, connection),
@@ -207,17 +151,27 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
         connection.query(settings, (error: Error | undefined) => done(error, connection))
       },
     },
-    acquireConnectionTimeout: config.acquireTimeoutMs ?? acquireTimeoutMs,
+    acquireConnectionTimeout: timeoutMs,
     // Errors are logged, and the values of a statement must not reach the log.
     compileSqlOnError: false,
     // By default knex writes to the console.
     log: {
-      warn: (message: unknown) => log?.warn({ reason: String(message) }, 'database driver warning'),
+      warn: (message: unknown) => {
+        // Whoever wanted the connection gets the error, and says so.
+        if (!String(message).startsWith('Acquire connection error')) log?.warn({ reason: String(message) }, 'database driver warning')
+      },
       error: (message: unknown) => log?.warn({ reason: String(message) }, 'database driver error'),
       deprecate: () => {},
       debug: () => {},
     },
   })
+  const client = db.client as PoolClient
+  const [borrow, giveBack] = [client.acquireConnection.bind(client), client.releaseConnection.bind(client)]
+  client.acquireConnection = () =>
+    silence.whileAnswering(borrow, giveBack).catch((thrown: unknown) => {
+      throw explainWait(thrown, client, timeoutMs)
+    })
+  return db
 }
 
 const parameter = /(?<!:):([A-Za-z]\w*)/g

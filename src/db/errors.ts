@@ -69,12 +69,20 @@ const outageCodes = new Set([
 // pg reports these errors without a code, and knex prepends the statement.
 const lostConnection = /(^| - )(Connection terminated|timeout expired|Client has encountered a connection error)/
 
+/** The relay got no connection to PostgreSQL in time. Its message says why. */
+export class DatabaseUnavailable extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'DatabaseUnavailable'
+  }
+}
+
 /** Returns true if the database is unavailable and the caller may try again later; false if the statement was wrong. */
 export const isOutage = (thrown: unknown): boolean => {
   if (!(thrown instanceof Error)) return false
   if (thrown instanceof AggregateError) return thrown.errors.some(isOutage)
   if ('code' in thrown && typeof thrown.code === 'string' && (outage.test(thrown.code) || outageCodes.has(thrown.code))) return true
-  return thrown.name === 'KnexTimeoutError' || lostConnection.test(thrown.message)
+  return thrown instanceof DatabaseUnavailable || lostConnection.test(thrown.message)
 }
 
 /** Returns true if the server has refused a statement by itself: nothing of it is committed, and the caller may try something else. */

@@ -62,6 +62,8 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
     })
     if (outcome === 'client gone') {
       ctx.respond = false
+      // The relay has not come to read what was sent completely.
+      if (ctx.req.complete) request.recordedBody.discard('unread')
       ctx.req.destroy()
       exchange.end(captures.add, 'aborted')
     }

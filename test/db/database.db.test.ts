@@ -15,7 +15,9 @@ const connections = 5
 const database = share(await createTestDatabase())
 
 /** Opens the database through a path that can go silent. */
-const openThroughPath = async () => {
+const openThroughPath = async (
+  options: { answersRequests?: boolean; acquireTimeoutMs?: number; DATABASE_STATEMENT_TIMEOUT_MS?: number } = {},
+) => {
   const url = new URL(database.url)
   const path = await startLossyPath(Number(url.port))
   url.port = String(path.port)
@@ -23,6 +25,7 @@ const openThroughPath = async () => {
     ...databaseConfig(url.href),
     DATABASE_STATEMENT_TIMEOUT_MS: statementTimeoutMs,
     DATABASE_POOL_MAX_CONNECTIONS: connections,
+    ...options,
   }
   const db = openDatabase(config, 'test silence')
   return {
@@ -89,6 +92,80 @@ describe('a path to PostgreSQL that goes silent', () => {
     await db.destroy()
     await until('every connection is closed', () => path.openConnections() === 0)
   })
+})
+
+describe('a pool whose statements answer requests', () => {
+  // 5 seconds are promised: twice that on a busy machine. The limit of statements alone is half a minute.
+  const answerMaxMs = 10_000
+  // Longer than the limit of this file, as the statements of a usual installation are.
+  const open = () => openThroughPath({ answersRequests: true, acquireTimeoutMs: 5_000, DATABASE_STATEMENT_TIMEOUT_MS: 30_000 })
+
+  const failsInTime = async (work: () => Promise<unknown>) => {
+    const startedAt = performance.now()
+    const failure = await failureOf(work())
+    return { isOutage: isOutage(failure), isInTime: performance.now() - startedAt < answerMaxMs, failure }
+  }
+  const inTime = { isOutage: true, isInTime: true }
+
+  test('fails within 5 seconds while PostgreSQL is silent, whatever runs or waits for a connection, and works again afterwards', async () => {
+    await using scene = await open()
+    const { path, db, openAll } = scene
+    await openAll()
+    const transaction = await db.transaction()
+    await transaction.raw('select 1')
+    path.lose()
+    const first = await Promise.all([
+      failsInTime(() => transaction.raw('select 1')),
+      failsInTime(() => db.transaction((trx) => trx.raw('select 1'))),
+      failsInTime(() => db.raw('select pg_sleep(20)')),
+      ...Array.from({ length: 3 * connections }, () => failsInTime(() => db.raw('select 1'))),
+    ])
+    await transaction.rollback().catch(() => {})
+    expect(first).toMatchObject(first.map(() => inTime))
+    const second = await failsInTime(() => db.raw('select 1'))
+    expect(second).toMatchObject({ ...inTime, failure: { message: 'PostgreSQL does not answer' } })
+    path.heal()
+    await until('PostgreSQL answers again', async () => (await failureOf(db.raw('select 1'))) === undefined)
+    await expect(openAll()).resolves.toHaveLength(connections)
+  })
+
+  test('fails within 5 seconds if PostgreSQL is silent from the first connection on', async () => {
+    await using scene = await open()
+    const { path, db } = scene
+    path.lose()
+    await expect(failsInTime(() => db.raw('select 1'))).resolves.toMatchObject({
+      ...inTime,
+      failure: { message: 'PostgreSQL does not answer' },
+    })
+  })
+
+  test('gives up a connection whose statement PostgreSQL has not received, and no other one', async () => {
+    await using scene = await open()
+    const { path, db, openAll } = scene
+    await db.raw('select 1')
+    path.lose()
+    path.heal()
+    const lost = failsInTime(() => db.raw('select 1'))
+    await expect(openAll().then(() => 'answered', isOutage)).resolves.toBe('answered')
+    await expect(lost).resolves.toMatchObject(inTime)
+  })
+
+  test('lets a statement go on as long as PostgreSQL works on it', async () => {
+    await using scene = await open()
+    await expect(scene.db.raw('select pg_sleep(8)')).resolves.toMatchObject({ rowCount: 1 })
+  })
+})
+
+test('a pool that is used up says so in words of the relay', async () => {
+  const one = openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 1, acquireTimeoutMs: 2_000 }, 'test')
+  const transaction = await one.transaction()
+  const failure = await failureOf(one.raw('select 1'))
+  expect([isOutage(failure), (failure as Error).message]).toEqual([
+    true,
+    'all 1 database connections of this process are in use, and none became free within 2000 ms',
+  ])
+  await transaction.rollback()
+  await one.destroy()
 })
 
 test('a statement that lifts its limit in PostgreSQL has none in the relay, and the next one of the connection has one again', async () => {

@@ -7,6 +7,7 @@ import type { Config } from '../../src/config/config.ts'
 import { DeliveryError, type Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createOpenCredentials, credentialsOwner } from '../../src/connectors/target.ts'
+import { DatabaseUnavailable } from '../../src/db/errors.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
@@ -733,7 +734,7 @@ test('a delivery that is made again knows where the document was stored', async 
 
 describe('an attempt whose record fails at first', () => {
   test.each([
-    ['the pool has no connection', Object.assign(new Error('Timeout acquiring a connection'), { name: 'KnexTimeoutError' })],
+    ['the pool has no connection', new DatabaseUnavailable('all 10 database connections of this process are in use')],
     ['the database is away', Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })],
   ])('is recorded again and not sent again: %s', async (_, failure) => {
     const { db } = database

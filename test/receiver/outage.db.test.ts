@@ -8,7 +8,8 @@ import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'
-import { createSourceSystem, multipartBody, partOf, type SourceAnswer } from '../support/source-system.ts'
+import { createSourceSystem, multipartBody, openSocket, partOf, type SourceAnswer } from '../support/source-system.ts'
+import { startLossyPath } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 /** Starts a TCP proxy to the database that can be interrupted and restored. */
@@ -56,7 +57,7 @@ const proxiedDb = share(
   disposable(openDatabase({ ...databaseConfig(proxy.url), acquireTimeoutMs }, 'test proxy'), (each) => each.destroy()),
 )
 const receiver = share(await startApi(proxiedDb))
-const { workspaceSlug } = await createRoutes(database.db, [{ name: 'archive' }])
+const { workspaceSlug, workspaceId } = await createRoutes(database.db, [{ name: 'archive' }])
 const source = share(disposable(createSourceSystem(`${receiver.baseUrl}/receiver/acme/${workspaceSlug}`), (each) => each.close()))
 
 /** Repeats a request until it is not answered with 503. A pooled connection may not have noticed yet that it is closed. */
@@ -144,4 +145,78 @@ describe('while the database is unreachable', () => {
     expect(await database.db('archive_documents').where({ doc_id: 'D4' })).toEqual([])
     expect((await untilServed(() => source.create('D4', 'again'))).status).toBe(201)
   })
+})
+
+describe('while PostgreSQL is silent', () => {
+  const answerMaxMs = 5_000
+  // Twice that on a busy machine. Without the limit it is half a minute.
+  const measuredMaxMs = 2 * answerMaxMs
+  const noAnswer: { status: number; headers: Record<string, string> } = { status: 0, headers: {} }
+
+  test('every surface answers 503 within 5 seconds, and works again afterwards', async () => {
+    const url = new URL(database.url)
+    const path = await startLossyPath(Number(url.port))
+    url.port = String(path.port)
+    const db = openDatabase({ ...databaseConfig(url.href), acquireTimeoutMs: answerMaxMs, answersRequests: true }, 'test silence')
+    const api = await startApi(db)
+    const tenant = await api.openTenant({ id: workspaceId, name: `acme/${workspaceSlug}` })
+    const system = createSourceSystem(`${api.baseUrl}/receiver/acme/${workspaceSlug}`)
+    const ask = async (send: () => Promise<{ status: number; headers: Headers | Record<string, string> }>) => {
+      const startedAt = performance.now()
+      const { status, headers } = await Promise.race([send(), delay(15_000, noAnswer)])
+      const retryAfter = headers instanceof Headers ? headers.get('retry-after') : headers['retry-after']
+      return { status, isInTime: performance.now() - startedAt < measuredMaxMs, isRetryable: Number(retryAfter) > 0 }
+    }
+    const get = (to: string) => ask(() => fetch(`${api.baseUrl}${to}`, { headers: { authorization: `Bearer ${tenant.keys.admin}` } }))
+    const base = `/acme/${workspaceSlug}`
+    const askAll = () =>
+      Promise.all([
+        ...Array.from({ length: 20 }, (_, turn) => ask(() => system.create(`S${turn}`, 'x'))),
+        ask(() => system.get('S0')),
+        ...Array.from({ length: 20 }, () => get(`/api${base}/documents`)),
+        get(`/api${base}/audit-logs.csv`),
+        ask(() => tenant.call('POST', '/documents/acknowledge', {})),
+      ])
+    try {
+      expect((await system.create('S', 'x')).status).toBe(201)
+      expect((await get(`/api${base}/documents`)).status).toBe(200)
+      path.lose()
+      // The second time, the relay knows already that PostgreSQL is silent.
+      for (const answers of [await askAll(), await askAll()]) {
+        expect(answers).toEqual(answers.map(() => ({ status: 503, isInTime: true, isRetryable: true })))
+      }
+      expect(api.log.join('\n')).not.toMatch(/Knex|transacting/)
+      path.heal()
+      await until('documents are accepted again', async () => (await system.create('AFTER', 'x')).status === 201)
+    } finally {
+      await system.close()
+      await api.stop()
+      await db.destroy()
+      await path.stop()
+    }
+  })
+})
+
+test('a create that was sent completely, and whose client has gone before the relay read it, is captured as not read', async () => {
+  const one = openDatabase({ ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 1 }, 'test')
+  const api = await startApi(one)
+  try {
+    const busy = await one.transaction()
+    const socket = await openSocket(api.port)
+    const query = `create&pVersion=0045&contRep=Z1&docId=GONE&compId=data`
+    await socket.send(`PUT /receiver/acme/${workspaceSlug}?${query} HTTP/1.1\r\nHost: relay\r\nContent-Length: 1\r\n\r\nx`)
+    await until('the create waits', () => (one.client as { pool: { numPendingAcquires(): number } }).pool.numPendingAcquires() > 0)
+    socket.socket.destroy()
+    await delay(100)
+    await busy.rollback()
+    const captured = await until(
+      'the request is captured',
+      () => database.db('captured_requests').where({ doc_id: 'GONE' }).first('status_code', 'request_body_truncation_reason as reason'),
+      (row) => row !== undefined,
+    )
+    expect(captured).toEqual({ status_code: 499, reason: 'unread' })
+  } finally {
+    await api.stop()
+    await one.destroy()
+  }
 })
