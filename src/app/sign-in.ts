@@ -3,10 +3,14 @@ import type { ConsoleDeps } from '../api/console/console.ts'
 import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
+import { createAttemptLimit } from '../security/attempt-limit.ts'
 import { createOpenIdProvider, createProviderGuard } from '../security/oidc.ts'
 import { createPeople } from '../workspace/people.ts'
 
-type SignInConfig = Pick<Config, 'RELAY_OIDC_FILE' | 'RELAY_BASE_URL' | 'RELAY_OUTBOUND_PROXY' | 'RELAY_OUTBOUND_NO_PROXY'>
+type SignInConfig = Pick<
+  Config,
+  'RELAY_OIDC_FILE' | 'RELAY_BASE_URL' | 'RELAY_WRONG_KEYS_PER_MINUTE' | 'RELAY_OUTBOUND_PROXY' | 'RELAY_OUTBOUND_NO_PROXY'
+>
 
 /**
  * Opens the sign-in of people, if RELAY_OIDC_FILE is set. The provider is not asked for anything yet.
@@ -26,5 +30,8 @@ export const openSignIn = async (
   const settings = await readSignInSettings(config.RELAY_OIDC_FILE)
   const guard = createProviderGuard(config)
   onClose(guard.close)
-  return { people: createPeople(db, settings), signIn: { settings, provider: createOpenIdProvider(settings.provider, guard) } }
+  const provider = createOpenIdProvider(settings.provider, guard)
+  // Not those of wrong keys: a client with a wrong key would keep everybody behind its proxy from signing in.
+  const failures = createAttemptLimit(config.RELAY_WRONG_KEYS_PER_MINUTE)
+  return { people: createPeople(db, settings), signIn: { settings, provider, failures } }
 }

@@ -15,14 +15,21 @@ export const createAttemptLimit = (
   { maxAddresses = maxAddressesCounted, now = () => performance.now() }: { maxAddresses?: number; now?: () => number } = {},
 ) => {
   const windows = createTtlCache<{ endsAtMs: number; count: number }>({ maxEntries: maxAddresses, now })
+  const secondsUntilAllowed = ({ endsAtMs }: { endsAtMs: number }) => Math.ceil((endsAtMs - now()) / 1_000)
   return {
+    /** Returns the seconds until the next attempt is allowed, 0 while the limit is not reached. Counts nothing. */
+    wait: (address: string): number => {
+      const window = windows.get(sourceOf(address))
+      return window && window.count >= perMinute ? secondsUntilAllowed(window) : 0
+    },
+
     /** Counts one attempt. @returns seconds until the next attempt is allowed, 0 while the limit is not exceeded */
     count: (address: string): number => {
       const source = sourceOf(address)
       const window = windows.get(source) ?? { endsAtMs: now() + windowMs, count: 0 }
       window.count += 1
       windows.set(source, window, window.endsAtMs)
-      return window.count <= perMinute ? 0 : Math.ceil((window.endsAtMs - now()) / 1_000)
+      return window.count <= perMinute ? 0 : secondsUntilAllowed(window)
     },
   }
 }

@@ -25,7 +25,7 @@ export interface ConsoleDeps extends Omit<SessionDeps, 'config'>, ErrorDeps {
   config: ConsoleConfig
   eventStreams: Pick<EventStreams, 'open'>
   /** Undefined if people cannot sign in. */
-  signIn?: Pick<SignInDeps, 'settings' | 'provider'> | undefined
+  signIn?: Pick<SignInDeps, 'settings' | 'provider' | 'failures'> | undefined
 }
 
 /** Returns the workspace that a page shows, of those that its session gives access to. */

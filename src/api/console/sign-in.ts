@@ -1,7 +1,9 @@
 import type { Context } from 'koa'
+import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { methodNotAllowed } from '../../base/refusals.ts'
 import type { Config } from '../../config/config.ts'
+import type { AttemptLimit } from '../../security/attempt-limit.ts'
 import { callbackPath, redirectUriOf, SignInError, type BegunSignIn, type OpenIdProvider } from '../../security/oidc.ts'
 import { begunSignIn, SealError, type KeyRing } from '../../security/seal.ts'
 import { personOf, type SignInSettings } from '../../workspace/people.ts'
@@ -11,6 +13,8 @@ import type { Sessions } from './session.ts'
 export interface SignInDeps {
   settings: SignInSettings
   provider: Pick<OpenIdProvider, 'begin' | 'finish'>
+  /** Counts the sign-ins of an address that have failed: each one may ask the provider, in the name of the relay. */
+  failures: AttemptLimit
   sessions: Pick<Sessions, 'startFor'>
   keyRing: KeyRing
   config: Pick<Config, 'RELAY_BASE_URL'>
@@ -43,7 +47,7 @@ export const localAddress = (text: string, basePath: string): string => {
  * of the browser, sealed with RELAY_SECRET_KEYS, so that any API process can check it. A sign-in that fails ends at the sign-in page, which
  * explains it by the fragment of its address.
  */
-export const createSignIn = ({ settings, provider, sessions, keyRing, config, log }: SignInDeps) => {
+export const createSignIn = ({ settings, provider, failures, sessions, keyRing, config, log }: SignInDeps) => {
   const basePath = basePathOf(config)
   const cookie = createCookie({ name: 'relay_sign_in', path: basePath + callbackPath, sameSite: 'Lax' }, config)
   const redirectUri = (context: Context) => redirectUriOf(config.RELAY_BASE_URL ?? `${context.protocol}://${context.host}`)
@@ -53,13 +57,21 @@ export const createSignIn = ({ settings, provider, sessions, keyRing, config, lo
     context.redirect(to)
   }
 
-  /** Leads to the sign-in page if a step fails. @param to where the person wanted to go */
+  /**
+   * Leads to the sign-in page if a step fails. @param to where the person wanted to go
+   * @throws AppError 429 after too many failures from one address
+   */
   const orExplain = async (context: Context, to: () => string, step: () => Promise<void>): Promise<void> => {
     if (context.method !== 'GET') throw methodNotAllowed(context, ['GET'])
+    const retryAfterSeconds = failures.wait(context.ip)
+    if (retryAfterSeconds > 0) {
+      throw new AppError('rate_limited', 'Too many sign-ins from this address have failed. Try again later.', { retryAfterSeconds })
+    }
     try {
       await step()
     } catch (thrown) {
       if (!(thrown instanceof SignInError)) throw thrown
+      failures.count(context.ip)
       const { failure, message } = thrown
       const level = failure === 'unavailable' || failure === 'failed' || failure === 'no_access' ? 'warn' : 'info'
       log[level](

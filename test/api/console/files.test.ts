@@ -20,7 +20,11 @@ const firstLoadMaxBytes = 100_000
 const start = async (variables: Record<string, string> = {}) => {
   const app = new Koa()
   const config = readConfig(variables)
-  const authenticator = createAuthenticator({ findKey: async () => undefined, recordUse: async () => {}, wrongKeys: { count: () => 0 } })
+  const authenticator = createAuthenticator({
+    findKey: async () => undefined,
+    recordUse: async () => {},
+    wrongKeys: { count: () => 0, wait: () => 0 },
+  })
   const keyRing = createKeyRing([`first:${Buffer.alloc(32, 7).toString('base64')}`])
   app.use(
     dispatch({

@@ -524,3 +524,14 @@ test.each([
 ])('a person is led to %j only below the console', (to, address) => {
   expect(localAddress(to, '/sap')).toBe(address)
 })
+
+test('an address whose sign-ins fail is answered 429 with Retry-After, and the provider is not asked', async () => {
+  const few = share(await startWith('few', provider, { variables: { RELAY_WRONG_KEYS_PER_MINUTE: '2' } }))
+  const get = (path: string) => send('GET', path, { url: few.baseUrl })
+  const callback = '/console/sign-in/callback?code=x&state=y'
+  expect([(await get(callback)).status, (await get(callback)).status]).toEqual([302, 302])
+  for (const refused of [await get(callback), await get('/console/sign-in/start')]) {
+    expect(refused).toMatchObject({ status: 429, json: { error: { code: 'rate_limited' } } })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  }
+})
