@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { version } from '../base/version.ts'
 import type { Config } from '../config/config.ts'
 import { allowOrigins, compressText } from '../http/browsers.ts'
@@ -59,7 +60,13 @@ export type EndpointDeps = DestinationDeps &
   AuditLogDeps &
   StatsDeps
 
-export interface ApiDeps extends EndpointDeps, ErrorDeps, Omit<SessionDeps, 'config'>, Pick<IdempotencyDeps, 'idempotencyKeys'> {
+export interface ApiDeps
+  extends
+    EndpointDeps,
+    ErrorDeps,
+    Omit<SessionDeps, 'config'>,
+    Pick<IdempotencyDeps, 'idempotencyKeys' | 'maxIdempotencyKeys'>,
+    Pick<MountDeps, 'places'> {
   config: EndpointDeps['config'] & MountDeps['config'] & SessionDeps['config'] & Pick<Config, 'RELAY_CORS_ORIGINS'>
 }
 
@@ -91,9 +98,17 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...statsEndpoints(deps),
 ]
 
+// Tests and trials at a time, in one process. Each may wait for another system for 20 to 60 seconds.
+const concurrentTrials = { total: 32, perWorkspace: 8, perCaller: 4 }
+
 /** Creates the middleware of the management API, which answers every request below `/api`. */
 export const createApi = (deps: ApiDeps): Koa.Middleware => {
-  const routes = mount(apiEndpoints(deps), { ...deps, sessions: createSessions(deps), idempotency: createIdempotency(deps) })
+  const routes = mount(apiEndpoints(deps), {
+    ...deps,
+    sessions: createSessions(deps),
+    idempotency: createIdempotency(deps),
+    trials: createConcurrencyLimit(() => concurrentTrials),
+  })
   const errors = answerErrors(deps, 'api')
   const cors = allowOrigins(deps.config.RELAY_CORS_ORIGINS)
   const compress = compressText()

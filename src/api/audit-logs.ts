@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { createConcurrencyLimit, type ConcurrencyLimit } from '../base/concurrency-limit.ts'
-import { AppError } from '../base/errors.ts'
+import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { AuditLog, AuditLogs } from '../db/audit-logs.ts'
 import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
 import { idleTimeoutMs } from '../http/server.ts'
@@ -72,16 +71,9 @@ const exportLimits = {
 
 const busyRetryAfterSeconds = 30
 
-/** Reads the rows of an export within the limits. @throws AppError 503 if too many exports are running */
-async function* readWithin(
-  exports: ConcurrencyLimit,
-  workspaceId: string,
-  entries: () => AsyncIterable<AuditLog>,
-): AsyncGenerator<string[]> {
-  const end = exports.begin(workspaceId)
-  if (!end) {
-    throw new AppError('unavailable', 'Too many exports are running. Try again shortly.', { retryAfterSeconds: busyRetryAfterSeconds })
-  }
+/** Reads the rows of an export. @param begin throws an AppError if too many exports are running */
+async function* readWithin(begin: () => () => void, entries: () => AsyncIterable<AuditLog>): AsyncGenerator<string[]> {
+  const end = begin()
   try {
     for await (const entry of entries()) yield cellsOf(entry)
   } finally {
@@ -115,10 +107,20 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
       query: cursorQuery.extend(filters),
       response: 'csv',
       status: 200,
-      handle: async (input, { workspaceId }) => ({
+      handle: async (input, { workspaceId, actor }) => ({
         fileName: 'audit-logs.csv',
         columns: csvColumns,
-        rows: () => readWithin(exports, workspaceId, () => auditLogs.read(workspaceId, input.query, limits.maxRows)),
+        rows: () =>
+          readWithin(
+            () =>
+              exports.enter({
+                workspaceId,
+                caller: `${actor.type} ${actor.id}`,
+                what: 'running exports',
+                retryAfterSeconds: busyRetryAfterSeconds,
+              }),
+            () => auditLogs.read(workspaceId, input.query, limits.maxRows),
+          ),
         timeoutMs: limits.timeoutMs,
         slowest: { bytes: limits.minBytes, waitMs: limits.waitMs },
       }),

@@ -125,6 +125,7 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
         'with each: the path that it would get at a destination, or the condition of the filter that passes it over. Changes nothing.',
       body: previewedConnection.meta({ id: 'ConnectionPreviewInput' }),
       response: one(connectionPreview),
+      changesNothing: true,
       status: 200,
       handle: async ({ body }, { workspaceId }) => {
         return { data: { documents: await connections.preview(workspaceId, body.repositoryIds, body.settings) } }

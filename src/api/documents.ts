@@ -153,10 +153,10 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
       }),
       response: one(singleDocument),
       status: 200,
-      handle: async ({ params: { id }, query: { waitSeconds: seconds = 0 } }, { workspaceId, actor, signal }) => {
+      handle: async ({ params: { id }, query: { waitSeconds: seconds = 0 } }, { workspaceId, actor, signal, elsewhere }) => {
         const found = await documents.find(workspaceId, id)
         if (seconds === 0 || isFinal(found.status)) return { data: presentSingle(found) }
-        await documentEnds.wait(id, { actor, seconds, signal })
+        await elsewhere(() => documentEnds.wait(id, { actor, seconds, signal }))
         return { data: presentSingle(await documents.find(workspaceId, id)) }
       },
     }),
@@ -277,14 +277,14 @@ export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endp
     params: idParams,
     response: 'none',
     status: 204,
-    handle: async ({ params: { id } }, { workspaceId, actor }) => {
+    handle: async ({ params: { id } }, { workspaceId, actor, elsewhere }) => {
       const erased = await erase(workspaceId, id, actorOf(actor))
       launch(erased.messages)
       // The job remove-orphans removes what cannot be removed now.
       const signal = discardSignal()
       for (const [store, own] of Map.groupBy(erased.contents, (content) => content.store)) {
         const ids = own.map(({ id: contentId }) => contentId)
-        await contents[store]?.remove(ids, signal).catch(() => {})
+        await elsewhere(async () => contents[store]?.remove(ids, signal).catch(() => {}))
       }
     },
   }),

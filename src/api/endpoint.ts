@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Router } from '@koa/router'
 import type Koa from 'koa'
 import { z } from 'zod'
+import type { ConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { bodyRefusal, invalidRequest, methodNotAllowed, notFound, nothingHere } from '../base/refusals.ts'
@@ -13,16 +14,20 @@ import { toCamelCase, toSnakeCase, type CamelCased, type CamelCasedOutput } from
 import { answerBytes, answerCsv, type CsvExport, type Download } from '../http/attachments.ts'
 import { readJson, queryOf } from '../http/input.ts'
 import { nameActor } from '../http/request-log.ts'
+import type { Actor } from '../security/api-keys.ts'
 import { demandLevel, type KeyLevel } from '../security/levels.ts'
 import type { Sessions } from './console/session.ts'
 import type { Idempotency, JsonAnswer } from './idempotency.ts'
 import { setLinks } from './pagination.ts'
+import type { Place, Places } from './places.ts'
 
 interface RequestContext {
   actor: Requester
   workspaceId: string
   /** Aborted when the client disconnects. */
   signal: AbortSignal
+  /** Waits for something else than the database, such as Temporal or an event, without the place of the request. */
+  elsewhere: Place['whileElsewhere']
   /** Sets a header of the response, which the endpoint names in `headers`. */
   setHeader(name: string, value: string): void
   /** Compares the current values of a resource with `If-Match`. Called with the resource locked. @throws AppError 412 */
@@ -83,6 +88,13 @@ interface Definition<
   headers?: Record<string, string>
   /** Returns the values of the answer that its `ETag` stands for: those that a client can read and change. */
   version?(answer: Answer<Response>): unknown
+  /**
+   * The endpoint tries something at another system, or stores a document as a source system does. It takes its time, so it has no place among
+   * the requests that use the database, but a limit of its own.
+   */
+  isTrial?: true
+  /** A POST that changes nothing, so that a repetition may be executed: its answer is not stored for an `Idempotency-Key`. */
+  changesNothing?: true
   /** The handler calls `checkVersion`. Any other endpoint that changes something refuses `If-Match`: it has no version to compare. */
   checksVersion?: true
   /** Input and answer have camelCase names; the schemas have the snake_case names of the API. */
@@ -146,12 +158,25 @@ const readQuery = (schema: z.ZodObject, context: Koa.Context) => {
 export interface MountDeps {
   sessions: Pick<Sessions, 'authenticate'>
   idempotency: Idempotency
+  places: Pick<Places, 'enter'>
+  trials: Pick<ConcurrencyLimit, 'enter'>
   config: Pick<Config, 'RELAY_BASE_URL'>
 }
 
+const trialRetryAfterSeconds = 5
+
+/** Lets a request begin as soon as its turn has come. @throws `AppError` 429 or 503 if too many are running */
+const begin = async (definition: Endpoint, actor: Actor, { places, trials }: Pick<MountDeps, 'places' | 'trials'>): Promise<Place> => {
+  if (!definition.isTrial) return places.enter(actor)
+  const caller = `${actor.type} ${actor.id}`
+  const work = { workspaceId: actor.workspace.id, caller, what: 'running tests and trials', retryAfterSeconds: trialRetryAfterSeconds }
+  return { leave: trials.enter(work), whileElsewhere: (wait) => wait() }
+}
+
 const serve =
-  (definition: Endpoint, { sessions, idempotency, config }: MountDeps) =>
+  (definition: Endpoint, deps: MountDeps) =>
   async (context: Koa.Context): Promise<void> => {
+    const { sessions, idempotency, config } = deps
     if (definition.deprecated) announce(context, definition.deprecated)
     const { userSlug, workspaceSlug, ...named } = context.params as Record<string, string>
     const actor = await sessions.authenticate(context, { userSlug: userSlug!, workspaceSlug: workspaceSlug! })
@@ -165,23 +190,35 @@ const serve =
 
     const disconnect = new AbortController()
     context.res.once('close', () => disconnect.abort())
+    // Only now: what comes before depends on the speed of the client.
+    const place = await begin(definition, actor, deps)
     const handle = (execution?: Execution) => {
       const [workspaceId, checkVersion] = [actor.workspace.id, checkVersionOf(context)]
       const setHeader = (name: string, value: string) => context.set(name, value)
       context.state['hasBegun'] = true
       return definition.handle(
         { params, query, body },
-        { actor: { ...actor, execution }, workspaceId, signal: disconnect.signal, setHeader, checkVersion },
+        {
+          actor: { ...actor, execution },
+          workspaceId,
+          signal: disconnect.signal,
+          elsewhere: place.whileElsewhere,
+          setHeader,
+          checkVersion,
+        },
       )
     }
     context.set('cache-control', 'no-store')
     if (definition.response === 'bytes' || definition.response === 'csv') {
-      const answer = await handle()
+      // The client takes its time to read it.
+      const answer = await handle().finally(place.leave)
       context.status = definition.status
       return definition.response === 'bytes' ? answerBytes(context, answer as Download) : answerCsv(context, answer as CsvExport)
     }
     const execute = async (execution?: Execution) => toJsonAnswer(definition, await handle(execution))
-    const answer = definition.method === 'POST' ? await idempotency(context, actor, json, execute) : await execute()
+    const request = { body: json, changesNothing: definition.changesNothing === true }
+    const answering = definition.method === 'POST' ? idempotency(context, actor, request, execute) : execute()
+    const answer = await answering.finally(place.leave)
     context.status = answer.status
     context.body = answer.body
     if (answer.etag !== undefined) context.set('etag', answer.etag)

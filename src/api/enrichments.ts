@@ -193,6 +193,7 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
         })
         .meta({ id: 'EnrichmentTrialInput' }),
       response: trial,
+      isTrial: true,
       status: 200,
       handle: async ({ params: { id }, body: { documentId } }, { workspaceId, actor, signal }) => ({
         data: { steps: await tryEnrichment({ workspaceId, id, documentId, actor: actorOf(actor) }, signal) },

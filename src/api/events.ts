@@ -83,7 +83,7 @@ export const eventEndpoints = ({ events, newEvents }: EventDeps): Endpoint[] => 
     response,
     status: 200,
     gone: goneCursor,
-    handle: async ({ query: { waitSeconds: seconds, ...first } }, { workspaceId, actor, signal }) => {
+    handle: async ({ query: { waitSeconds: seconds, ...first } }, { workspaceId, actor, signal, elsewhere }) => {
       const until = performance.now() + seconds * 1_000
       const follow = async (request: EventsRequest): Promise<EventsPage> => {
         const page = await events.list(workspaceId, request)
@@ -91,7 +91,8 @@ export const eventEndpoints = ({ events, newEvents }: EventDeps): Endpoint[] => 
         if (page.items.length > 0 || left <= 0) return page
         const next = { ...request, after: page.nextCursor }
         if (page.hasMore) return follow(next)
-        const isThere = await newEvents.wait(eventKeyOf(workspaceId, page.nextCursor), { actor, seconds: left, signal })
+        const key = eventKeyOf(workspaceId, page.nextCursor)
+        const isThere = await elsewhere(() => newEvents.wait(key, { actor, seconds: left, signal }))
         return isThere ? follow(next) : page
       }
       return answer(await follow(first))

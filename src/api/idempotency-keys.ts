@@ -27,11 +27,13 @@ export const createIdempotencyKeys = (db: Database) => {
     /**
      * Claims a key for an execution, unless the key is in use. An expired key is free. A key in use is read only: its row may be locked
      * by a transaction whose end nobody knows.
+     * @param mayStore throws if the caller may not use another key
      * @returns undefined if the key was claimed, otherwise the execution that uses it
      */
     claim: async (
       { workspaceId, owner, key }: IdempotencyKey,
       execution: { id: string; requestSealed: Buffer; lockMs: number; ttlMs: number },
+      mayStore: () => Promise<void>,
     ): Promise<StoredExecution | undefined> => {
       for (;;) {
         const stored: StoredExecution | undefined = await db('idempotency_keys')
@@ -46,6 +48,7 @@ export const createIdempotencyKeys = (db: Database) => {
           .where('expires_at', '>', db.fn.now())
           .first()
         if (stored) return stored
+        await mayStore()
         const { rowCount } = await db.raw<{ rowCount: number }>(
           `
           insert into idempotency_keys (workspace_id, owner, key, execution_id, request_sealed, locked_until, expires_at)
@@ -73,6 +76,25 @@ export const createIdempotencyKeys = (db: Database) => {
         // Another request was faster. It may be refused meanwhile and free the key.
         if (rowCount > 0) return undefined
       }
+    },
+
+    /** Counts the keys in use of a caller, up to a maximum, and says in how many seconds the first of them becomes free. */
+    count: async ({ workspaceId, owner }: Omit<IdempotencyKey, 'key'>, max: number): Promise<{ count: number; freeInSeconds: number }> => {
+      const { rows } = await db.raw<{ rows: { count: number; freeInSeconds: number | null }[] }>(
+        `
+        select count(*)::int as count, extract(epoch from min(expires_at) - now())::int as "freeInSeconds"
+        from (
+          select expires_at
+          from idempotency_keys
+          where workspace_id = :workspaceId
+            and owner = :owner
+            and expires_at > now()
+          limit :max
+        ) as used
+        `,
+        { workspaceId, owner, max },
+      )
+      return { count: rows[0]!.count, freeInSeconds: rows[0]!.freeInSeconds ?? 0 }
     },
 
     /**

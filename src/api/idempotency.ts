@@ -4,6 +4,7 @@ import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { validationFailed } from '../base/refusals.ts'
+import { createTtlCache } from '../base/ttl-cache.ts'
 import type { Execution } from '../db/audit.ts'
 import { isLostRace } from '../db/errors.ts'
 import type { Actor } from '../security/api-keys.ts'
@@ -17,6 +18,11 @@ const runningRetryAfterSeconds = 1
 const ttlMs = 24 * 3_600_000
 // After which a request whose process was lost may be repeated. Longer than any such request takes.
 const lockMs = 120_000
+// Keys in use of one API key or person. An answer has a few kilobytes, up to 25.
+const keysMax = 10_000
+// Between two counts of the keys of a caller. In between, each process counts its own.
+const recountMs = 60_000
+const callersMax = 10_000
 
 /** A successful JSON answer. */
 export interface JsonAnswer {
@@ -40,7 +46,30 @@ const lostAnswer = (changedId: string) =>
     `The first request with this Idempotency-Key was executed, and its answer was lost. It is not executed again. Look at what it has changed or created: ${changedId}.`,
   )
 
+/** Limits the keys of a caller. To drop the oldest ones would execute a repetition that the relay has promised not to execute. */
+const createKeyLimit = ({ count }: Pick<IdempotencyKeys, 'count'>, max: number) => {
+  const counted = createTtlCache<{ count: number; isFull: boolean; freeInSeconds: number }>({ maxEntries: callersMax })
+
+  /** @throws AppError 429 if the caller may not use another key */
+  return async (caller: Omit<IdempotencyKey, 'key'>): Promise<void> => {
+    const name = `${caller.workspaceId} ${caller.owner}`
+    let used = counted.get(name)
+    if (!used || (used.count >= max && !used.isFull)) {
+      const { count: stored, freeInSeconds } = await count(caller, max)
+      used = { count: stored, isFull: stored >= max, freeInSeconds }
+      counted.set(name, used, Date.now() + recountMs)
+    }
+    if (used.isFull) {
+      const message = `This API key or person has used ${max} Idempotency-Keys within 24 hours. Wait, or send requests without one.`
+      throw new AppError('rate_limited', message, { retryAfterSeconds: Math.max(used.freeInSeconds, recountMs / 1_000) })
+    }
+    used.count += 1
+  }
+}
+
 export interface IdempotencyDeps {
+  /** Keys in use that one API key or person can have. */
+  maxIdempotencyKeys?: number
   idempotencyKeys: IdempotencyKeys
   keyRing: KeyRing
   log: Log
@@ -67,7 +96,9 @@ const hasEnded = (thrown: unknown): boolean => thrown instanceof AppError || isL
  * stored: a refused request has changed nothing, so its repetition is executed. A change leaves a mark in its own transaction, which decides
  * where an answer was lost: with the mark, the request is not executed again; without it, it has changed nothing.
  */
-export const createIdempotency = ({ idempotencyKeys, keyRing, log }: IdempotencyDeps) => {
+export const createIdempotency = ({ idempotencyKeys, keyRing, log, maxIdempotencyKeys = keysMax }: IdempotencyDeps) => {
+  const checkCount = createKeyLimit(idempotencyKeys, maxIdempotencyKeys)
+
   const openStored = (key: IdempotencyKey, sealed: Buffer): unknown => {
     try {
       return keyRing.open(sealed, idempotencyOf(key))
@@ -81,7 +112,7 @@ export const createIdempotency = ({ idempotencyKeys, keyRing, log }: Idempotency
   /** Claims the key for an execution, or returns the stored answer. @throws AppError 409 or 422 if neither is possible */
   const claim = async (key: IdempotencyKey, executionId: string, digest: string): Promise<JsonAnswer | undefined> => {
     const requestSealed = keyRing.seal(digest, idempotencyOf(key))
-    const stored = await idempotencyKeys.claim(key, { id: executionId, requestSealed, lockMs, ttlMs })
+    const stored = await idempotencyKeys.claim(key, { id: executionId, requestSealed, lockMs, ttlMs }, () => checkCount(key))
     if (!stored) return undefined
     if (openStored(key, stored.requestSealed) !== digest) {
       throw validationFailed([{ path: 'idempotency-key', message: 'was used for a different request' }])
@@ -108,10 +139,18 @@ export const createIdempotency = ({ idempotencyKeys, keyRing, log }: Idempotency
     return answer
   }
 
-  /** Executes a request, or returns the stored answer if the request repeats another one. */
-  return async (context: Koa.Context, { type, id, workspace }: Actor, body: unknown, execute: Execute): Promise<JsonAnswer> => {
+  /**
+   * Executes a request, or returns the stored answer if the request repeats another one.
+   * @param changesNothing true if a repetition may be executed, so that nothing is stored for it
+   */
+  return async (
+    context: Koa.Context,
+    { type, id, workspace }: Actor,
+    { body, changesNothing }: { body: unknown; changesNothing: boolean },
+    execute: Execute,
+  ): Promise<JsonAnswer> => {
     const text = readKey(context)
-    if (text === undefined) return execute()
+    if (text === undefined || changesNothing) return execute()
     const [key, executionId] = [{ workspaceId: workspace.id, owner: `${type} ${id}`, key: text }, newId()]
     const stored = await claim(key, executionId, digestOf(context, body))
     if (!stored) return executeClaimed(key, executionId, execute)

@@ -144,9 +144,10 @@ export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext,
       response,
       conflict: 'The delivery is in progress, has succeeded, is held by an inactive connection or cannot be made (`nothing_to_retry`).',
       status: 200,
-      handle: async ({ params: { id, destinationId } }, { workspaceId, actor }) => {
+      handle: async ({ params: { id, destinationId } }, { workspaceId, actor, elsewhere }) => {
         const request = { workspaceId, documentId: id, destinationId, actor: actorOf(actor) }
-        return presentAndLaunch(workspaceId, id, await retry.retryDelivery(request, isRunning))
+        const askTemporal: IsDeliveryRunning = (...delivery) => elsewhere(() => isRunning(...delivery))
+        return presentAndLaunch(workspaceId, id, await retry.retryDelivery(request, askTemporal))
       },
     }),
   ]

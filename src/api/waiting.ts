@@ -1,6 +1,6 @@
 import { Gauge, type Metric } from 'prom-client'
 import { z } from 'zod'
-import { AppError } from '../base/errors.ts'
+import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { Log } from '../base/log.ts'
 import type { Actor } from '../security/api-keys.ts'
 
@@ -13,6 +13,7 @@ export const waitSeconds = z.coerce.number().int().min(0).max(waitSecondsMax)
 const waitingLimits = {
   /** Requests that wait at one process. */
   maxWaiting: 1_000,
+  maxWaitingPerWorkspace: 300,
   maxWaitingPerActor: 100,
   /** Between two looks. */
   intervalMs: 500,
@@ -22,7 +23,7 @@ const waitingLimits = {
 const retryAfterSeconds = 5
 
 interface WaitOptions {
-  actor: Pick<Actor, 'type' | 'id'>
+  actor: Pick<Actor, 'type' | 'id' | 'workspace'>
   seconds: number
   /** Aborted when the client disconnects. */
   signal: AbortSignal
@@ -36,7 +37,7 @@ export interface Topic<Found> {
   /**
    * Waits until something is found for the key. The first look is made after the interval: ask by yourself before.
    * @returns what was found, or undefined after `seconds`, when the client has disconnected, and when the process stops
-   * @throws AppError 429 if the key or person waits with too many requests, 503 if too many wait at the process
+   * @throws AppError 429 if the key, the person or the workspace waits with too many requests, 503 if too many wait at the process
    */
   wait(key: string, options: WaitOptions): Promise<Found | undefined>
 }
@@ -47,23 +48,13 @@ export interface Topic<Found> {
  */
 export const createWaiting = (log: Log, otherLimits: Partial<typeof waitingLimits> = {}) => {
   const limits = { ...waitingLimits, ...otherLimits }
-  const byActor = new Map<string, number>()
+  const places = createConcurrencyLimit(() => ({
+    total: limits.maxWaiting,
+    perWorkspace: limits.maxWaitingPerWorkspace,
+    perCaller: limits.maxWaitingPerActor,
+  }))
   const ends = new Set<() => void>()
   let isClosed = false
-
-  const admit = (actor: string) => {
-    if (ends.size >= limits.maxWaiting) throw new AppError('unavailable', 'Too many requests wait at this process.', { retryAfterSeconds })
-    if ((byActor.get(actor) ?? 0) >= limits.maxWaitingPerActor) {
-      throw new AppError('rate_limited', 'Too many requests of this API key or person wait.', { retryAfterSeconds })
-    }
-    byActor.set(actor, (byActor.get(actor) ?? 0) + 1)
-  }
-
-  const leave = (actor: string) => {
-    const left = byActor.get(actor)! - 1
-    if (left === 0) byActor.delete(actor)
-    else byActor.set(actor, left)
-  }
 
   const topic = <Found>(look: Look<Found>): Topic<Found> => {
     const waiters = new Map<string, Set<(found: Found) => void>>()
@@ -107,8 +98,8 @@ export const createWaiting = (log: Log, otherLimits: Partial<typeof waitingLimit
     return {
       wait: async (key, { actor, seconds, signal }) => {
         if (isClosed || signal.aborted || seconds === 0) return undefined
-        const actorKey = `${actor.type} ${actor.id}`
-        admit(actorKey)
+        const caller = `${actor.type} ${actor.id}`
+        const leave = places.enter({ workspaceId: actor.workspace.id, caller, what: 'requests that wait', retryAfterSeconds })
         const { promise, resolve } = Promise.withResolvers<Found | undefined>()
         const end = () => resolve(undefined)
         const timeout = setTimeout(end, seconds * 1_000)
@@ -121,7 +112,7 @@ export const createWaiting = (log: Log, otherLimits: Partial<typeof waitingLimit
           clearTimeout(timeout)
           signal.removeEventListener('abort', end)
           ends.delete(end)
-          leave(actorKey)
+          leave()
           exit(key, resolve)
         }
       },

@@ -4,6 +4,7 @@ import { createConsole, leadToConsole } from '../api/console/console.ts'
 import { createEventStreams } from '../api/console/event-streams.ts'
 import { createDownloads } from '../api/download.ts'
 import { createReference } from '../api/open-api/reference.ts'
+import { createFindInTurn, createPlaces } from '../api/places.ts'
 import { createWaiting } from '../api/waiting.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import type { Log } from '../base/log.ts'
@@ -12,6 +13,7 @@ import { createCheckRepository } from '../check-source/check-repository.ts'
 import type { Config } from '../config/config.ts'
 import { createInstallation } from '../db/installation.ts'
 import { keepPartitions } from '../db/partitions.ts'
+import { shareOf, shareSizeOf } from '../db/share.ts'
 import { createWakeNext } from '../delivery/wake.ts'
 import { createTry } from '../enrichment/try.ts'
 import { refuseUnknown } from '../http/errors.ts'
@@ -62,8 +64,13 @@ export const startApi = async (
 ): Promise<Running & StartedApi> =>
   startWith(config, 'api', { log, tracing }, async (runtime) => {
     const { db, temporal, outbound, outbox, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
-    const authenticator = openAuthenticator(createApiKeys(db), config)
-    const signIn = await openSignIn(config, db, onClose)
+    // The pool serves the source systems first: whatever is asked for in another way uses a share of it.
+    const shareSize = shareSizeOf(config)
+    const share = shareOf(db, shareSize)
+    const places = createPlaces({ total: shareSize })
+    const apiKeys = createApiKeys(share)
+    const authenticator = openAuthenticator({ ...apiKeys, find: createFindInTurn(apiKeys.find) }, config)
+    const signIn = await openSignIn(config, share, onClose)
     const { captures, receiver, replay } = openReceiver(runtime)
     onClose(keepPartitions(db, log))
     const { launch } = launcher
@@ -74,7 +81,7 @@ export const startApi = async (
 
     const connections = createConnectionLimit(config)
     const requestLog = createRequestLog(log)
-    const eventStreams = createEventStreams(createReadVersions(db), log)
+    const eventStreams = createEventStreams(createReadVersions(share), log)
     const waiting = createWaiting(log)
     probes.watchPool(db)
     probes.add(dependenciesOf(runtime), [
@@ -85,18 +92,19 @@ export const startApi = async (
       ...requestLog.metrics,
       ...eventStreams.metrics,
       ...waiting.metrics,
-      ...createStorageMetrics(db, config),
-      ...createRepositoryMetrics(db),
-      createHeldBackMetric(db),
-      ...createAggregateMetrics(db),
-      createOverdueMetric(db, config),
+      ...places.metrics,
+      ...createStorageMetrics(share, config),
+      ...createRepositoryMetrics(share),
+      createHeldBackMetric(share),
+      ...createAggregateMetrics(share),
+      createOverdueMetric(share, config),
       createPollersMetric(config.TEMPORAL_TASK_QUEUE, () => listPollers(temporal.connection, temporal.client.options.namespace, config)),
     ])
     const bridgeThreads = createThreads(config)
     onClose(bridgeThreads.close)
     const bridge = createBridge({
-      ...bridgeUseCases(db),
-      db,
+      ...bridgeUseCases(share),
+      db: share,
       config,
       log,
       requestLog,
@@ -106,8 +114,15 @@ export const startApi = async (
       captures,
       runOnThread: bridgeThreads.run,
     })
-    const downloads = createDownloads({ documents: createDocuments(db), contents: stores, links: downloadLinks, config, log, requestLog })
-    const useCases = apiUseCases(db, config)
+    const downloads = createDownloads({
+      documents: createDocuments(share),
+      contents: stores,
+      links: downloadLinks,
+      config,
+      log,
+      requestLog,
+    })
+    const useCases = apiUseCases(share, config)
     const api = createApi({
       ...useCases,
       documentEnds: waiting.topic(useCases.documents.findEnded),
@@ -115,26 +130,27 @@ export const startApi = async (
       config,
       log,
       requestLog,
+      places,
       keyRing,
       outbound,
       authenticator,
       findConnector,
-      pinConfig: createPinConfig(db, { keyRing, findConnector }),
+      pinConfig: createPinConfig(share, { keyRing, findConnector }),
       contents: stores,
       launch,
-      wakeNext: createWakeNext(db, config, launch, log),
+      wakeNext: createWakeNext(share, config, launch, log),
       isDeliveryRunning,
       replay,
       sendTestDocument,
       checkRepository,
       tryEnrichment: createTry({
-        db,
+        db: share,
         contents: stores,
         config,
         keyRing,
         outbound,
-        workspaces: createWorkspaces(db),
-        installation: createInstallation(db),
+        workspaces: createWorkspaces(share),
+        installation: createInstallation(share),
         ...openEnrichmentTasks(config, onClose),
       }),
       people: signIn.people,

@@ -78,8 +78,12 @@ export const createBridge = (deps: BridgeDeps): Middleware => {
       checkIsJson(context)
       checkValues(bytes, limits.maxValues)
       const calledFunction = readFunctionName(encodedName)
-      const end = calls.begin(actor.workspace.id)
-      if (!end) throw tooManyCalls()
+      const end = calls.enter({
+        workspaceId: actor.workspace.id,
+        caller: `${actor.type} ${actor.id}`,
+        what: 'running remote function calls',
+        retryAfterSeconds: busyRetryAfterSeconds,
+      })
       try {
         context.set('cache-control', 'no-store')
         context.body = await executeCall(context, actor, { calledFunction, bytes, waitMaxMs: limits.threadWaitMaxMs }, deps)

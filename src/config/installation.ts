@@ -8,7 +8,11 @@ export const installationVariables = {
     .string()
     .optional()
     .describe('Address of the database (PostgreSQL 14 or newer), as postgres://user:password@host:port/database'),
-  DATABASE_POOL_MAX_CONNECTIONS: integer(10, 2, 'Maximum number of database connections per process'),
+  DATABASE_POOL_MAX_CONNECTIONS: integer(
+    10,
+    2,
+    'Maximum number of database connections per process. In an API process, everything but the requests of source systems uses at most 60 % of them',
+  ),
   DATABASE_STATEMENT_TIMEOUT_MS: integer(
     30_000,
     100,

@@ -1,5 +1,3 @@
-import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
-import { AppError } from '../base/errors.ts'
 import { validationFailed } from '../base/refusals.ts'
 import { cutText, plainLines } from '../base/text.ts'
 import { record, type AuditActor } from '../db/audit.ts'
@@ -23,7 +21,6 @@ export interface TriedStep extends StepOutcome {
 const shownMaxCharacters = 20_000
 // Of all calls of a try, while a person waits.
 const tryMaxMs = 60_000
-const busyRetryAfterSeconds = 5
 // Of reading one answer. Others wait for the thread, too.
 const answerMaxMs = 2_000
 
@@ -31,7 +28,6 @@ const answerMaxMs = 2_000
 export const createTry = (deps: CallDeps) => {
   const { db } = deps
   const makeCallOf = createMakeCall({ ...deps, answerMaxMs })
-  const places = createConcurrencyLimit(() => ({ total: 8, perWorkspace: 2 }))
 
   const findDocument = async (workspaceId: string, id: string): Promise<KnownDocument & { fields: Record<string, string> }> => {
     const { rows } = await db.raw<{ rows: (KnownDocument & { fields: Record<string, string> })[] }>(
@@ -50,61 +46,55 @@ export const createTry = (deps: CallDeps) => {
     return rows[0]
   }
 
-  /** @throws AppError 404, 422, or 503 if too many run */
+  /** @throws AppError 404 or 422 */
   return async (
     { workspaceId, id, documentId, actor }: { workspaceId: string; id: string; documentId: string; actor: AuditActor },
     gone: AbortSignal,
   ): Promise<TriedStep[]> => {
     const enrichment = await createEnrichments(db).find(workspaceId, id)
     const document = await findDocument(workspaceId, documentId)
-    const leave = places.begin(workspaceId)
-    if (!leave) throw new AppError('unavailable', 'Too many enrichments are being tried.', { retryAfterSeconds: busyRetryAfterSeconds })
-    try {
-      // Before the calls, because they may have an effect.
-      await db.transaction((trx) =>
-        record(trx, {
-          workspaceId,
-          event: 'enrichment.tried',
-          subjectId: id,
-          description: `Enrichment ${enrichment.name} was tried on document ${document.repoId}/${document.docId}/${document.compId}.`,
-          metadata: { name: enrichment.name, document_id: documentId },
-          actor,
-        }),
-      )
-      const seen = new Map<string, Omit<TriedStep, keyof StepOutcome>>()
-      const { credentialsSealed } = enrichment
-      const http = storedHttp(enrichment.http)
-      const caller = { workspaceId, documentId, enrichmentId: id, http, credentialsSealed, attempts: 0, outcomes: [] }
-      const makeCall = makeCallOf(caller, AbortSignal.any([gone, AbortSignal.timeout(tryMaxMs)]))
-      const { outcomes } = await runSteps(
-        enrichment.steps,
-        enrichment.http?.url ?? '',
-        valuesOf(document, document.fields),
-        async (call, fields, name) => {
-          seen.set(name, { request: call, answer: null, answerTruncated: false, fields: [] })
-          const found = await makeCall(call, fields, name)
-          const problems = new Map(found.problems.map((each) => [each.name, each.problem]))
-          seen.set(name, {
-            request: call,
-            answer: cutText(plainLines(found.shown), shownMaxCharacters),
-            answerTruncated: found.shown.length > shownMaxCharacters,
-            fields: fields.map((field) => ({
-              name: field.name,
-              value: found.values[field.name] ?? null,
-              problem: problems.get(field.name) ?? null,
-            })),
-          })
-          return found
-        },
-        () => undefined,
-      )
-      return outcomes.map((outcome) => ({
-        ...outcome,
-        ...(seen.get(outcome.name) ?? { request: null, answer: null, answerTruncated: false, fields: [] }),
-      }))
-    } finally {
-      leave()
-    }
+    // Before the calls, because they may have an effect.
+    await db.transaction((trx) =>
+      record(trx, {
+        workspaceId,
+        event: 'enrichment.tried',
+        subjectId: id,
+        description: `Enrichment ${enrichment.name} was tried on document ${document.repoId}/${document.docId}/${document.compId}.`,
+        metadata: { name: enrichment.name, document_id: documentId },
+        actor,
+      }),
+    )
+    const seen = new Map<string, Omit<TriedStep, keyof StepOutcome>>()
+    const { credentialsSealed } = enrichment
+    const http = storedHttp(enrichment.http)
+    const caller = { workspaceId, documentId, enrichmentId: id, http, credentialsSealed, attempts: 0, outcomes: [] }
+    const makeCall = makeCallOf(caller, AbortSignal.any([gone, AbortSignal.timeout(tryMaxMs)]))
+    const { outcomes } = await runSteps(
+      enrichment.steps,
+      enrichment.http?.url ?? '',
+      valuesOf(document, document.fields),
+      async (call, fields, name) => {
+        seen.set(name, { request: call, answer: null, answerTruncated: false, fields: [] })
+        const found = await makeCall(call, fields, name)
+        const problems = new Map(found.problems.map((each) => [each.name, each.problem]))
+        seen.set(name, {
+          request: call,
+          answer: cutText(plainLines(found.shown), shownMaxCharacters),
+          answerTruncated: found.shown.length > shownMaxCharacters,
+          fields: fields.map((field) => ({
+            name: field.name,
+            value: found.values[field.name] ?? null,
+            problem: problems.get(field.name) ?? null,
+          })),
+        })
+        return found
+      },
+      () => undefined,
+    )
+    return outcomes.map((outcome) => ({
+      ...outcome,
+      ...(seen.get(outcome.name) ?? { request: null, answer: null, answerTruncated: false, fields: [] }),
+    }))
   }
 }
 

@@ -160,12 +160,13 @@ test('HEAD reads nothing', async () => {
 
 test('a second export of a workspace, and an export beyond the limit, are refused with Retry-After', async () => {
   const refused = { status: 503, code: 'unavailable', retry: '30' }
+  const limited = { status: 429, code: 'rate_limited', retry: '30' }
   const refusalOf = async (tenant: WorkspaceClient) => {
     const { status, json, headers } = await tenant.call('GET', '/audit-logs.csv')
     return { status, code: json?.error.code, retry: headers.get('retry-after') }
   }
   const first = await open(long)
-  expect(await refusalOf(long)).toEqual(refused)
+  expect(await refusalOf(long)).toEqual(limited)
   const second = await open(wide)
   expect(await refusalOf(acme)).toEqual(refused)
   first.destroy()
@@ -204,7 +205,7 @@ test('an export does not contain what is written while it is read', async () => 
 
 test('an export whose client disconnects ends', async () => {
   const answer = await open(long)
-  expect(await statusOf(long)).toBe(503)
+  expect(await statusOf(long)).toBe(429)
   answer.destroy()
   await untilEnded(long)
 })

@@ -94,12 +94,11 @@ test('a new API key is returned again, and is not stored in clear', async () => 
 
 test.each([
   ['another body', '/destinations', objstore('B')],
-  ['another path', '/destinations/test', objstore('A')],
+  ['another path', '/documents/retry', {}],
 ])('a key that was used for %s is 422', async (_, path, body) => {
   const key = newId()
   await post('/destinations', objstore('A'), key)
-  const { name: _name, ...target } = body
-  const { status, json } = await post(path, path === '/destinations' ? body : target, key)
+  const { status, json } = await post(path, body, key)
   expect({ status, error: json.error }).toMatchObject({
     status: 422,
     error: { code: 'validation_failed', details: [{ path: 'idempotency-key', message: 'was used for a different request' }] },
@@ -110,6 +109,30 @@ test('the layout of the JSON does not make it another body', async () => {
   const first = await post('/destinations', JSON.stringify(objstore('Layout')), 'layout')
   const second = await post('/destinations', JSON.stringify(objstore('Layout'), undefined, 2), 'layout')
   expect({ isReplayed: second.isReplayed, id: second.id }).toEqual({ isReplayed: true, id: first.id })
+})
+
+test('a request that changes nothing is executed again, and nothing is stored for its key', async () => {
+  const { name: _name, ...target } = objstore('A')
+  const first = await post('/destinations/test', target, 'test')
+  const second = await post('/destinations/test', target, 'test')
+  expect([first.status, second.status, second.isReplayed]).toEqual([200, 200, false])
+  expect(await keyRow('test')).toEqual([])
+  expect(await post('/destinations/test', target, 'x'.repeat(256))).toMatchObject({ status: 400 })
+})
+
+test('an API key that has used too many is refused with Retry-After, repetitions and other API keys are not', async () => {
+  const few = share(await startApi(database.db, { maxIdempotencyKeys: 2, findConnector: findWithoutNetwork }))
+  const tenant = await few.tenant('few/prod')
+  const send = (key: string, apiKey = tenant.keys.admin) => post('/destinations', objstore('Few'), key, { tenant, apiKey, at: few })
+  expect([(await send('1')).status, (await send('2')).status]).toEqual([201, 201])
+  const refused = await send('3')
+  expect(refused).toMatchObject({ status: 429, json: { error: { code: 'rate_limited' } } })
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(80_000)
+  expect(await send('1')).toMatchObject({ status: 201, isReplayed: true })
+  expect((await send('3', tenant.keys.member)).status).toBe(201)
+  // Another process counts what is stored.
+  const next = share(await startApi(database.db, { maxIdempotencyKeys: 2, findConnector: findWithoutNetwork, keyRing: few.keyRing }))
+  expect((await post('/destinations', objstore('Few'), '4', { tenant, apiKey: tenant.keys.admin, at: next })).status).toBe(429)
 })
 
 test('keys of different API keys and workspaces are independent', async () => {

@@ -3,7 +3,8 @@ import { AppError } from '../../src/base/errors.ts'
 import { logsTo } from '../support/logs.ts'
 import { until } from '../support/until.ts'
 
-const actor = { type: 'api_key', id: 'K1' } as const
+const workspace = { id: 'W1', userSlug: 'acme', workspaceSlug: 'prod' }
+const actor = { type: 'api_key', id: 'K1', workspace } as const
 const { signal } = new AbortController()
 const long = { actor, seconds: 3_600, signal }
 
@@ -50,14 +51,25 @@ test('too many requests are refused, and may wait again when others have ended',
   const waits = [topic.wait('a', long), topic.wait('a', long)]
   const refused = await topic.wait('a', long).catch((thrown: unknown) => thrown)
   expect(refused).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 5 })
-  waits.push(topic.wait('a', { ...long, actor: { type: 'user', id: 'K1' } }))
-  const others = topic.wait('a', { ...long, actor: { type: 'api_key', id: 'K2' } })
+  waits.push(topic.wait('a', { ...long, actor: { ...actor, type: 'user' } }))
+  const others = topic.wait('a', { ...long, actor: { ...actor, id: 'K2' } })
   await expect(others).rejects.toThrow(AppError)
   await expect(others).rejects.toMatchObject({ code: 'unavailable' })
   there.set('a', 'found')
   expect(await Promise.all(waits)).toEqual(['found', 'found', 'found'])
   expect(await topic.wait('a', long)).toBe('found')
   await waiting.close()
+})
+
+test('a workspace does not use up the places of the others, however many keys it has', async () => {
+  const { waiting, topic } = start({ maxWaiting: 3, maxWaitingPerWorkspace: 2 })
+  const of = (workspaceId: string, id: string) =>
+    topic.wait('a', { ...long, actor: { ...actor, id, workspace: { ...workspace, id: workspaceId } } })
+  const waits = [of('W1', 'K1'), of('W1', 'K2')]
+  await expect(of('W1', 'K3')).rejects.toMatchObject({ code: 'rate_limited' })
+  waits.push(of('W2', 'K4'))
+  await waiting.close()
+  expect(await Promise.all(waits)).toEqual([undefined, undefined, undefined])
 })
 
 test('a look that fails is repeated', async () => {

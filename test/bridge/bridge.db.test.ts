@@ -295,7 +295,7 @@ describe('a remote function call', () => {
     const running = bridge.call('Z_HANGING', {}, { signal: abort.signal }).catch(() => 'aborted')
     await until('the system is called', () => system.calls.some(({ functionName }) => functionName === 'Z_HANGING'))
     const refused = await bridge.call('RFC_PING')
-    expect(refused).toMatchObject({ status: 503, code: 'unavailable' })
+    expect(refused).toMatchObject({ status: 429, code: 'rate_limited' })
     expect(refused.headers.get('retry-after')).toBe('5')
     abort.abort()
     expect(await running).toBe('aborted')

@@ -20,7 +20,7 @@ const receiverStatus: Record<string, number> = Object.fromEntries(Object.entries
 const declaredUnavailable = [
   'too many searches are running',
   'the search took longer than',
-  'Too many exports are running',
+  'This process has too many',
   'Too many remote function calls are running',
   'conflicted with a concurrent change',
   'temporarily unavailable, try again later',

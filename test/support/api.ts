@@ -9,6 +9,7 @@ import { createConsole } from '../../src/api/console/console.ts'
 import { createEventStreams } from '../../src/api/console/event-streams.ts'
 import type { Endpoint } from '../../src/api/endpoint.ts'
 import { createReference } from '../../src/api/open-api/reference.ts'
+import { createFindInTurn, createPlaces } from '../../src/api/places.ts'
 import { createWaiting } from '../../src/api/waiting.ts'
 import { openSignIn } from '../../src/app/sign-in.ts'
 import { apiUseCases, bridgeUseCases, receiverUseCases } from '../../src/app/use-cases.ts'
@@ -23,6 +24,7 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import type { ContentStore, Stores } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
+import { shareOf, shareSizeOf } from '../../src/db/share.ts'
 import type { BulkPage } from '../../src/delivery/bulk-page.ts'
 import { createAcknowledgeReplayed } from '../../src/delivery/discarded.ts'
 import { createTry } from '../../src/enrichment/try.ts'
@@ -61,10 +63,12 @@ export interface ApiOptions {
   /** By default there is no Temporal: messages stay in the outbox. */
   temporal?: Partial<Pick<EndpointDeps, 'launch' | 'wakeNext' | 'isDeliveryRunning'>>
   replay?: Replay
+  maxIdempotencyKeys?: number
   limits?: {
     endpoints?: Pick<EndpointDeps, 'batchSize' | 'exportLimits' | 'maxCertificates' | 'probeTimeoutMs'>
     streams?: Parameters<typeof createEventStreams>[2]
     waiting?: Parameters<typeof createWaiting>[1]
+    places?: Partial<Parameters<typeof createPlaces>[0]>
     receiver?: Partial<ReceiverLimits>
     bridge?: BridgeDeps['limits']
     upstream?: Partial<typeof upstreamLimits>
@@ -114,6 +118,7 @@ export const startApi = async (
     contents,
     temporal = {},
     replay,
+    maxIdempotencyKeys,
     limits = {},
   }: ApiOptions = {},
 ): Promise<Api> => {
@@ -121,8 +126,10 @@ export const startApi = async (
   const lines: string[] = []
   const logs = logsTo(lines)
   const { log } = logs
-  const useCases = apiUseCases(db, config)
-  const authenticator = openAuthenticator(useCases.apiKeys, config)
+  const shareSize = shareSizeOf(config)
+  const share = shareOf(db, shareSize)
+  const useCases = apiUseCases(share, config)
+  const authenticator = openAuthenticator({ ...useCases.apiKeys, find: createFindInTurn(useCases.apiKeys.find) }, config)
   const outbound = createOutboundGuard({
     allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
     proxyUrl: config.RELAY_OUTBOUND_PROXY,
@@ -152,7 +159,7 @@ export const startApi = async (
     sealedQueries,
     limits: limits.receiver ?? {},
   })
-  const bridge = createBridge({ ...common, ...bridgeUseCases(db), db, limits: limits.bridge ?? {} })
+  const bridge = createBridge({ ...common, ...bridgeUseCases(share), db: share, limits: limits.bridge ?? {} })
   const replaying =
     replay ??
     createReplay({
@@ -169,13 +176,15 @@ export const startApi = async (
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
     ...common,
     ...useCases,
+    places: createPlaces({ total: shareSize, ...limits.places }),
     documentEnds: waiting.topic(useCases.documents.findEnded),
-    eventStreams: createEventStreams(createReadVersions(db), log, limits.streams),
+    eventStreams: createEventStreams(createReadVersions(share), log, limits.streams),
     newEvents: waiting.topic(useCases.events.findWaiting),
     findConnector,
-    pinConfig: createPinConfig(db, { keyRing, findConnector }),
+    pinConfig: createPinConfig(share, { keyRing, findConnector }),
     contents: contents ?? stores,
     replay: replaying,
+    ...(maxIdempotencyKeys !== undefined && { maxIdempotencyKeys }),
     sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
     checkRepository: createCheckRepository({ db, receiverOrigin: () => baseUrl }),
     tryEnrichment: createTry({
@@ -187,7 +196,7 @@ export const startApi = async (
       installation: useCases.installation,
     }),
     ...limits.endpoints,
-    ...(await openSignIn(config, db, (close) => closers.push(close))),
+    ...(await openSignIn(config, share, (close) => closers.push(close))),
   }
 
   const app = new Koa()

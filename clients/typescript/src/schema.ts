@@ -6262,7 +6262,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Too many requests with an invalid API key came from this IP address. */
+        /** @description Too many requests of this API key, person or workspace are running or waiting, it has used too many values of `Idempotency-Key`, or too many requests with an invalid API key came from this IP address. */
         RateLimited: {
             headers: {
                 "retry-after": components["headers"]["RetryAfter"];
@@ -6275,7 +6275,7 @@ export interface components {
                  * @example {
                  *       "error": {
                  *         "code": "rate_limited",
-                 *         "message": "Too many requests with an invalid API key came from this IP address.",
+                 *         "message": "Too many requests of this API key, person or workspace are running or waiting, it has used too many values of `Idempotency-Key`, or too many requests with an invalid API key came from this IP address.",
                  *         "request_id": "01K9R4B6ZD8M2V7X0QF3N5T1CE",
                  *         "doc_url": "https://relay.example/docs/errors#rate_limited"
                  *       }
@@ -7683,7 +7683,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                /** @description Accepted like that of every `POST`, and without effect: the request changes nothing, so a repetition is executed. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7705,8 +7705,6 @@ export interface operations {
             /** @description The request succeeded. */
             200: {
                 headers: {
-                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
-                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
@@ -7736,8 +7734,6 @@ export interface operations {
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
-            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
-            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -8418,7 +8414,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                /** @description Accepted like that of every `POST`, and without effect: the request changes nothing, so a repetition is executed. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -8450,8 +8446,6 @@ export interface operations {
             /** @description The request succeeded. */
             200: {
                 headers: {
-                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
-                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
@@ -8472,8 +8466,6 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
-            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -8486,7 +8478,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                /** @description Accepted like that of every `POST`, and without effect: the request changes nothing, so a repetition is executed. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8501,8 +8493,6 @@ export interface operations {
             /** @description The request succeeded. */
             200: {
                 headers: {
-                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
-                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
@@ -8522,8 +8512,6 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
-            409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
@@ -12975,7 +12963,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A unique text, for example a UUID. A repetition of the request with the same key and the same API key is not executed: it gets the first answer. */
+                /** @description Accepted like that of every `POST`, and without effect: the request changes nothing, so a repetition is executed. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -12992,8 +12980,6 @@ export interface operations {
             /** @description The request succeeded. */
             200: {
                 headers: {
-                    /** @description Present if this is the stored answer to an earlier request with the same `Idempotency-Key`. */
-                    "idempotent-replayed"?: "true";
                     "x-relay-request-id": components["headers"]["RequestId"];
                     "x-relay-version": components["headers"]["RelayVersion"];
                     [name: string]: unknown;
@@ -13014,9 +13000,8 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
-            /** @description The repository has no upstream. The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost. */
+            /** @description The repository has no upstream. */
             409: components["responses"]["Conflict"];
-            422: components["responses"]["ValidationFailed"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

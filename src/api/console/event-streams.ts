@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import type { Context } from 'koa'
 import { Gauge, type Metric } from 'prom-client'
+import { createConcurrencyLimit } from '../../base/concurrency-limit.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import type { Actor } from '../../security/api-keys.ts'
@@ -9,6 +10,7 @@ import { changeKinds, type ReadVersions, type Versions } from './changes.ts'
 const streamLimits = {
   /** Pages that listen at one process. Others ask by themselves. */
   maxStreams: 1_000,
+  maxStreamsPerWorkspace: 200,
   maxStreamsPerActor: 20,
   /** Between two looks for changes. */
   intervalMs: 1_000,
@@ -18,8 +20,6 @@ const streamLimits = {
 
 interface Stream {
   workspaceId: string
-  /** The API key or person whose page listens. */
-  actor: string
   body: PassThrough
 }
 
@@ -27,7 +27,7 @@ const retryAfterSeconds = 60
 // A browser that reads no more gets no more.
 const unreadMaxBytes = 64 * 1_024
 
-const tooMany = () => new AppError('unavailable', 'This process has too many streams of events.', { retryAfterSeconds })
+const stopping = () => new AppError('unavailable', 'This process is about to stop.', { retryAfterSeconds })
 
 /**
  * Creates the streams of server-sent events by which pages of the console learn that something has changed. All streams of a process share
@@ -36,6 +36,11 @@ const tooMany = () => new AppError('unavailable', 'This process has too many str
 export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLimits: Partial<typeof streamLimits> = {}) => {
   const limits = { ...streamLimits, ...otherLimits }
   const streams = new Set<Stream>()
+  const places = createConcurrencyLimit(() => ({
+    total: limits.maxStreams,
+    perWorkspace: limits.maxStreamsPerWorkspace,
+    perCaller: limits.maxStreamsPerActor,
+  }))
   // By workspace, while it has a stream.
   const known = new Map<string, Versions>()
   let timer: NodeJS.Timeout | undefined
@@ -92,22 +97,20 @@ export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLi
     /**
      * Answers a request with a stream that ends with the session.
      * @param isSignedIn asked with every heartbeat
-     * @throws AppError 429 if the key or person has too many streams, 503 if the process has
+     * @throws AppError 429 if the key, the person or the workspace has too many streams, 503 if the process has
      */
     open: async (context: Context, { type, id, workspace }: Actor, isSignedIn: () => Promise<boolean>): Promise<void> => {
-      if (streams.size >= limits.maxStreams || isClosed) throw tooMany()
-      const actor = `${type} ${id}`
-      if ([...streams].filter((stream) => stream.actor === actor).length >= limits.maxStreamsPerActor) {
-        throw new AppError('rate_limited', 'This API key or person has too many streams of events.', { retryAfterSeconds })
-      }
+      if (isClosed) throw stopping()
+      const work = { workspaceId: workspace.id, caller: `${type} ${id}`, what: 'streams of events', retryAfterSeconds }
+      const leave = places.enter(work)
       context.type = 'text/event-stream'
       // Proxies would collect the events before they pass them on, to compress them or to fill a buffer.
       context.set({ 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' })
       context['compress'] = false
       context.status = 200
-      if (context.method === 'HEAD') return
+      if (context.method === 'HEAD') return leave()
 
-      const stream: Stream = { workspaceId: workspace.id, actor, body: new PassThrough() }
+      const stream: Stream = { workspaceId: workspace.id, body: new PassThrough() }
       const heartbeat = setInterval(() => {
         isSignedIn().then(
           (isStill) => (isStill ? send(stream, ': still here\n\n') : stream.body.end()),
@@ -118,13 +121,14 @@ export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLi
       stream.body.once('close', () => {
         clearInterval(heartbeat)
         streams.delete(stream)
+        leave()
         if (!listWorkspaces().has(workspace.id)) known.delete(workspace.id)
       })
       streams.add(stream)
       try {
         // Before the answer: a page loads its data when the stream is open, and learns of every change after that.
         if (!known.has(workspace.id)) remember(await readVersions([workspace.id]))
-        if (isClosed) throw tooMany()
+        if (isClosed) throw stopping()
       } catch (thrown) {
         stream.body.destroy()
         throw thrown

@@ -17,7 +17,9 @@ const descriptions = {
   unsupported_media_type: 'The body is not application/json, or has a content encoding.',
   range_not_satisfiable: 'The range of bytes begins behind the last byte. The header `content-range` contains the size.',
   validation_failed: 'The body is well-formed but contains invalid values. `details` lists each of them.',
-  rate_limited: 'Too many requests with an invalid API key came from this IP address.',
+  rate_limited:
+    'Too many requests of this API key, person or workspace are running or waiting, it has used too many values of `Idempotency-Key`, or too ' +
+    'many requests with an invalid API key came from this IP address.',
   internal_error: 'Unexpected server error. Report it together with its request_id.',
   unavailable:
     'A dependency, such as the database or the content store, is unreachable or busy. A change either took effect completely or not at all.',
@@ -109,18 +111,28 @@ export const errorSchemas: Record<string, JsonSchema> = {
 const keyInUse = 'The outcome of a request with this `Idempotency-Key` is not known yet, or its answer was lost.'
 
 /** Returns references to the error responses that an endpoint can give, by status. */
-export const errorResponsesOf = ({ method, level, params, body, conflict, gone, hasRanges }: Endpoint): Record<number, object> => {
+export const errorResponsesOf = ({
+  method,
+  level,
+  params,
+  body,
+  conflict,
+  gone,
+  hasRanges,
+  changesNothing,
+}: Endpoint): Record<number, object> => {
+  const hasKey = method === 'POST' && !changesNothing
   const codes: Documented[] = ['invalid_request', 'unauthorized', 'rate_limited', 'internal_error', 'unavailable']
   if (level !== 'viewer') codes.push('forbidden')
   if (params) codes.push('not_found')
-  if (conflict !== undefined || method === 'POST') codes.push('conflict')
+  if (conflict !== undefined || hasKey) codes.push('conflict')
   if (gone !== undefined) codes.push('gone')
   if (method !== 'GET' && method !== 'POST') codes.push('precondition_failed')
   if (hasRanges) codes.push('range_not_satisfiable')
   if (body) codes.push('payload_too_large', 'unsupported_media_type')
   // A key that was used for a different request is a 422, too.
-  if (body || method === 'POST') codes.push('validation_failed')
-  const conflicts = [...(conflict === undefined ? [] : [conflict]), ...(method === 'POST' ? [keyInUse] : [])].join(' ')
+  if (body || hasKey) codes.push('validation_failed')
+  const conflicts = [...(conflict === undefined ? [] : [conflict]), ...(hasKey ? [keyInUse] : [])].join(' ')
   return Object.fromEntries(
     codes.map((code) => [
       statusOf(code),

@@ -59,6 +59,10 @@ const idempotencyKey: Parameter = {
     'the first answer.',
   schema: { type: 'string', minLength: 1, maxLength: idempotencyKeyMaxCharacters },
 }
+const keyWithoutEffect: Parameter = {
+  ...idempotencyKey,
+  description: 'Accepted like that of every `POST`, and without effect: the request changes nothing, so a repetition is executed.',
+}
 const ifMatch: Parameter = {
   name: 'If-Match',
   in: 'header',
@@ -143,7 +147,10 @@ export interface SchemaConverter {
 export const operationOf = (endpoint: Endpoint, converter: SchemaConverter): Operation => {
   const { schemaOf, requestBodyOf } = converter
   const { method, path, summary, level, audit, params, query, body, status, alternative, version, checksVersion } = endpoint
-  const headers = { ...(version && { etag: etagHeader }), ...(method === 'POST' && { 'idempotent-replayed': replayedHeader }) }
+  const headers = {
+    ...(version && { etag: etagHeader }),
+    ...(method === 'POST' && !endpoint.changesNothing && { 'idempotent-replayed': replayedHeader }),
+  }
   const ownHeaders = Object.entries(endpoint.headers ?? {}).map(([name, description]) => [
     name,
     { description, schema: { type: 'string' } },
@@ -161,7 +168,7 @@ export const operationOf = (endpoint: Endpoint, converter: SchemaConverter): Ope
     parameters: [
       ...(params ? parametersOf(path, 'path', schemaOf(params, 'request'), converter) : []),
       ...(query ? parametersOf(path, 'query', schemaOf(query, 'request'), converter) : []),
-      ...(method === 'POST' ? [idempotencyKey] : []),
+      ...(method === 'POST' ? [endpoint.changesNothing ? keyWithoutEffect : idempotencyKey] : []),
       ...(checksVersion ? [ifMatch] : []),
     ],
     ...(body && { requestBody: { required: true, content: { 'application/json': requestBodyOf(body) } } }),
