@@ -13,7 +13,7 @@ import { createLog } from '../../src/base/log.ts'
 import { readConfig, type Config } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { startPostgres } from '../../src/dev/postgres-server.ts'
-import { backgroundNiceness } from '../../src/dev/programs.ts'
+import { backgroundNiceness, runProgram } from '../../src/dev/programs.ts'
 import { startStack } from '../../src/dev/stack.ts'
 import { startRelayProcess, type RelayProcess as StartedProcess } from '../../test/support/relay-process.ts'
 import { historyShards, startTemporalCluster } from '../../test/support/temporal-cluster.ts'
@@ -36,8 +36,11 @@ export interface Installation {
   folder: string
   /** The Temporal server, in words. */
   temporalName: string
-  /** @param nodeOptions options of Node, for example `--cpu-prof` */
-  startRelay(verb: Verb, nodeOptions?: string[]): Promise<RelayProcess>
+  /**
+   * @param nodeOptions options of Node, for example `--cpu-prof`
+   * @param more variables of this process
+   */
+  startRelay(verb: Verb, nodeOptions?: string[], more?: Record<string, string>): Promise<RelayProcess>
   /** Starts a module of the benchmark as a Node process of its own, and waits until it has sent a message. @returns the message */
   startModule<Message>(name: string, module: URL, variables?: Record<string, string>): Promise<Message>
   /**
@@ -78,8 +81,22 @@ const startCluster = async (folder: string) => {
   }
 }
 
+const definedOf = (variables: Record<string, string | undefined>): Record<string, string> =>
+  Object.fromEntries(Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined))
+
+/** Migrates the database, as another checkout does. */
+const migrateBy = (checkout: string, env: Record<string, string>) =>
+  runProgram(process.execPath, [join(checkout, 'src/main.ts'), 'migrate'], { env, timeoutMs: startTimeoutMs })
+
+interface InstallationOptions {
+  /** `postgres` starts a cluster of Temporal on PostgreSQL. */
+  temporal?: string | undefined
+  /** Folder of another checkout, whose relay is measured. */
+  checkout?: string | undefined
+}
+
 /** Starts PostgreSQL, with fsync, and Temporal in a new folder, and migrates the database. */
-const startInstallation = async (temporal: string | undefined): Promise<Installation> => {
+const startInstallation = async ({ temporal, checkout }: InstallationOptions): Promise<Installation> => {
   if (temporal !== undefined && temporal !== 'postgres') throw new UserError('The only server to choose is --temporal postgres.')
   const folder = await mkdtemp(join(tmpdir(), 'relay-bench-'))
   const names = new Map<number, string>()
@@ -125,21 +142,26 @@ const startInstallation = async (temporal: string | undefined): Promise<Installa
   }
 
   try {
-    await migrateAll(config)
+    if (checkout === undefined) await migrateAll(config)
+    else await migrateBy(checkout, { ...definedOf(variables), ...addresses })
     return {
       config,
       folder,
       temporalName: servers?.name ?? (stackConfig.temporal.connectionOptions.address ? 'a running server' : 'dev server'),
 
-      startRelay: async (verb, nodeOptions = []) => {
+      startRelay: async (verb, nodeOptions = [], more = {}) => {
         const dataDir = join(folder, `server-${relays.length}`)
         await mkdir(dataDir)
         const startedAt = performance.now()
         const relay = await startRelayProcess(
           verb,
-          { ...variables, ...addresses, RELAY_DATA_DIR: dataDir, RELAY_LOG_FORMAT: 'json' },
+          { ...variables, ...addresses, RELAY_DATA_DIR: dataDir, RELAY_LOG_FORMAT: 'json', ...more },
           // Reading the log here would use time of the benchmark.
-          { nodeOptions, logFile: join(folder, `relay-${verb}-${relays.length}.log`) },
+          {
+            nodeOptions,
+            logFile: join(folder, `relay-${verb}-${relays.length}.log`),
+            ...(checkout !== undefined && { main: join(checkout, 'src/main.ts') }),
+          },
         )
         relays.push(relay)
         names.set(relay.pid, `relay ${verb}`)
@@ -177,9 +199,9 @@ const startInstallation = async (temporal: string | undefined): Promise<Installa
 /** Runs a benchmark with an installation, and stops it in the end. */
 export const withInstallation = async (
   work: (installation: Installation) => Promise<void>,
-  { temporal }: { temporal?: string | undefined } = {},
+  options: InstallationOptions = {},
 ): Promise<void> => {
-  const installation = await startInstallation(temporal)
+  const installation = await startInstallation(options)
   try {
     await work(installation)
   } finally {

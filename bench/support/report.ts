@@ -11,15 +11,22 @@ interface Result {
   rows: object[]
 }
 
+/** Returns the commit of a checkout. */
+export const commitOf = (folder: string): string =>
+  execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8', cwd: folder }).trim()
+
+/** Returns when, on what and of which commit something was measured. */
+export const conditionsOf = ({ name, settings }: Pick<Result, 'name' | 'settings'>) => ({
+  name,
+  date: new Date().toISOString().slice(0, 10),
+  commit: commitOf(import.meta.dirname),
+  hardware: `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`,
+  settings,
+})
+
 /** Prints the result: as JSON, or as lines for people. */
 export const printResult = (isJson: boolean, { name, settings, rows }: Result, lines: string[]): void => {
-  const conditions = {
-    name,
-    date: new Date().toISOString().slice(0, 10),
-    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8', cwd: import.meta.dirname }).trim(),
-    hardware: `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`,
-    settings,
-  }
+  const conditions = conditionsOf({ name, settings })
   if (isJson) console.log(JSON.stringify({ ...conditions, rows }, null, 2))
   else
     console.log(
