@@ -11,16 +11,7 @@ import { startS3Server, type S3Server } from '../test/support/s3-server.ts'
 import { createSigner, type Signer } from '../test/support/signer.ts'
 import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
 import type { Workspace } from './load.ts'
-import {
-  createPostgres,
-  createQuery,
-  createRelayDatabase,
-  databaseName,
-  roleName,
-  standbyName,
-  type PostgresServer,
-  type Query,
-} from './postgres.ts'
+import { createPostgres, createQuery, createRelayDatabase, databaseUrl, standbyName, type PostgresServer, type Query } from './postgres.ts'
 import { startProxy, type Proxy } from './proxy.ts'
 import { supervise, type Supervised, type Verb } from './relay-processes.ts'
 import type { Routes } from './reroute.ts'
@@ -137,7 +128,6 @@ export const startInstallation = async ({
       temporal: (temporalProxy = onStop(await startProxy(temporal.port()))),
       contents: onStop(await startProxy(contentStore.port)),
     }
-    const databaseUrl = (port: number) => `postgres://${roleName}@127.0.0.1:${port}/${databaseName}`
     const dnsOutageFile = join(workDir, 'dns-outage')
     const microsoftModule = new URL(`./connectors/teamsite/schema.${fromSource ? 'ts' : 'js'}`, mainUrl).href
     const common = {

@@ -37,6 +37,9 @@ const admin = 'postgres'
 export const maxConnections = 80
 export const standbyName = 'standby'
 
+/** Address of the relay's database at a server on this machine. */
+export const databaseUrl = (port: number): string => `postgres://${roleName}@127.0.0.1:${port}/${databaseName}`
+
 // PostgreSQL refuses to run as root.
 const account: Account | undefined = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
 
@@ -157,9 +160,9 @@ export type Query = <Row>(sql: string, parameters?: unknown[]) => Promise<Row[]>
 
 /** Returns a function that runs a statement in the database at this address, on a connection of its own. */
 export const createQuery =
-  (databaseUrl: () => string): Query =>
+  (url: () => string): Query =>
   async <Row>(sql: string, parameters: unknown[] = []) => {
-    const client = new Client({ connectionString: databaseUrl(), connectionTimeoutMillis: 10_000, query_timeout: 30_000 })
+    const client = new Client({ connectionString: url(), connectionTimeoutMillis: 10_000, query_timeout: 30_000 })
     client.on('error', () => {})
     try {
       await client.connect()

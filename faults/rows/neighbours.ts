@@ -4,12 +4,17 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import pLimit from 'p-limit'
+import { startNoise } from '../../bench/neighbours/noise.ts'
+import { endNoise, noises, type Noise } from '../../bench/neighbours/noises.ts'
+import { openDatabase } from '../../src/db/database.ts'
 import { reconcileDuty } from '../../src/delivery/reconcile.ts'
-import { createClient } from '../../test/support/client.ts'
+import { createClient, createWorkspaceClient } from '../../test/support/client.ts'
 import { startHttpTarget } from '../../test/support/http-target.ts'
 import { until } from '../../test/support/until.ts'
+import { startBystander } from '../bystander.ts'
 import type { Installation } from '../installation.ts'
 import { createLoad, type Workspace } from '../load.ts'
+import { databaseUrl } from '../postgres.ts'
 import type { Row, Scene } from '../run-row.ts'
 
 const clientsAtOnce = 10
@@ -271,4 +276,59 @@ const bulkRetryBesideOthers = besideBacklog({
   release: (neighbour) => neighbour.change('POST', '/documents/retry', {}),
 })
 
-export const neighbourRows: Row[] = [twelveTarpits(), releaseBesideOthers, bulkRetryBesideOthers]
+// A request that waits for longer than the bystander counts, too, which happens on a machine with other work.
+const refusedShare = 0.01
+
+/** A row in which another workspace makes a noise of `script/bench isolation`. It goes on while the recovery is measured. */
+const besideNoise = (noise: Noise): Row => {
+  let cleanUp = async () => {}
+  return {
+    name: `beside-${noise.name}`,
+    longOnly: true,
+    fault: `Another workspace, for 45 s and on while the recovery is measured: ${noise.text}. What others send arrives, and their other requests are answered`,
+    acceptsAlways: true,
+    run: async ({ installation, workspace, load, hold, returned, note }) => {
+      const before = await p95Of(installation, workspace, new Date(0))
+      const db = openDatabase({ ...installation.config, DATABASE_URL: databaseUrl(installation.postgres().port) }, 'faults')
+      const process = await startNoise()
+      const baseUrl = installation.baseUrls[0]!
+      const neighbour = await createWorkspaceClient(db, baseUrl, `faults/noise-${Date.now().toString(36)}`)
+      const quiet = createClient({ baseUrl, name: workspace.apiPath.slice('/api/'.length), key: workspace.key })
+      const scene = { baseUrl, db, noise: process, neighbour, quiet, isQuick: false }
+      cleanUp = async () => {
+        cleanUp = async () => {}
+        await endNoise(noise, scene)
+        await process.stop()
+        await db.destroy()
+      }
+      await noise.begin(scene)
+      const since = new Date()
+      const sentBefore = load.sent.length
+      const bystander = startBystander(installation.baseUrls, workspace)
+      await hold(10_000, 45_000)
+      const { requests, refused, slowestMs } = await bystander.stop()
+      const slowestCreateMs = Math.max(0, ...load.sent.slice(sentBefore).map(({ durationMs }) => durationMs))
+      note(await noise.describe(await process.facts(), scene))
+      note(
+        `from receipt to the last delivery, p95: ${describe(await p95Of(installation, workspace, since))} beside it, ${describe(before)} before; the ` +
+          `slowest create took ${Math.round(slowestCreateMs)} ms, and the slowest of ${requests} other requests ${Math.round(slowestMs)} ms`,
+      )
+      if (refused.length > requests * refusedShare) {
+        throw new Error(`${refused.length} of ${requests} requests of others were refused: ${refused.slice(0, 5).join(', ')}`)
+      }
+      returned()
+    },
+    cleanUp: () => cleanUp(),
+  }
+}
+
+// The other noises are a fault of another row: a target that drips is in twelve-tarpits, a store that is silent in contents-silent, and
+// destinations that hang in target-hanging.
+const besides = new Set(['asking', 'bombs', 'hanging-subscription', 'migration', 'flood', 'hanging-source'])
+
+export const neighbourRows: Row[] = [
+  twelveTarpits(),
+  releaseBesideOthers,
+  bulkRetryBesideOthers,
+  ...noises.filter(({ name }) => besides.has(name)).map(besideNoise),
+]
