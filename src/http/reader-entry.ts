@@ -1,4 +1,5 @@
 // The program of a reader process. It has no environment, no network of its own, and may write no file.
+import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { isOutOfMemory, messageOf } from '../base/errors.ts'
 
@@ -18,6 +19,16 @@ export type ReaderNews =
 
 type TaskModule = Record<string, (input: unknown) => unknown>
 
+/**
+ * Returns the most memory that this program has used. `process.resourceUsage().maxRSS` is no such number on Linux: it begins with the memory of the
+ * process that has started this one. Where there is no /proc, no limit is enforced that the peak could reach, and the memory in use counts.
+ */
+const readPeakBytes = (): number => {
+  if (process.platform !== 'linux') return process.memoryUsage.rss()
+  const [, kibibytes] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8'))!
+  return Number(kibibytes) * 1_024
+}
+
 const tell = (news: ReaderNews) => process.send!(news)
 
 const read = async ({ file, name, input }: SentReading): Promise<void> => {
@@ -25,7 +36,7 @@ const read = async ({ file, name, input }: SentReading): Promise<void> => {
     const task = ((await import(pathToFileURL(file).href)) as TaskModule)[name]!
     tell({ state: 'working' })
     const result = await task(input)
-    tell({ state: 'done', result, memoryBytes: process.memoryUsage.rss(), peakBytes: process.resourceUsage().maxRSS * 1_024 })
+    tell({ state: 'done', result, memoryBytes: process.memoryUsage.rss(), peakBytes: readPeakBytes() })
   } catch (thrown) {
     tell({ state: 'failed', error: messageOf(thrown), isOutOfMemory: isOutOfMemory(thrown) })
   }

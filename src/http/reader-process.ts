@@ -35,8 +35,9 @@ const program = 'ulimit -d "$0" 2>/dev/null; echo 1000 2>/dev/null >/proc/self/o
 
 const entry = fileURLToPath(new URL(`./reader-entry${extname(import.meta.url)}`, import.meta.url))
 
-// Sent by whoever stops the relay with all its processes. Any other signal is an end by a limit of memory.
-const stopSignals = new Set<NodeJS.Signals | null>(['SIGTERM', 'SIGINT', 'SIGHUP'])
+// Sent by whoever stops the relay or its processes. SIGKILL comes from the relay as it ends, or from the kernel if the machine or the container
+// has too little memory, whoever has used it. The limit of the process itself ends it by another signal.
+const stopSignals = new Set<NodeJS.Signals | null>(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL'])
 
 type Reading = Extract<ReaderNews, { state: 'done' }>
 
@@ -139,7 +140,10 @@ export const createReaderProcess = (some: Partial<ReaderLimits> = {}): ReaderPro
     close: async () => {
       const last = child
       end()
-      if (last && last.exitCode === null && last.signalCode === null) await once(last, 'exit')
+      if (!last || last.exitCode !== null || last.signalCode !== null) return
+      // Without this, a relay that has nothing else to do would end while it waits.
+      last.ref()
+      await once(last, 'exit')
     },
   }
 }

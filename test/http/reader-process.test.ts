@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { createReaderProcess } from '../../src/http/reader-process.ts'
 import { NotBegunError } from '../../src/http/task-limits.ts'
 import { disposable } from '../support/disposable.ts'
@@ -90,11 +91,31 @@ describe('the process that reads documents', () => {
     expect(await reader.run(echoTask, 'B', 1)).toMatchObject({ input: 1 })
   })
 
-  test('that somebody stops is no verdict on the document', async () => {
+  test.each(['SIGTERM', 'SIGKILL'] as const)('that somebody stops by %s is no verdict on the document', async (signal) => {
     const pid = await pidNow()
     const spinning = reader.run(spinTask, 'A', null)
-    process.kill(pid, 'SIGTERM')
-    await expect(spinning).rejects.toThrow('the process that reads documents has ended (SIGTERM)')
+    process.kill(pid, signal)
+    await expect(spinning).rejects.toThrow(`the process that reads documents has ended (${signal})`)
+  })
+
+  test('that ends with the relay is no verdict on the document', async () => {
+    const own = createReaderProcess()
+    await own.run(echoTask, 'A', null)
+    const spinning = own.run(spinTask, 'A', null)
+    await setImmediate()
+    const closed = own.close()
+    await expect(spinning).rejects.toThrow('the process that reads documents has ended (SIGKILL)')
+    await closed
+  })
+
+  test('has a peak of its own: the memory of the relay does not count', async () => {
+    const own = createReaderProcess({ memoryMaxBytes: 200_000_000 })
+    const ofRelay = Buffer.alloc(400_000_000, 1)
+    try {
+      expect(await own.run(echoTask, 'A', ofRelay.length)).toMatchObject({ input: 400_000_000 })
+    } finally {
+      await own.close()
+    }
   })
 
   test('takes the documents of workspaces in turns, one at a time', async () => {
