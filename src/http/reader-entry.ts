@@ -1,4 +1,4 @@
-// The program of a reader process. It has no environment, no network of its own, and may write no file.
+// The program of a reader process. It has no environment, and may read and write no file but its program and packages.
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { isOutOfMemory, messageOf } from '../base/errors.ts'

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { extname } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pLimit from 'p-limit'
 import type { ReaderNews, SentReading } from './reader-entry.ts'
@@ -19,9 +20,11 @@ interface ReaderLimits {
   keptMaxBytes: number
   /** Time without a task after which the process ends. */
   idleMs: number
+  /** Folders that the process may read beside the program and its packages. */
+  readable: string[]
 }
 
-const defaultLimits: ReaderLimits = { memoryMaxBytes: 700_000_000, keptMaxBytes: 250_000_000, idleMs: 60_000 }
+const defaultLimits: ReaderLimits = { memoryMaxBytes: 700_000_000, keptMaxBytes: 250_000_000, idleMs: 60_000, readable: [] }
 
 // What Node.js has mapped for writing before it does anything, most of which it never touches: 573 MB on Linux with Node.js 24.
 const mappedBytes = 600_000_000
@@ -31,9 +34,22 @@ const nearlyAll = 0.85
 
 // The kernel refuses memory above the limit, which ends the process. macOS does not enforce it: there the heap alone is limited. If the machine
 // itself has too little memory, the kernel is to end this process and not the relay.
-const program = 'ulimit -d "$0" 2>/dev/null; echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$@"'
+const startLimited = 'ulimit -d "$0" 2>/dev/null; echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$@"'
 
 const entry = fileURLToPath(new URL(`./reader-entry${extname(import.meta.url)}`, import.meta.url))
+
+/** Returns the folder of a path and those above it. */
+const foldersAbove = (path: string): string[] => {
+  const folder = dirname(path)
+  return folder === path ? [] : [folder, ...foldersAbove(folder)]
+}
+
+// The program, the packages that it may load, and how much memory it has used: neither the environment of the relay nor its files.
+const program = [
+  dirname(dirname(entry)),
+  ...foldersAbove(entry).flatMap((folder) => [join(folder, 'node_modules'), join(folder, 'package.json')]),
+  '/proc/self/status',
+].filter((path) => existsSync(path))
 
 // Sent by whoever stops the relay or its processes. SIGKILL comes from the relay as it ends, or from the kernel if the machine or the container
 // has too little memory, whoever has used it. The limit of the process itself ends it by another signal.
@@ -41,16 +57,16 @@ const stopSignals = new Set<NodeJS.Signals | null>(['SIGTERM', 'SIGINT', 'SIGHUP
 
 type Reading = Extract<ReaderNews, { state: 'done' }>
 
-const startProcess = ({ memoryMaxBytes }: ReaderLimits): ChildProcess => {
+const startProcess = ({ memoryMaxBytes, readable }: ReaderLimits): ChildProcess => {
   const node = [
     process.execPath,
     `--max-old-space-size=${Math.floor((memoryMaxBytes * heapShare) / 1_048_576)}`,
     '--permission',
-    '--allow-fs-read=*',
+    ...[...program, ...readable].map((path) => `--allow-fs-read=${path}`),
     '--disable-warning=ExperimentalWarning',
     entry,
   ]
-  return spawn('/bin/sh', ['-c', program, String(Math.floor((mappedBytes + memoryMaxBytes) / 1_024)), ...node], {
+  return spawn('/bin/sh', ['-c', startLimited, String(Math.floor((mappedBytes + memoryMaxBytes) / 1_024)), ...node], {
     // One heap of the C library for each thread would count as memory.
     env: { MALLOC_ARENA_MAX: '2' },
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

@@ -42,6 +42,9 @@ export type RunTask = <Input, Result>(
   limits?: TaskLimits,
 ) => Promise<Result>
 
+// Loading a program takes a second on a slow machine. What is silent for longer is ended, because others wait for it.
+const loadMaxMs = 30_000
+
 /** A task whose turn it is. */
 interface TurnOfTask {
   file: string
@@ -83,7 +86,10 @@ export const createRunTask = (what: string, execute: (task: TurnOfTask) => Promi
       ms === undefined ? undefined : setTimeout(() => limited.abort(error()), ms)
     let timer = endAfter(waitMaxMs, () => new NotBegunError(`no ${what} became free within ${waitMaxMs! / 1_000} s`))
     // The time in which a program is loaded for the first time counts neither as waiting nor as work.
-    const noteTaken = () => clearTimeout(timer)
+    const noteTaken = () => {
+      clearTimeout(timer)
+      timer = endAfter(loadMaxMs, () => new NotBegunError(`its program was not loaded within ${loadMaxMs / 1_000} s`))
+    }
     const noteWorking = () => {
       clearTimeout(timer)
       timer = endAfter(workMaxMs, () => new TaskLimitError('time'))

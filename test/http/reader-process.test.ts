@@ -17,7 +17,9 @@ import {
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
-const reader = share(disposable(createReaderProcess(), (each) => each.close()))
+// Where the tasks of the tests are.
+const readable = [join(import.meta.dirname, '..', 'support')]
+const reader = share(disposable(createReaderProcess({ readable }), (each) => each.close()))
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -36,10 +38,11 @@ describe('the process that reads documents', () => {
     expect(await pidNow()).toBe(first.pid)
   })
 
-  test('has no environment, writes no file and starts no program', async () => {
+  test('has no environment, reads and writes no file of others, and starts no program', async () => {
     const file = join(import.meta.dirname, 'written')
     expect(await reader.run(lookAroundTask, 'A', { file })).toMatchObject({
       environment: expect.not.arrayContaining(['HOME', 'PATH', 'DATABASE_URL']),
+      reading: Array.from({ length: 4 }, () => 'ERR_ACCESS_DENIED'),
       writing: 'ERR_ACCESS_DENIED',
       spawning: 'ERR_ACCESS_DENIED',
     })
@@ -53,7 +56,7 @@ describe('the process that reads documents', () => {
   ])('ends if a task needs too much memory %s, and another process reads the next document', async (where, task, input) => {
     // The kernel of macOS does not enforce the limit outside of the heap.
     if (process.platform !== 'linux' && where !== 'in the heap') return
-    const own = createReaderProcess({ memoryMaxBytes: 200_000_000 })
+    const own = createReaderProcess({ readable, memoryMaxBytes: 200_000_000 })
     try {
       const before = await own.run(echoTask, 'A', null)
       await expect(own.run(task as typeof growTask, 'A', input as { bytes: number })).rejects.toMatchObject({
@@ -99,7 +102,7 @@ describe('the process that reads documents', () => {
   })
 
   test('that ends with the relay is no verdict on the document', async () => {
-    const own = createReaderProcess()
+    const own = createReaderProcess({ readable })
     await own.run(echoTask, 'A', null)
     const spinning = own.run(spinTask, 'A', null)
     await setImmediate()
@@ -109,7 +112,7 @@ describe('the process that reads documents', () => {
   })
 
   test('has a peak of its own: the memory of the relay does not count', async () => {
-    const own = createReaderProcess({ memoryMaxBytes: 200_000_000 })
+    const own = createReaderProcess({ readable, memoryMaxBytes: 200_000_000 })
     const ofRelay = Buffer.alloc(400_000_000, 1)
     try {
       expect(await own.run(echoTask, 'A', ofRelay.length)).toMatchObject({ input: 400_000_000 })
@@ -135,7 +138,7 @@ describe('the process that reads documents', () => {
   })
 
   test('ends after some time without a document, and with the relay', async () => {
-    const own = createReaderProcess({ idleMs: 20 })
+    const own = createReaderProcess({ readable, idleMs: 20 })
     const { pid } = await own.run(echoTask, 'A', null)
     await until('the process has ended', () => !isAlive(pid))
     const next = await own.run(echoTask, 'A', null)

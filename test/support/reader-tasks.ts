@@ -64,7 +64,9 @@ const attempt = (work: () => unknown): string => {
 export const lookAround = ({ file }: { file: string }) => ({
   environment: Object.keys(process.env).toSorted(),
   writing: attempt(() => writeFileSync(file, '')),
+  reading: [`/proc/${process.ppid}/environ`, '/proc/self/environ', '/etc/passwd', file.replace(/test.*/, 'README.md')].map((path) =>
+    attempt(() => readFileSync(path)),
+  ),
   spawning: attempt(() => process.getBuiltinModule('node:child_process').spawnSync('true')),
-  oomScore: attempt(() => readFileSync('/proc/self/oom_score_adj', 'utf8').trim() === '1000' || process.abort()),
 })
 export const lookAroundTask = threadTask(import.meta.url, lookAround)
