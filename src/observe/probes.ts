@@ -9,7 +9,7 @@ import { createPools } from './metrics.ts'
 
 export interface Dependency {
   name: string
-  /** Rejects if the dependency is unavailable. Must have its own timeout. */
+  /** Rejects if the dependency is unavailable. */
   check(): Promise<unknown>
 }
 
@@ -32,8 +32,22 @@ export interface Probes {
   middleware: Middleware
 }
 
+// A dependency that has not answered after this time is unavailable. A load balancer, or Kubernetes, gives a probe a few seconds.
+const checkMaxMs = 4_000
+
+/** @throws `UserError` if there is no answer in time */
+const inTime = async (check: () => Promise<unknown>, maxMs: number): Promise<void> => {
+  const { promise: tooLate, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new UserError(`no answer within ${maxMs} ms`)), maxMs)
+  try {
+    await Promise.race([check(), tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Serves `/healthz`, `/readyz` and `/metrics` to load balancers, operators and Prometheus. */
-export const createProbes = (log: Pick<Log, 'info' | 'warn'>, poolStuckMs?: number): Probes => {
+export const createProbes = (log: Pick<Log, 'info' | 'warn'>, poolStuckMs?: number, maxMs = checkMaxMs): Probes => {
   const dependencies = new Map<string, Dependency>()
   const lastSuccess = new Map<string, Date>()
   const failing = new Set<string>()
@@ -63,7 +77,7 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>, poolStuckMs?: numb
 
   const checkHealth = async ({ name, check }: Dependency): Promise<[string, Health]> => {
     try {
-      await check()
+      await inTime(check, maxMs)
       lastSuccess.set(name, new Date())
       if (failing.delete(name)) log.info({ dependency: name }, 'a dependency is available again')
       return [name, { ok: true, last_success_at: lastSuccess.get(name)!.toISOString() }]

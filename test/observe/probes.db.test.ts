@@ -13,9 +13,9 @@ const database = share(await createTestDatabase())
 
 const log: string[] = []
 
-const serve = async (dependencies: Dependency[], poolStuckMs?: number) => {
+const serve = async (dependencies: Dependency[], poolStuckMs?: number, checkMaxMs?: number) => {
   const app = new Koa()
-  const probes = createProbes(pino({}, { write: (line: string) => void log.push(line) }), poolStuckMs)
+  const probes = createProbes(pino({}, { write: (line: string) => void log.push(line) }), poolStuckMs, checkMaxMs)
   probes.add(dependencies, [])
   app.use(probes.middleware)
   const server = app.listen(0, '127.0.0.1')
@@ -67,6 +67,17 @@ test('/healthz answers 503 while no connection of the pool comes back, and not w
   probes.close()
   await lent.destroy()
   await unavailable.destroy()
+})
+
+test('/readyz answers 503 in time while a dependency is silent', async () => {
+  const never = new Promise<never>(() => {})
+  const probes = await serve([{ name: 'database', check: () => never }], undefined, 50)
+  const answer = await probes.get('/readyz')
+  expect({ status: answer.status, body: await answer.json() }).toMatchObject({
+    status: 503,
+    body: { dependencies: { database: { ok: false, error: 'no answer within 50 ms' } } },
+  })
+  probes.close()
 })
 
 test('before a process ends, /healthz and /readyz answer 503, so that load balancers stop sending', async () => {
