@@ -12,7 +12,7 @@ import { openDatabase } from '../src/db/database.ts'
 import { createOutbox } from '../src/db/outbox.ts'
 import { createRelease } from '../src/delivery/release.ts'
 import { createToBegin } from '../src/delivery/to-begin.ts'
-import { createCallLines, createWakeNext } from '../src/delivery/wake.ts'
+import { createCallLines } from '../src/delivery/wake.ts'
 import { startPostgres } from '../src/dev/postgres-server.ts'
 import { createRetention } from '../src/maintenance/retention.ts'
 import { computeAggregates, createAggregateMetrics } from '../src/observe/aggregates.ts'
@@ -49,7 +49,6 @@ const rounds = Number(options.rounds ?? (options.quick ? 1 : 7))
 
 // What one round of the dispatcher begins at most, as long as the window has not grown.
 const turnsMax = 16
-const log = createLog('error')
 
 const work: Record<string, (side: Side<Filled>) => Promise<unknown>> = {
   'dispatcher: find queues': ({ db }) => createToBegin(db).findQueues(),
@@ -60,11 +59,7 @@ const work: Record<string, (side: Side<Filled>) => Promise<unknown>> = {
       [],
     )
   },
-  'job sweep-outbox: call the lines': ({ db, config }) =>
-    createCallLines(
-      db,
-      createWakeNext(db, config, () => {}, log),
-    )(),
+  'job sweep-outbox: call the lines': ({ db, config }) => createCallLines(db, config, () => {})(),
   'job reconcile: release': ({ db }) => createRelease(db).releaseOverdue(),
   'job compute-metrics': ({ db }) => computeAggregates(db),
   'job check-incidents': ({ db, config }) => createCheckIncidents(db, config)(new Date()),

@@ -444,7 +444,8 @@ create table documents (
   superseded_at timestamptz,
   request_id text collate "C" not null,
   traceparent text,
-  origin text not null default 'source' check (origin in ('source', 'upstream'))
+  origin text not null default 'source' check (origin in ('source', 'upstream')),
+  was_routed boolean not null default false
 );
 comment on table documents is
   'One component as it was received: what the relay delivers and the API shows.';
@@ -472,6 +473,9 @@ comment on column documents.traceparent is
   'The span of the request that contained the document (W3C Trace Context): the parent of its deliveries. Null if it was not traced.';
 comment on column documents.origin is
   'source if the source system has sent the document to the relay, upstream if it was fetched from the upstream of its repository.';
+comment on column documents.was_routed is
+  'Of a document of the upstream: true once it has deliveries. Before, only the relay keeps it, and retention leaves its content. False '
+  'for every document of the source system.';
 
 create index documents_acknowledged on documents (workspace_id, received_at, id)
 where acknowledged_at is not null;
@@ -507,12 +511,12 @@ create index documents_by_status on documents (workspace_id, status, received_at
 comment on index documents_by_status is
   'Serves the list of documents by status, with or without dates.';
 
-create index documents_ended_with_content on documents (workspace_id, received_at)
-where (status in ('delivered', 'discarded', 'failed')) and content_id is not null;
+create index documents_ended_with_content on documents (workspace_id, received_at, id)
+where (status in ('delivered', 'discarded', 'failed')) and content_id is not null and (origin = 'source' or was_routed);
 comment on index documents_ended_with_content is
-  'Serves the removal of content by age.';
+  'Serves the removal of content by age. What retention leaves for ever is not in it.';
 
-create index documents_ended_without_content on documents (workspace_id, received_at)
+create index documents_ended_without_content on documents (workspace_id, received_at, id)
 where (status in ('delivered', 'discarded', 'failed')) and content_id is null;
 comment on index documents_ended_without_content is
   'Serves the removal of documents by age.';

@@ -181,12 +181,7 @@ create index documents_by_status on documents (workspace_id, status, received_at
 comment on index documents_by_status is
   'Serves the list of documents by status, with or without dates.';
 
-create index documents_ended_with_content on documents (workspace_id, received_at)
-where status in ('delivered', 'discarded', 'failed') and content_id is not null;
-comment on index documents_ended_with_content is
-  'Serves the removal of content by age.';
-
-create index documents_ended_without_content on documents (workspace_id, received_at)
+create index documents_ended_without_content on documents (workspace_id, received_at, id)
 where status in ('delivered', 'discarded', 'failed') and content_id is null;
 comment on index documents_ended_without_content is
   'Serves the removal of documents by age.';

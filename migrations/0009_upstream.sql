@@ -15,6 +15,16 @@ alter table documents add column origin text not null default 'source' check (or
 comment on column documents.origin is
   'source if the source system has sent the document to the relay, upstream if it was fetched from the upstream of its repository.';
 
+alter table documents add column was_routed boolean not null default false;
+comment on column documents.was_routed is
+  'Of a document of the upstream: true once it has deliveries. Before, only the relay keeps it, and retention leaves its content. False for every '
+  'document of the source system.';
+
+create index documents_ended_with_content on documents (workspace_id, received_at, id)
+where status in ('delivered', 'discarded', 'failed') and content_id is not null and (origin = 'source' or was_routed);
+comment on index documents_ended_with_content is
+  'Serves the removal of content by age. What retention leaves for ever is not in it.';
+
 alter table archive_documents add column erased_components text[] not null default '{}';
 comment on column archive_documents.erased_components is
   'Components that an operator has erased. Retention may remove their documents: the source system has not deleted them.';

@@ -87,6 +87,7 @@ export const startApi = async (
     probes.add(dependenciesOf(runtime), [
       ...createOutboxMetrics(db, outbox),
       ...captures.metrics,
+      ...runtime.passedOver.metrics,
       ...connections.metrics,
       ...receiver.metrics,
       ...requestLog.metrics,

@@ -8,6 +8,7 @@ import { createSegmentedStores } from '../content/segments.ts'
 import { openDatabase } from '../db/database.ts'
 import { isOutage } from '../db/errors.ts'
 import { requireSchema } from '../db/migrations.ts'
+import { createOnItsOwn } from '../db/on-its-own.ts'
 import { createOutbox } from '../db/outbox.ts'
 import { requirePrimary, requireServer } from '../db/require-server.ts'
 import type { Dependency } from '../observe/probes.ts'
@@ -15,6 +16,7 @@ import { createDownloadLinks } from '../security/download-link.ts'
 import { createOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
 import { openTemporal } from '../temporal/client.ts'
+import { isUnavailable } from '../temporal/errors.ts'
 import { createLauncher } from '../temporal/launcher.ts'
 import { traceConnections } from './tracing/connections.ts'
 import { traceSends } from './tracing/documents.ts'
@@ -85,8 +87,9 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
   const outbound = tracing ? traceConnections(tracing, guard) : guard
   onClose(outbound.close)
   const outbox = createOutbox(db)
+  const passedOver = createOnItsOwn({ log, concernsAll: (thrown) => isOutage(thrown) || isUnavailable(thrown) })
   const send = tracing ? traceSends(tracing, temporal.send) : temporal.send
-  const launcher = createLauncher({ send }, outbox, log)
+  const launcher = createLauncher({ send }, outbox, log, passedOver)
   onClose(launcher.close)
 
   const stores = await createStores(db, config)
@@ -99,6 +102,7 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
     outbound,
     outbox,
     launcher,
+    passedOver,
     findConnector: createConnectors({ directoryRoots: config.RELAY_DIRECTORY_ROOTS }).find,
     stores: createSegmentedStores(db, stores),
     writeTo: stores.s3 ?? stores.files ?? stores.postgres,

@@ -35,7 +35,7 @@ import { createProbes } from '../observe/probes.ts'
 import { createSendEvents } from '../observe/send-events.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
 import { createDispatcher } from '../temporal/dispatcher.ts'
-import { isUnavailable, reasonOf } from '../temporal/errors.ts'
+import { isTemporalError, isUnavailable, reasonOf } from '../temporal/errors.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
@@ -73,7 +73,8 @@ export const startWorker = async (
     // alive, but not ready.
     const listening = await startProbesServer(probes, 'RELAY_WORKER_PORT', config, log)
     runtime.onClose(listening.close)
-    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
+    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, passedOver, onClose } = runtime
+    const { onItsOwn, passOver } = passedOver
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db)
     const { replay, readThrough } = openReceiver(runtime)
@@ -84,32 +85,35 @@ export const startWorker = async (
       acknowledgeReplayed: createAcknowledgeReplayed(db),
       config,
     })
-    const release = createRelease(db)
+    const release = createRelease(db, onItsOwn)
     const useCases = receiverUseCases(db, config)
     const { installation } = useCases
-    const reconcile = createReconcile(db, temporal, bulkRetries, sendAll, config)
+    const reconcile = createReconcile(db, temporal, bulkRetries, sendAll, config, { onItsOwn })
     const wakeNext = createWakeNext(db, config, launcher.launch, log)
     const maintenance: MaintenanceDeps = {
       db,
       stores,
       release,
       launcher,
-      callLines: createCallLines(db, wakeNext),
+      callLines: createCallLines(db, config, launcher.launch, onItsOwn),
       reconcile,
-      checkIncidents: createCheckIncidents(db, config),
+      checkIncidents: createCheckIncidents(db, config, { onItsOwn }),
       checkUpstreams: createCheckUpstreams(
         useCases.upstreamFailures,
         createUpstreams({ outbound, keyRing, installation }),
         useCases.upstreamDocuments,
+        onItsOwn,
       ),
-      startMigrations: createStartMigrations(db, temporal.startDocumentMigration),
+      startMigrations: createStartMigrations(db, temporal.startDocumentMigration, onItsOwn),
+      onItsOwn,
+      passOver,
       config,
     }
     const reports = createAttemptReports(log, runningWorkflowId)
     const attemptSpans = tracing && createAttemptSpans(tracing)
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
     const sideWork = createSideWork(db, temporal.startSideWork)
-    const dispatcher = createDispatcher({ db, temporal, sideWork, config, log })
+    const dispatcher = createDispatcher({ db, temporal, sideWork, config, log, passOver })
     const openCredentials = createOpenCredentials(keyRing)
     const delivery = createDeliveryActivities({
       db,
@@ -180,7 +184,7 @@ export const startWorker = async (
       side: createSideWorkActivities({ sendEvents, enrichDocuments, bringLateData }),
     })
     onClose(worker.stop)
-    probes.add([], [...reports.metrics, ...lateDataMetrics])
+    probes.add([], [...reports.metrics, ...lateDataMetrics, ...passedOver.metrics])
     probes.watchPool(db)
     probes.addText(sdkMetrics.read)
     onClose(await startMaintenance(runtime, maintenance))
@@ -214,7 +218,7 @@ const startMaintenance = async ({ db, temporal, config, log }: Runtime, deps: Ma
     return keep(true)
   } catch (thrown) {
     // A server that has just been started accepts connections before it answers.
-    if (isUnavailable(thrown)) {
+    if (isUnavailable(thrown) || !isTemporalError(thrown)) {
       log.info({ reason: reasonOf(thrown) }, 'Temporal does not answer yet; the schedules of the maintenance jobs are checked later')
       return keep(false)
     }

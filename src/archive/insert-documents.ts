@@ -190,12 +190,13 @@ const discarded = `
 const document = `
   insert into documents (
     id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type, size_bytes,
-    status, is_unconnected, erp_object_type, erp_object_id, ar_object, origin, received_at, modified_at, component_created_at, request_id,
-    traceparent)
+    status, is_unconnected, erp_object_type, erp_object_id, ar_object, origin, was_routed, received_at, modified_at,
+    component_created_at, request_id, traceparent)
   select
     planned.id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type,
-    size_bytes, status, is_unconnected, erp_object_type, erp_object_id, ar_object, origin, received_at, planned.modified_at, component_created_at,
-    request_id, traceparent
+    size_bytes, status, is_unconnected, erp_object_type, erp_object_id, ar_object, origin,
+    origin = 'upstream' and status not in ('delivered', 'discarded'), received_at, planned.modified_at, component_created_at, request_id,
+    traceparent
   from taken, jsonb_to_recordset(documents) as planned (
     id text, content_id text, comp_id text, position integer, content_type text, size_bytes bigint, status text, is_unconnected boolean,
     component_created_at timestamptz, modified_at timestamptz)`

@@ -1,12 +1,14 @@
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
+import { isOutage } from '../db/errors.ts'
+import { createOnItsOwn } from '../db/on-its-own.ts'
 import { createOutbox } from '../db/outbox.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createReconcile, type Reconciled } from '../delivery/reconcile.ts'
 import { openTemporal } from '../temporal/client.ts'
-import { describeTemporalError, isTemporalError } from '../temporal/errors.ts'
+import { describeTemporalError, isTemporalError, isUnavailable } from '../temporal/errors.ts'
 import { createLauncher } from '../temporal/launcher.ts'
 
 /**
@@ -17,8 +19,9 @@ export const reconcileNow = (config: Config, log: Log, { dryRun }: { dryRun: boo
   withDatabase(config, 'reconcile', async (db) => {
     const temporal = openTemporal(config)
     const launcher = createLauncher(temporal, createOutbox(db), log)
+    const { onItsOwn } = createOnItsOwn({ log, concernsAll: (thrown) => isOutage(thrown) || isUnavailable(thrown) })
     try {
-      return await createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config)({ dryRun })
+      return await createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config, { onItsOwn })({ dryRun })
     } catch (thrown) {
       if (isTemporalError(thrown)) throw new UserError(describeTemporalError(thrown, config.temporal), { cause: thrown })
       throw thrown

@@ -22,6 +22,8 @@ const chunkBytes = 256 * 1024
 const insertChunks = 4
 // One delete removes 256 MiB, far below the statement timeout.
 const deleteChunks = 1_024
+// Contents up to this size are removed together: a hundred of them are less than one large one may be.
+const smallBytes = 4 * chunkBytes
 // One COPY reads at most 2 MiB, which a reader holds in memory. Many readers share 64 MiB, down to one chunk for each.
 const windowMaxChunks = 8
 const windowsMaxChunks = 256
@@ -134,9 +136,10 @@ export const createPostgresStore = (db: Database, limits = { bufferMaxBytes }): 
     },
 
     remove: async (contentIds, signal) => {
+      const small = await removeSmall(db, contentIds)
       for (const id of contentIds) {
         signal?.throwIfAborted()
-        await db.transaction((trx) => removeContent(trx, id))
+        if (!small.has(id)) await db.transaction((trx) => removeContent(trx, id))
       }
       return []
     },
@@ -184,6 +187,36 @@ const copyWindow = async (db: Database, contentId: string, from: number, until: 
   } finally {
     await db.client.releaseConnection(connection)
   }
+}
+
+/**
+ * Removes short contents together, unless a document owns them. A transaction for each takes most of its time to commit.
+ * @returns their ids
+ */
+const removeSmall = async (db: Database, contentIds: string[]): Promise<Set<string>> => {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `
+    with free as (
+      -- Rows are locked in the order of their ids.
+      select id
+      from contents
+      where id = any (:contentIds)
+        and owned_at is null
+        and size_bytes <= :maxBytes
+      order by id
+      for update
+    ), chunks as (
+      delete from content_chunks
+      where content_id in (select id from free)
+    )
+    delete from contents
+    using free
+    where contents.id = free.id
+    returning contents.id
+    `,
+    { contentIds, maxBytes: smallBytes },
+  )
+  return new Set(rows.map(({ id }) => id))
 }
 
 /** Removes a content completely or not at all, unless a document owns it. */

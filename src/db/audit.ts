@@ -71,8 +71,26 @@ const markExecution = async (trx: Transaction, { id, workspaceId, owner, key }: 
  * of a person, are part of the metadata. Every request that changes something records an entry, so the mark of an execution is made here, too.
  */
 export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry): Promise<void> => {
+  await trx('audit_logs').insert(rowOf({ actor, ...entry }))
+  if (actor.type !== 'system' && actor.execution) await markExecution(trx, actor.execution, entry.subjectId)
+}
+
+/** Writes what the relay itself has done to several objects in one transaction. */
+export const recordAll = async (trx: Transaction, entries: Omit<AuditEntry, 'actor'>[]): Promise<void> => {
+  if (entries.length > 0)
+    await trx.batchInsert(
+      'audit_logs',
+      entries.map((entry) => rowOf({ ...entry, actor: systemActor })),
+      rowsPerInsert,
+    )
+}
+
+// A statement has at most 65,535 parameters.
+const rowsPerInsert = 1_000
+
+const rowOf = ({ actor, ...entry }: AuditEntry) => {
   const id = newId()
-  await trx('audit_logs').insert({
+  return {
     id,
     workspace_id: entry.workspaceId,
     event: entry.event,
@@ -84,6 +102,5 @@ export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry):
     actor_type: actor.type,
     // The time of the id, so that a range of dates is a range of ids.
     created_at: timeOfId(id),
-  })
-  if (actor.type !== 'system' && actor.execution) await markExecution(trx, actor.execution, entry.subjectId)
+  }
 }

@@ -85,13 +85,16 @@ export const createOutbox = (db: Database) => ({
    * @param ageMs time for which they have been due, at least. The process that wrote a younger one still sends it
    * @returns the outcomes
    */
-  sendDue: async ({ ageMs, limit }: { ageMs: number; limit: number }, send: (message: OutboxMessage) => Promise<Sent>): Promise<Sent[]> => {
+  sendDue: async (
+    { ageMs, limit }: { ageMs: number; limit: number },
+    send: (message: OutboxMessage, key: string) => Promise<Sent>,
+  ): Promise<Sent[]> => {
     const messages = await db('outbox')
       .where('due_at', '<=', db.raw(`now() - ? * interval '1 millisecond'`, [ageMs]))
       .orderBy('due_at')
       .limit(limit)
       .select<{ key: string; message: OutboxMessage }[]>('key', 'message')
-    const outcomes = await Promise.all(messages.map(({ message }) => send(message)))
+    const outcomes = await Promise.all(messages.map(({ key, message }) => send(message, key)))
     const keysOf = (outcome: Sent) => messages.filter((_, index) => outcomes[index] === outcome).map(({ key }) => key)
     await db('outbox').whereIn('key', keysOf('sent')).delete()
     await db('outbox')

@@ -91,9 +91,10 @@ const createPartition = (db: Database, { table, step }: PartitionedTable, from: 
  * Creates the partitions of the present and of the time ahead, bounded by the ULIDs of their first and last moment. It must run at least
  * weekly, because PostgreSQL refuses a row without a partition. The first partition is the one of the day before: the clock of a new
  * installation can be set back.
+ * @throws what has failed for a table, after the others have their partitions
  */
 export const ensurePartitions = async (db: Database, now: Date): Promise<void> => {
-  for (const partitioned of partitionedTables) {
+  const ensure = async (partitioned: PartitionedTable) => {
     const { table, step, ahead } = partitioned
     const existing = new Set((await listPartitions(db, table)).map(({ name }) => name))
     const first = startOf(step, new Date(now.getTime() - 86_400_000), 0)
@@ -102,6 +103,9 @@ export const ensurePartitions = async (db: Database, now: Date): Promise<void> =
       if (!existing.has(partitionName(table, step, from))) await createPartition(db, partitioned, from)
     }
   }
+  const failures: unknown[] = []
+  for (const partitioned of partitionedTables) await ensure(partitioned).catch((thrown: unknown) => void failures.push(thrown))
+  if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, failures.map(messageOf).join('; '))
 }
 
 const checkViolation = '23514'

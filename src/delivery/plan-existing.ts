@@ -70,7 +70,7 @@ export const planExisting = async (
     `
     update documents
     set
-      status = derive_document_status(id), is_unconnected = false,
+      status = derive_document_status(id), is_unconnected = false, was_routed = origin = 'upstream',
       acknowledged_at = case when status = derive_document_status(id) then acknowledged_at end
     where id = :documentId
     `,

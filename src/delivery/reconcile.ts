@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { noteDone } from '../db/duties.ts'
+import { createOnItsOwn } from '../db/on-its-own.ts'
 import { addMessages, type OutboxMessage, type StartBulkRetry } from '../db/outbox.ts'
 import type { BulkRetries } from './bulk-retry.ts'
 import { findOverdue, noteChecked, overdueAfterMs, pageSize, type Overdue } from './overdue.ts'
@@ -173,14 +174,37 @@ export const createReconcile = (
   bulkRetries: Pick<BulkRetries, 'cancel'>,
   sendAll: (messages: OutboxMessage[]) => Promise<void>,
   config: ReconcileConfig,
-  { ageMs = overdueAfterMs(config), maxInOrder = maxChecksInOrder } = {},
+  { ageMs = overdueAfterMs(config), maxInOrder = maxChecksInOrder, onItsOwn = createOnItsOwn().onItsOwn } = {},
 ) => {
-  const inGroups = async <T, R>(items: T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
+  /** Asks about several at a time, each on its own. @returns the answers, without those that were passed over */
+  const inGroups = async <T, R extends object>(
+    items: T[],
+    subjectOf: (item: T) => Record<string, string>,
+    ask: (item: T) => Promise<R>,
+  ): Promise<R[]> => {
     const results: R[] = []
     for (let next = 0; next < items.length; next += maxConcurrent) {
-      results.push(...(await Promise.all(items.slice(next, next + maxConcurrent).map(ask))))
+      const group = items.slice(next, next + maxConcurrent)
+      const answers = await Promise.all(group.map((item) => onItsOwn('reconcile', subjectOf(item), () => ask(item))))
+      results.push(...answers.filter((answer) => answer !== undefined))
     }
     return results
+  }
+
+  const subjectOf = ({ documentId, destinationId }: DeliveryRef) => ({ document_id: documentId, destination_id: destinationId })
+
+  /** Applies the decisions about one page together or, if that fails, each on its own. */
+  const applyAll = async (decided: Decided[]): Promise<Decided[]> => {
+    try {
+      return await apply(decided)
+    } catch (thrown) {
+      if (decided.length === 0) throw thrown
+      const applied: Decided[] = []
+      for (const each of decided) {
+        applied.push(...((await onItsOwn('reconcile', subjectOf(each.delivery), () => apply([each]))) ?? []))
+      }
+      return applied
+    }
   }
 
   /**
@@ -190,9 +214,14 @@ export const createReconcile = (
   const apply = async (decided: Decided[]): Promise<Decided[]> => {
     const { noted, messages } = await note(decided)
     const replaced = noted.filter(({ action }) => action === 'replace')
-    await inGroups(replaced, async ({ delivery: { document, destinationId }, found }) => {
-      if (found.state === 'stuck') await workflows.terminateDelivery(document, destinationId, found.runId)
-    })
+    await inGroups(
+      replaced,
+      ({ delivery }) => subjectOf(delivery),
+      async ({ delivery: { document, destinationId }, found }) => {
+        if (found.state === 'stuck') await workflows.terminateDelivery(document, destinationId, found.runId)
+        return {}
+      },
+    )
     await sendAll(messages)
     return noted
   }
@@ -223,12 +252,12 @@ export const createReconcile = (
     for (;;) {
       signal?.throwIfAborted()
       const page = await findOverdue(db, ageMs, after)
-      const decided = await inGroups(page, async (delivery) => {
+      const decided = await inGroups(page, subjectOf, async (delivery) => {
         const { document, revision, destinationId } = delivery
         const found = await workflows.findDeliveryWorkflow(document, revision, destinationId)
         return { delivery, found, action: decide(delivery, found) }
       })
-      const actions = (dryRun ? decided : await apply(decided)).map(({ action }) => action)
+      const actions = (dryRun ? decided : await applyAll(decided)).map(({ action }) => action)
       const count = (action: Action) => actions.filter((each) => each === action).length
       result.checked += page.length
       result.started += count('start') + count('replace') + count('wake')
@@ -265,25 +294,29 @@ export const createReconcile = (
       `,
       { ageMs, limit: bulkRetriesMax },
     )
-    const decided = await inGroups(rows, async ({ stuckRun, isDue, ...input }) => {
+    const subjectOfRetry = ({ bulkRetryId }: BulkRetryInput) => ({ bulk_retry_id: bulkRetryId })
+    const decided = await inGroups(rows, subjectOfRetry, async ({ stuckRun, isDue, ...input }) => {
       const found = await workflows.findBulkRetryWorkflow(input)
       return { input, stuckRun, found, action: decideBulkRetry({ stuckRun, isDue }, found) }
     })
-    for (const { input, stuckRun, found, action } of decided) {
-      signal?.throwIfAborted()
+    const applyOne = async ({ input, stuckRun, found, action }: (typeof decided)[number]): Promise<void> => {
       // Nothing is written about one that is in order.
-      if (action === 'none' && (stuckRun === null || found.state === 'stuck')) continue
+      if (action === 'none' && (stuckRun === null || found.state === 'stuck')) return
       const message: StartBulkRetry = { kind: 'startBulkRetry', input }
       const starts = action === 'start' || action === 'replace'
       const next = noteOf(action, found)
       const isNoted = dryRun || (await db.transaction((trx) => noteBulkRetry(trx, { input, stuckRun, next }, starts ? [message] : [])))
-      if (!isNoted) continue
+      if (!isNoted) return
       if (starts) result.bulkRetriesStarted += 1
       if (action === 'cancel') result.bulkRetriesCancelled += 1
-      if (dryRun) continue
+      if (dryRun) return
       if (action === 'replace' && found.state === 'stuck') await workflows.terminateBulkRetry(input, found.runId)
       if (starts) await sendAll([message])
       if (action === 'cancel') await bulkRetries.cancel(input.bulkRetryId, systemActor)
+    }
+    for (const each of decided) {
+      signal?.throwIfAborted()
+      await onItsOwn('reconcile', subjectOfRetry(each.input), () => applyOne(each))
     }
   }
 

@@ -1,6 +1,7 @@
 import type { BatchOutcome, BatchSubject } from '../../workflows/messages.ts'
 import { newId } from '../base/ids.ts'
 import type { Database, Transaction } from '../db/database.ts'
+import { createOnItsOwn } from '../db/on-its-own.ts'
 import { addMessages, type OutboxMessage, type ProcessBatches } from '../db/outbox.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { transitions } from '../domain/delivery-states.ts'
@@ -82,7 +83,7 @@ const findDeletedWithDeliveries = async (trx: Transaction): Promise<Pick<BatchSu
   return rows
 }
 
-export const createRelease = (db: Database) => ({
+export const createRelease = (db: Database, onItsOwn = createOnItsOwn().onItsOwn) => ({
   /** Releases a batch of what a connection holds. Switching the connection off waits for a batch under way, and stops the next one. */
   releaseBatch: (connectionId: string, limit: number): Promise<BatchOutcome> =>
     db.transaction(async (trx) => {
@@ -141,11 +142,13 @@ export const createRelease = (db: Database) => ({
           and (connections.id is null or is_active)
         `,
       )
-      const messages = rows.flatMap(({ id, workspace, connection }): ProcessBatches[] => {
+      const messagesOf = ({ id, workspace, connection }: (typeof rows)[number]): ProcessBatches[] => {
         const subject: BatchSubject = { action: 'cancel', by: 'connection', workspace, id, name: id }
         if (!connection) return [{ kind: 'processBatches', subject, requestId: newId() }]
         return shouldRelease(connection) ? [releaseMessage({ workspace, id, name: connection.name })] : []
-      })
+      }
+      const messages: ProcessBatches[] = []
+      for (const row of rows) messages.push(...((await onItsOwn('reconcile', { connection_id: row.id }, () => messagesOf(row))) ?? []))
       for (const destination of await findDeletedWithDeliveries(trx)) {
         messages.push({ kind: 'processBatches', subject: { action: 'cancel', by: 'destination', ...destination }, requestId: newId() })
       }

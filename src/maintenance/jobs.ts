@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { Stores } from '../content/store.ts'
 import { foldCounters } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
+import type { OnItsOwn, PassOver } from '../db/on-its-own.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import { describeReconciled, type Reconcile } from '../delivery/reconcile.ts'
 import type { Release } from '../delivery/release.ts'
@@ -27,6 +28,8 @@ export interface MaintenanceDeps {
   checkUpstreams: CheckUpstreams
   /** Starts the workflows of running migrations, unless they are open. @returns their number */
   startMigrations(): Promise<number>
+  onItsOwn: OnItsOwn
+  passOver: PassOver
   config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
 }
 
@@ -86,7 +89,7 @@ const jobs: readonly MaintenanceJob[] = [
     name: 'compute-metrics',
     description: 'Computes metrics about all documents, destinations and repositories, which /metrics of the API then shows',
     intervalMs: 30_000,
-    run: async ({ db }) => `${await computeAggregates(db)} values computed`,
+    run: async ({ db, onItsOwn }) => `${await computeAggregates(db, onItsOwn)} values computed`,
   },
   {
     name: 'check-incidents',
@@ -120,10 +123,14 @@ const jobs: readonly MaintenanceJob[] = [
     name: 'remove-orphans',
     description: 'Removes contents that no document owns',
     intervalMs: hourMs,
-    run: async ({ db, stores, config }, { now, signal }) => {
+    run: async ({ db, stores, passOver, config }, { now, signal }) => {
       const failures: SweepFailure[] = []
       const olderThan = new Date(now.getTime() - config.CONTENT_ORPHAN_AGE_MS)
-      const removed = await sweepOrphans(db, stores, olderThan, signal, (failure) => void failures.push(failure))
+      const removed = await sweepOrphans(db, stores, olderThan, signal, (failure) => {
+        failures.push(failure)
+        const { store, contentId, reason } = failure
+        passOver('orphans', { store, ...(contentId !== undefined && { content_id: contentId }) }, new Error(reason))
+      })
       const summary = summarizeSweep(removed, failures)
       // Temporal repeats the job until the store is back.
       if (failures.some(({ contentId }) => contentId === undefined)) throw new Error(summary)
@@ -136,12 +143,24 @@ const jobs: readonly MaintenanceJob[] = [
       'Removes captured requests and bodies, audit entries, attempts, contents, documents, idempotency keys, incidents and events that are past their ' +
       'retention',
     intervalMs: hourMs,
-    run: async ({ db, config }, { now, signal }) => summarize(await createRetention(db, config).removeExpired(now, signal)),
+    run: async ({ db, config, onItsOwn }, { now, signal }) =>
+      summarize(await createRetention(db, config, { onItsOwn }).removeExpired(now, signal)),
   },
 ]
 
-const summarize = ({ rows, partitions, contents, documents, capturedContents, idempotencyKeys, incidents, events }: Removed): string =>
+const summarize = ({
+  rows,
+  partitions,
+  contents,
+  documents,
+  capturedContents,
+  idempotencyKeys,
+  incidents,
+  events,
+  passedOver,
+}: Removed): string =>
   [
+    ...(passedOver > 0 ? [`${passedOver} parts passed over, see the log of the workers`] : []),
     ...Object.entries(rows).map(([table, count]) => `${count} rows of ${table}`),
     `${partitions.length} partitions${partitions.length > 0 ? ` (${partitions.join(', ')})` : ''}`,
     `contents of ${contents} documents`,

@@ -1,37 +1,59 @@
 import { idPrefixAt } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
+import { noteDone } from '../db/duties.ts'
 import { isLockTimeout } from '../db/errors.ts'
+import { createOnItsOwn } from '../db/on-its-own.ts'
 import { listPartitions } from '../db/partitions.ts'
 import type { Tier } from '../domain/bounds.ts'
 import { auditDaysOf, workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
+import { retentionDuty } from '../observe/aggregates.ts'
 import {
   disownContents,
+  lockDocuments,
   mayFind,
   releaseCapturedContents,
   removeAttemptCounters,
   removeDocuments,
   removeEvents,
+  removeParts,
   removeRows,
 } from './retention-statements.ts'
 
 export type RetentionConfig = Pick<Config, 'RETENTION_ATTEMPTS_DAYS' | 'RETENTION_DOCUMENTS_DAYS' | 'RETENTION_INCIDENTS_DAYS'>
 
+/** A number of days, or how the settings of a workspace say it; null keeps things indefinitely. */
+type Days = number | null | ((settings: WorkspaceSettings, tier: Tier) => number | null)
+
 interface Rule {
   table: 'captured_bodies' | 'captured_requests' | 'audit_logs' | 'delivery_attempts'
   /** The column of ULIDs that the table is partitioned by. An id contains the time of its row. */
   id: 'id' | 'request_id'
-  /** Retention in days; null keeps rows indefinitely. */
-  days(workspace: Pick<WorkspaceRetention, 'settings' | 'tier'>, config: RetentionConfig): number | null
+  days(config: RetentionConfig): Days
 }
 
 // Bodies come first: every reader can handle a request without its body.
 const rules: Rule[] = [
-  { table: 'captured_bodies', id: 'request_id', days: ({ settings }) => settings.capturedBodiesDays },
-  { table: 'captured_requests', id: 'id', days: ({ settings }) => settings.capturedRequestsDays },
-  { table: 'audit_logs', id: 'id', days: ({ settings, tier }) => auditDaysOf(settings, tier) },
-  { table: 'delivery_attempts', id: 'id', days: (_, config) => config.RETENTION_ATTEMPTS_DAYS },
+  { table: 'captured_bodies', id: 'request_id', days: () => (settings) => settings.capturedBodiesDays },
+  { table: 'captured_requests', id: 'id', days: () => (settings) => settings.capturedRequestsDays },
+  { table: 'audit_logs', id: 'id', days: () => auditDaysOf },
+  { table: 'delivery_attempts', id: 'id', days: (config) => config.RETENTION_ATTEMPTS_DAYS },
 ]
+
+/** What retention does one after the other. A step that fails does not stop the others. */
+const steps = [
+  'idempotency_keys',
+  'incidents',
+  'captured_bodies',
+  'captured_requests',
+  'audit_logs',
+  'delivery_attempts',
+  'contents',
+  'documents',
+  'events',
+  'captured_contents',
+] as const
+type Step = (typeof steps)[number]
 
 /** Result of a run. */
 export interface Removed {
@@ -49,19 +71,21 @@ export interface Removed {
   /** Closed incidents, with their notices. */
   incidents: number
   events: number
+  /** Steps, or steps of a workspace, that have failed. The next run tries them again. */
+  passedOver: number
 }
 
 interface WorkspaceRetention {
   id: string
   tier: Tier
-  settings: WorkspaceSettings
+  /** Null if this release cannot read them: then nothing is removed that depends on them. */
+  settings: WorkspaceSettings | null
 }
 
 const dayMs = 86_400_000
 const daysBefore = (now: Date, days: number) => new Date(now.getTime() - days * dayMs)
 
-// Rows per statement: locks and transactions stay short, and far below the limit of a statement. 500 documents of 3,000,000 have taken 3 s on
-// two busy processors.
+// Rows per statement: locks and transactions stay short, and far below the limit of a statement.
 const defaultBatchRows = 1_000
 // Other statements queue behind the wait for the lock to drop a partition.
 const defaultDropLockTimeoutMs = 1_000
@@ -72,31 +96,121 @@ interface Expiry {
   before: Date | string
 }
 
+/** How far a run has judged the documents of a workspace. */
+interface Judged {
+  judged: number
+  judgedTo: string | null
+  judgedId: string | null
+}
+
+/** What a batch has removed, and whether there may be more. */
+interface Batch {
+  removed: number
+  hasMore: boolean
+}
+
 export const createRetention = (
   db: Database,
   config: RetentionConfig,
-  { batchRows = defaultBatchRows, dropLockTimeoutMs = defaultDropLockTimeoutMs } = {},
+  { batchRows = defaultBatchRows, dropLockTimeoutMs = defaultDropLockTimeoutMs, onItsOwn = createOnItsOwn().onItsOwn } = {},
 ) => {
   const listWorkspaces = async (): Promise<WorkspaceRetention[]> => {
     const rows = await db('workspaces')
       .select<{ id: string; isCompliance: boolean; settings: object }[]>('id', 'compliance_tier as isCompliance', 'settings')
       .orderBy('id')
-    return rows.map(({ id, isCompliance, settings }) => ({
-      id,
-      tier: isCompliance ? 'compliance' : 'standard',
-      settings: workspaceSettings(settings),
-    }))
+    const workspaces: WorkspaceRetention[] = []
+    for (const { id, isCompliance, settings } of rows) {
+      const read = await onItsOwn('retention', { workspace_id: id }, () => workspaceSettings(settings))
+      workspaces.push({ id, tier: isCompliance ? 'compliance' : 'standard', settings: read ?? null })
+    }
+    return workspaces
   }
 
-  /** Removes rows batch by batch, so that locks are short. */
-  const inBatches = async (signal: AbortSignal, removeBatch: () => Promise<number>): Promise<number> => {
-    for (let total = 0; ;) {
+  /** A run: its time, the workspaces, and what it has removed so far. */
+  const createRun = (now: Date, signal: AbortSignal, workspaces: WorkspaceRetention[]) => {
+    const failed = new Set<Step>()
+    let passedOver = workspaces.filter(({ settings }) => settings === null).length
+
+    /** Does a part of a step. One that fails does not stop the others. */
+    const part = async <Result>(step: Step, subject: Record<string, string>, work: () => Promise<Result>): Promise<Result | undefined> => {
       signal.throwIfAborted()
-      const count = await removeBatch()
-      total += count
-      if (count < batchRows) return total
+      const done = await onItsOwn('retention', { step, ...subject }, async () => ({ result: await work() }), signal)
+      if (done) return done.result
+      failed.add(step)
+      passedOver += 1
+      return undefined
     }
+
+    /** Removes batch by batch, so that locks are short. */
+    const inBatches = async (count: (removed: number) => void, removeBatch: () => Promise<Batch>): Promise<void> => {
+      for (;;) {
+        signal.throwIfAborted()
+        const { removed, hasMore } = await removeBatch()
+        count(removed)
+        if (!hasMore) return
+      }
+    }
+
+    /** Lists when what a step removes has expired, by workspace. */
+    const expiriesOf = (step: Step, days: Days): { workspaceId: string; before: Date }[] =>
+      workspaces.flatMap(({ id: workspaceId, settings, tier }) => {
+        if (settings === null && typeof days === 'function') {
+          failed.add(step)
+          return []
+        }
+        const kept = typeof days === 'function' ? days(settings!, tier) : days
+        return kept === null ? [] : [{ workspaceId, before: daysBefore(now, kept) }]
+      })
+
+    /** Does a step in each workspace in which it may find something, each on its own. @returns what was removed */
+    const inWorkspaces = async (
+      step: Step,
+      expiries: Expiry[],
+      { condition, rule = {} }: { condition: string; rule?: Partial<Rule> },
+      createRemoveBatch: (expiry: Expiry) => () => Promise<Batch>,
+    ): Promise<number> => {
+      if (expiries.length === 0) return 0
+      const latest = expiries.map(({ before }) => before).reduce((one, other) => (one > other ? one : other))
+      const found = await part(step, {}, async () => {
+        const { rows } = await db.raw<{ rows: Expiry[] }>(
+          `select * from jsonb_to_recordset(:expiries::jsonb) as expiry ("workspaceId" text, before text) where ${condition}`,
+          { ...rule, expiries: JSON.stringify(expiries), latest },
+        )
+        return rows
+      })
+      let total = 0
+      // One workspace may be the reason why the question about all of them fails.
+      for (const expiry of found ?? expiries) {
+        await part(step, { workspace_id: expiry.workspaceId }, () => inBatches((removed) => (total += removed), createRemoveBatch(expiry)))
+      }
+      return total
+    }
+
+    /** Returns a function that runs a statement until it changes less than a batch. */
+    const repeated =
+      (statement: string, rule: Partial<Rule> = {}) =>
+      (expiry: Expiry) =>
+      async (): Promise<Batch> => {
+        const { rowCount } = await db.raw<{ rowCount: number }>(statement, { ...rule, ...expiry, limit: batchRows })
+        return { removed: rowCount, hasMore: rowCount >= batchRows }
+      }
+
+    /** Returns a function that judges the documents of a workspace, batch by batch, each once. */
+    const judging =
+      (judge: (values: Record<string, unknown>) => Promise<Judged & { removed: number }>) =>
+      (expiry: Expiry): (() => Promise<Batch>) => {
+        let position = { judgedTo: '-infinity', judgedId: '' }
+        return async () => {
+          const { removed, judged, judgedTo, judgedId } = await judge({ ...expiry, ...position, limit: batchRows })
+          if (judgedTo !== null && judgedId !== null) position = { judgedTo, judgedId }
+          return { removed, hasMore: judged >= batchRows }
+        }
+      }
+
+    return { part, inBatches, expiriesOf, inWorkspaces, repeated, judging, failed, passedOver: () => passedOver }
   }
+
+  type Run = ReturnType<typeof createRun>
 
   /** Drops a partition. @returns false if the table stays in use for longer than the lock timeout; the next run tries again */
   const drop = async (partition: string): Promise<boolean> => {
@@ -112,97 +226,132 @@ export const createRetention = (
     }
   }
 
-  const dropPartitions = async ({ table, days }: Rule, workspaces: WorkspaceRetention[], now: Date): Promise<string[]> => {
+  /** Drops the partitions that hold nothing which any workspace keeps: none, if it is not known what one keeps. */
+  const dropPartitions = async (run: Run, { table, days }: Rule, workspaces: WorkspaceRetention[], now: Date): Promise<string[]> => {
+    const kept = days(config)
     // Rows of deleted workspaces are kept as long as the defaults say.
     const deleted = { tier: 'standard', settings: workspaceSettings({}) } as const
-    const all = [deleted, ...workspaces].map((workspace) => days(workspace, config))
+    const all = [deleted, ...workspaces].map(({ settings, tier }) =>
+      typeof kept !== 'function' ? kept : settings === null ? null : kept(settings, tier),
+    )
     if (all.includes(null)) return []
     const oldest = idPrefixAt(daysBefore(now, Math.max(...all.map(Number))))
     const dropped: string[] = []
-    for (const { name, to } of await listPartitions(db, table)) {
-      if (to <= oldest && (await drop(name))) dropped.push(name)
+    for (const { name, to } of (await run.part(table, {}, () => listPartitions(db, table))) ?? []) {
+      if (to <= oldest && (await run.part(table, { partition: name }, () => drop(name)))) dropped.push(name)
     }
     return dropped
   }
 
-  /** Runs a statement in the workspaces in which it may find something. @returns the number of changed rows */
-  const inWorkspaces = async (
-    statement: string,
-    condition: string,
-    expiries: Expiry[],
-    signal: AbortSignal,
-    rule: Partial<Rule> = {},
-  ): Promise<number> => {
-    if (expiries.length === 0) return 0
-    const latest = expiries.map(({ before }) => before).reduce((one, other) => (one > other ? one : other))
-    const { rows } = await db.raw<{ rows: Expiry[] }>(
-      `select * from jsonb_to_recordset(:expiries::jsonb) as expiry ("workspaceId" text, before text) where ${condition}`,
-      { ...rule, expiries: JSON.stringify(expiries), latest },
-    )
-    let total = 0
-    for (const expiry of rows) {
-      total += await inBatches(
-        signal,
-        async () => (await db.raw<{ rowCount: number }>(statement, { ...rule, ...expiry, limit: batchRows })).rowCount,
-      )
-    }
-    return total
+  const removeIdempotencyKeys = async (): Promise<Batch> => {
+    const expired = db('idempotency_keys')
+      .select('workspace_id', 'owner', 'key')
+      .where('expires_at', '<=', db.fn.now())
+      .orderBy('expires_at')
+      .limit(batchRows)
+    const removed = await db('idempotency_keys')
+      .whereIn(['workspace_id', 'owner', 'key'], expired)
+      .where('expires_at', '<=', db.fn.now())
+      .delete()
+    return { removed, hasMore: removed >= batchRows }
   }
 
-  const removeIdempotencyKeys = (signal: AbortSignal) =>
-    inBatches(signal, async () => {
-      const expired = db('idempotency_keys')
-        .select('workspace_id', 'owner', 'key')
-        .where('expires_at', '<=', db.fn.now())
-        .orderBy('expires_at')
-        .limit(batchRows)
-      return db('idempotency_keys').whereIn(['workspace_id', 'owner', 'key'], expired).where('expires_at', '<=', db.fn.now()).delete()
+  const removeIncidents = async (now: Date): Promise<Batch> => {
+    const before = daysBefore(now, config.RETENTION_INCIDENTS_DAYS)
+    const old = db('incidents').select('id').where('closed_at', '<', before).orderBy('closed_at').limit(batchRows)
+    const removed = await db('incidents').whereIn('id', old).delete()
+    return { removed, hasMore: removed >= batchRows }
+  }
+
+  const judgeContents = async (values: Record<string, unknown>) => {
+    const { rows } = await db.raw<{ rows: (Judged & { removed: number })[] }>(disownContents, values as never)
+    return rows[0]!
+  }
+
+  const judgeDocuments = (values: Record<string, unknown>) =>
+    db.transaction(async (trx) => {
+      const { rows } = await trx.raw<{ rows: (Judged & { ids: string[] })[] }>(lockDocuments, values as never)
+      const { ids, ...judged } = rows[0]!
+      if (ids.length > 0) {
+        for (const statement of removeParts) await trx.raw(statement, { ids })
+        await trx.raw(removeDocuments, { ...values, ids } as never)
+      }
+      return { ...judged, removed: ids.length }
     })
 
-  const removeIncidents = (now: Date, signal: AbortSignal) =>
-    inBatches(signal, async () => {
-      const before = daysBefore(now, config.RETENTION_INCIDENTS_DAYS)
-      const old = db('incidents').select('id').where('closed_at', '<', before).orderBy('closed_at').limit(batchRows)
-      return db('incidents').whereIn('id', old).delete()
-    })
+  /** Begins to measure how late a step is that has never been done, and forgets steps of another release. */
+  const noteSteps = async (): Promise<void> => {
+    await db('duties')
+      .insert(steps.map((step) => ({ name: retentionDuty(step), done_at: db.fn.now() })))
+      .onConflict('name')
+      .ignore()
+    await db('duties').whereLike('name', retentionDuty('%')).whereNotIn('name', steps.map(retentionDuty)).delete()
+  }
 
   return {
-    /** Removes everything that is past its retention. Safe to run concurrently; the next run continues an interrupted one. */
+    /**
+     * Removes everything that is past its retention, by steps, and each step by workspaces: one that fails stops no other. Safe to run
+     * concurrently; the next run continues an interrupted one.
+     * @throws if the database is away, or the signal aborts
+     */
     removeExpired: async (now: Date, signal: AbortSignal): Promise<Removed> => {
+      await noteSteps()
       const workspaces = await listWorkspaces()
+      const run = createRun(now, signal, workspaces)
+      const { part, inBatches, expiriesOf, inWorkspaces, repeated, judging } = run
       const removed: Removed = {
         rows: { captured_bodies: 0, captured_requests: 0, audit_logs: 0, delivery_attempts: 0 },
         partitions: [],
         contents: 0,
         documents: 0,
         capturedContents: 0,
-        idempotencyKeys: await removeIdempotencyKeys(signal),
-        incidents: await removeIncidents(now, signal),
+        idempotencyKeys: 0,
+        incidents: 0,
         events: 0,
+        passedOver: 0,
       }
+      const end = async (step: Step) => {
+        if (!run.failed.has(step)) await noteDone(db, retentionDuty(step))
+      }
+      /** Does a step that belongs to workspaces. @returns what was removed */
+      const remove = async (step: Step, days: Days, condition: string, createRemoveBatch: (expiry: Expiry) => () => Promise<Batch>) => {
+        const total = await inWorkspaces(step, expiriesOf(step, days), { condition }, createRemoveBatch)
+        await end(step)
+        return total
+      }
+
+      await part('idempotency_keys', {}, () => inBatches((count) => (removed.idempotencyKeys += count), removeIdempotencyKeys))
+      await end('idempotency_keys')
+      await part('incidents', {}, () =>
+        inBatches(
+          (count) => (removed.incidents += count),
+          () => removeIncidents(now),
+        ),
+      )
+      await end('incidents')
       for (const rule of rules) {
-        const { table, id } = rule
-        removed.partitions.push(...(await dropPartitions(rule, workspaces, now)))
-        const expired = workspaces.flatMap((workspace) => {
-          const days = rule.days(workspace, config)
-          return days === null ? [] : [{ workspaceId: workspace.id, before: daysBefore(now, days) }]
-        })
+        const { table, id, days } = rule
+        removed.partitions.push(...(await dropPartitions(run, rule, workspaces, now)))
+        const expired = expiriesOf(table, days(config))
         const byId = expired.map(({ workspaceId, before }) => ({ workspaceId, before: idPrefixAt(before) }))
-        removed.rows[table] = await inWorkspaces(removeRows, mayFind.rows, byId, signal, { table, id })
-        if (table === 'delivery_attempts') await inWorkspaces(removeAttemptCounters, mayFind.attemptCounters, expired, signal)
+        const names = { table, id }
+        removed.rows[table] = await inWorkspaces(table, byId, { condition: mayFind.rows, rule: names }, repeated(removeRows, names))
+        if (table === 'delivery_attempts') {
+          await inWorkspaces(table, expired, { condition: mayFind.attemptCounters }, repeated(removeAttemptCounters))
+        }
+        await end(table)
       }
-      const expiriesOf = (daysOf: (settings: WorkspaceSettings) => number | null) =>
-        workspaces.flatMap(({ id: workspaceId, settings }) => {
-          const days = daysOf(settings)
-          return days === null ? [] : [{ workspaceId, before: daysBefore(now, days) }]
-        })
-      const remove = (statement: string, condition: string, daysOf: (settings: WorkspaceSettings) => number | null) =>
-        inWorkspaces(statement, condition, expiriesOf(daysOf), signal)
       const documentDays = config.RETENTION_DOCUMENTS_DAYS > 0 ? config.RETENTION_DOCUMENTS_DAYS : null
-      removed.contents = await remove(disownContents, mayFind.contents, ({ contentDays }) => contentDays)
-      removed.documents = await remove(removeDocuments, mayFind.documents, () => documentDays)
-      removed.events = await remove(removeEvents, mayFind.events, ({ eventsDays }) => eventsDays)
-      removed.capturedContents = await remove(releaseCapturedContents, mayFind.capturedContents, (settings) => settings.capturedBodiesDays)
+      removed.contents = await remove('contents', ({ contentDays }) => contentDays, mayFind.contents, judging(judgeContents))
+      removed.documents = await remove('documents', documentDays, mayFind.documents, judging(judgeDocuments))
+      removed.events = await remove('events', ({ eventsDays }) => eventsDays, mayFind.events, repeated(removeEvents))
+      removed.capturedContents = await remove(
+        'captured_contents',
+        ({ capturedBodiesDays }) => capturedBodiesDays,
+        mayFind.capturedContents,
+        repeated(releaseCapturedContents),
+      )
+      removed.passedOver = run.passedOver()
       return removed
     },
   }

@@ -1,6 +1,7 @@
 import { Gauge, type Metric } from 'prom-client'
 import { presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
+import { createOnItsOwn } from '../db/on-its-own.ts'
 import { listPartitionEnds } from '../db/partitions.ts'
 import { isFailing } from './failing-enrichments.ts'
 import { oldestUnderWay } from './statistics.ts'
@@ -29,6 +30,9 @@ const query =
   (sql: string) =>
   async (db: Database): Promise<Sample[]> =>
     (await db.raw<{ rows: Sample[] }>(sql)).rows
+
+/** Returns the duty of a step of retention, as the table `duties` names it. */
+export const retentionDuty = (step: string): string => `retention/${step}`
 
 const computedName = 'relay_statistics_computed_timestamp_seconds'
 
@@ -191,6 +195,17 @@ export const aggregates: readonly Aggregate[] = [
     `),
   },
   {
+    name: 'relay_retention_late_seconds',
+    help: 'Time since a step of retention has last done its work in all workspaces, by step. It runs once an hour',
+    labelNames: ['step'],
+    exported: age,
+    compute: query(`
+      select jsonb_build_object('step', substr(name, length('${retentionDuty('')}') + 1)) as labels, extract(epoch from done_at)::float8 as value
+      from duties
+      where name like '${retentionDuty('')}%'
+    `),
+  },
+  {
     name: 'relay_partitions_ahead_seconds',
     help: 'Time until rows of a table have no partition any more',
     labelNames: ['table'],
@@ -211,11 +226,14 @@ export const aggregates: readonly Aggregate[] = [
   },
 ]
 
-/** Computes all aggregates and stores them. @returns the number of samples */
-export const computeAggregates = async (db: Database): Promise<number> => {
+/** Computes all aggregates, each on its own, and stores them. One that fails keeps its values. @returns the number of samples */
+export const computeAggregates = async (db: Database, onItsOwn = createOnItsOwn().onItsOwn): Promise<number> => {
+  const kept: string[] = []
   const samples: { metric: string; labels: Sample['labels']; value: number }[] = []
   for (const { name, compute } of aggregates) {
-    for (const { labels, value } of await compute(db)) if (value !== null) samples.push({ metric: name, labels, value })
+    const computed = await onItsOwn('aggregates', { metric: name }, () => compute(db))
+    if (!computed) kept.push(name)
+    for (const { labels, value } of computed ?? []) if (value !== null) samples.push({ metric: name, labels, value })
   }
   await db.transaction(async (trx) => {
     // Two runs at the same time would lock rows in different orders.
@@ -227,12 +245,13 @@ export const computeAggregates = async (db: Database): Promise<number> => {
         from jsonb_to_recordset(:samples::jsonb) as sample (metric text, labels jsonb, value float8)
       ), removed as (
         delete from aggregates
-        where not exists (
-          select
-          from fresh
-          where fresh.metric = aggregates.metric
-            and fresh.labels = aggregates.labels
-        )
+        where metric <> all (:kept::text[])
+          and not exists (
+            select
+            from fresh
+            where fresh.metric = aggregates.metric
+              and fresh.labels = aggregates.labels
+          )
       )
       insert into aggregates (metric, labels, value)
       select metric, labels, value
@@ -241,7 +260,7 @@ export const computeAggregates = async (db: Database): Promise<number> => {
       set value = excluded.value
       where aggregates.value <> excluded.value
       `,
-      { samples: JSON.stringify(samples) },
+      { samples: JSON.stringify(samples), kept },
     )
   })
   return samples.length

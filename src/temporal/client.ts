@@ -226,6 +226,9 @@ export const createTemporal = (
         return processBatches(message)
       case 'wakeDelivery':
         return wakeDelivery(message)
+      default:
+        // A later release has stored it, before this one took its place again.
+        throw new TypeError(`this release does not know messages of the kind ${(message as { kind: string }).kind}`)
     }
   }
 

@@ -5,6 +5,7 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from '../db/database.ts'
 import { holdShares, leaveShares } from '../db/duties.ts'
+import { createOnItsOwn, type PassOver } from '../db/on-its-own.ts'
 import { dispatchShares } from '../db/starts.ts'
 import { createToBegin, startsOf, type WaitingDocument } from '../delivery/to-begin.ts'
 import type { DeliveryRef } from '../delivery/transition.ts'
@@ -20,7 +21,7 @@ const dispatcherLimits = {
   renewMs: 1_000,
   /** A document that no worker begins for this long does not count as open any more: it says nothing about the others. */
   stuckMs: 10_000,
-  /** Pause of a document that Temporal refuses. */
+  /** Pause of a document that cannot be begun, because Temporal refuses it or the settings of its workspace cannot be read. */
   refusedMs: 60_000,
   /** While the window is full, it is noticed this soon that another worker has begun something. */
   busyMs: 25,
@@ -53,6 +54,7 @@ interface DispatcherDeps {
   sideWork?: SideWork[]
   config: DeliveryTermsConfig
   log: Log
+  passOver?: PassOver
 }
 
 /**
@@ -62,7 +64,7 @@ interface DispatcherDeps {
  * Nothing but the database is needed to go on after a crash: what was started and not begun is started again, which has no effect.
  */
 export const createDispatcher = (
-  { db, temporal, sideWork = [], config, log }: DispatcherDeps,
+  { db, temporal, sideWork = [], config, log, passOver = createOnItsOwn({ log }).passOver }: DispatcherDeps,
   limits: Partial<typeof dispatcherLimits> = {},
 ) => {
   const { leaseMs, renewMs, stuckMs, refusedMs, busyMs } = { ...dispatcherLimits, ...limits }
@@ -77,6 +79,8 @@ export const createDispatcher = (
   const underWay = new Set<Promise<void>>()
   const nextLookAt = new Map<SideWork, number>()
   let pausedUntil = 0
+  // Workspaces of documents that could not be begun. If that is due to the workspace, its other documents fail as well, and each costs a write.
+  const restUntil = new Map<string, number>()
   let lookedAt = Number.NEGATIVE_INFINITY
   let woken = new AbortController()
 
@@ -89,10 +93,14 @@ export const createDispatcher = (
     try {
       for (const message of startsOf(document, urgency, config)) await temporal.send(message)
     } catch (thrown) {
-      const isAway = isUnavailable(thrown)
-      if (isAway) pausedUntil = now() + pauseMs
-      log.warn({ documentId, reason: messageOf(thrown) }, 'failed to begin a document, it is tried again later')
-      if (!isAway) await toBegin.postpone(documentId, refusedMs).catch(() => {})
+      if (isUnavailable(thrown)) {
+        pausedUntil = now() + pauseMs
+        log.warn({ documentId, reason: messageOf(thrown) }, 'failed to begin a document, it is tried again later')
+      } else {
+        passOver('dispatcher', { workspace_id: workspaceId, document_id: documentId }, thrown)
+        restUntil.set(workspaceId, now() + pauseMs)
+        await toBegin.postpone(documentId, refusedMs).catch(() => {})
+      }
       open.delete(documentId)
     }
   }
@@ -124,7 +132,8 @@ export const createDispatcher = (
   const startNext = async (): Promise<void> => {
     const free = size() - open.size
     if (free <= 0 || now() < pausedUntil) return
-    const queues = await toBegin.findQueues(held)
+    for (const [workspaceId, until] of restUntil) if (now() >= until) restUntil.delete(workspaceId)
+    const queues = (await toBegin.findQueues(held)).filter(({ workspaceId }) => !restUntil.has(workspaceId))
     if (queues.length === 0) return
     const busy = new Set([...open.values()].map(({ workspaceId }) => workspaceId))
     const found = await toBegin.findOldest(turns.take(queues, busy, free), [...open.keys()])

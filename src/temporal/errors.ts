@@ -14,6 +14,8 @@ const unauthenticated = 16
 // The native client of the worker has the status in its text only.
 const nativeStatus = /Status \{ code: (\w+)/
 const nativeCodes: Record<string, number> = {
+  DeadlineExceeded: deadlineExceeded,
+  ResourceExhausted: resourceExhausted,
   NotFound: notFound,
   PermissionDenied: permissionDenied,
   Unimplemented: unimplemented,
@@ -44,8 +46,11 @@ export const isInvalid = (thrown: unknown): boolean => codeOf(thrown) === invali
 /** Returns true if the server takes no more calls at the moment, or was too slow. The client repeats refused calls while it has time. */
 const isOverload = (thrown: unknown): boolean => [deadlineExceeded, resourceExhausted].includes(codeOf(thrown) ?? -1)
 
-/** Returns true if the server was not reached, was too slow, or takes no more calls at the moment: other calls would fail as well. */
-export const isUnavailable = (thrown: unknown): boolean => isOverload(thrown) || codeOf(thrown) === unavailable || !isTemporalError(thrown)
+/**
+ * Returns true if the server was not reached, was too slow, or takes no more calls at the moment, as gRPC says: other calls would fail as
+ * well. Any other error concerns what the call is about, or was thrown before there was a call.
+ */
+export const isUnavailable = (thrown: unknown): boolean => isOverload(thrown) || codeOf(thrown) === unavailable
 
 /** Returns the message of a failed call, and that of its cause, which names the gRPC status. */
 export const reasonOf = (thrown: unknown): string =>

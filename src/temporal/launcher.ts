@@ -1,6 +1,7 @@
 import pLimit from 'p-limit'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import { createOnItsOwn, type PassOver } from '../db/on-its-own.ts'
 import { outboxKey, type Outbox, type OutboxMessage, type Sent } from '../db/outbox.ts'
 import type { Start } from '../db/starts.ts'
 import type { Temporal } from './client.ts'
@@ -23,19 +24,30 @@ const isStart = (message: OutboxMessage | Start): message is Start =>
  * lost: `sweep`, a maintenance job of the workers, finds the commands, and the dispatcher the deliveries. They need no coordination, because
  * sending twice has no effect.
  */
-export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox, log: Log, limits: Partial<typeof launcherLimits> = {}) => {
+export const createLauncher = (
+  temporal: Pick<Temporal, 'send'>,
+  outbox: Outbox,
+  log: Log,
+  { passOver = createOnItsOwn({ log }).passOver, ...limits }: Partial<typeof launcherLimits & { passOver: PassOver }> = {},
+) => {
   const { sweepAgeMs, maxConcurrent, maxWaiting } = { ...launcherLimits, ...limits }
   const limit = pLimit({ concurrency: maxConcurrent, rejectOnClear: true })
   const open = new Set<Promise<void>>()
 
-  const send = async (message: OutboxMessage | Start): Promise<Sent> => {
+  const send = async (
+    message: OutboxMessage | Start,
+    subject = isStart(message) ? message.input.documentId : outboxKey(message),
+  ): Promise<Sent> => {
     try {
       await temporal.send(message)
       return 'sent'
     } catch (thrown) {
-      const subject = isStart(message) ? message.input.documentId : outboxKey(message)
+      if (!isUnavailable(thrown)) {
+        passOver('outbox', { message: message.kind, subject }, thrown)
+        return 'refused'
+      }
       log.warn({ message: message.kind, subject, reason: messageOf(thrown) }, 'failed to send a message to Temporal, it will be sent later')
-      return isUnavailable(thrown) ? 'unavailable' : 'refused'
+      return 'unavailable'
     }
   }
 
@@ -73,7 +85,7 @@ export const createLauncher = (temporal: Pick<Temporal, 'send'>, outbox: Outbox,
 
     /** Sends messages and waits for them. Those that cannot be sent are sent later. */
     sendAll: async (messages: (OutboxMessage | Start)[]): Promise<void> => {
-      const outcomes = await limit.map(messages, send)
+      const outcomes = await limit.map(messages, (message) => send(message))
       await outbox.remove(messages.filter((message, index): message is OutboxMessage => outcomes[index] === 'sent' && !isStart(message)))
     },
 

@@ -1,6 +1,9 @@
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
+import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { plainText } from '../base/text.ts'
 import type { Database } from '../db/database.ts'
+import { createOnItsOwn } from '../db/on-its-own.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
 import { UpstreamFailure } from './failure.ts'
 import type { Asked, Upstreams } from './upstreams.ts'
@@ -78,7 +81,12 @@ const isDamaged = async (asked: Asked, docId: string, signal: AbortSignal): Prom
  * system: for the document that was fetched last, and if there is none or it is damaged there, for one that does not exist.
  */
 export const createCheckUpstreams =
-  (failures: UpstreamFailures, upstreams: Upstreams, documents: Pick<UpstreamDocuments, 'findLastFetched'>) =>
+  (
+    failures: UpstreamFailures,
+    upstreams: Upstreams,
+    documents: Pick<UpstreamDocuments, 'findLastFetched'>,
+    onItsOwn = createOnItsOwn().onItsOwn,
+  ) =>
   async (signal: AbortSignal): Promise<{ asked: number; answering: number }> => {
     const isAnswering = async (failed: FailedUpstream): Promise<boolean> => {
       const { repositoryId, workspaceId, repoId, upstream, upstreamSecretsSealed } = failed
@@ -91,12 +99,18 @@ export const createCheckUpstreams =
         await failures.end(repositoryId)
         return true
       } catch (thrown) {
+        signal.throwIfAborted()
+        // Also an error of the relay, as that of secrets which cannot be opened: those that were asked longer ago come first next time.
+        await failures.record(repositoryId, plainText(messageOf(thrown)))
         if (!(thrown instanceof UpstreamFailure)) throw thrown
-        await failures.record(repositoryId, thrown.message)
         return false
       }
     }
-    const answers = await Promise.all((await failures.list(askedPerCheck)).map(isAnswering))
+    const answers = await Promise.all(
+      (await failures.list(askedPerCheck)).map((failed) =>
+        onItsOwn('upstreams', { repository_id: failed.repositoryId }, () => isAnswering(failed), signal),
+      ),
+    )
     return { asked: answers.length, answering: answers.filter(Boolean).length }
   }
 

@@ -59,7 +59,7 @@ test('100,000 deliveries behind a dead target cause less than an event a second,
   const gate = () => db('destination_gates').where({ destination_id: destinationId })
   const woken: WakeDelivery[] = []
   const wakeNext = createWakeNext(db, config, (messages) => woken.push(...messages), logsTo([]).log)
-  const callLines = createCallLines(db, wakeNext)
+  const callLines = createCallLines(db, config, (messages) => woken.push(...messages))
   const load = createLoadJob(db, config)
   const record = createRecordAttempt(db, config, wakeNext)
   let runs = 0

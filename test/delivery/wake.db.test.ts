@@ -173,8 +173,10 @@ describe('a delivery that finds no free slot', () => {
     const { ask, mustStart, destinationId, refOf } = await arrange(2, { max_concurrent_deliveries: 1 })
     const end = await mustStart(1)
     await ask(2)
-    expect(await listLines(db)).toContain(destinationId)
+    // While no slot is free, nobody has to be called.
+    expect(await listLines(db, config)).not.toContain(destinationId)
     await db('destination_slots').update({ leased_until: '-infinity' })
+    expect(await listLines(db, config)).toContain(destinationId)
     const [message] = await db.transaction((trx) => callNext(trx, destinationId, config))
     expect(message).toMatchObject({ kind: 'wakeDelivery', input: { documentId: refOf(2).documentId, destination: { id: destinationId } } })
     expect(
@@ -182,7 +184,7 @@ describe('a delivery that finds no free slot', () => {
         .where('key', 'like', `wake/${refOf(2).documentId}/%`)
         .pluck('message'),
     ).toEqual([message])
-    expect(await listLines(db)).not.toContain(destinationId)
+    expect(await listLines(db, config)).not.toContain(destinationId)
     await end('answered')
   })
 })

@@ -191,6 +191,35 @@ describe('retention', () => {
     expect((await retention().removeExpired(dayAt(31), neverAborted)).contents).toBe(0)
   })
 
+  test('judges a document once in a run, however many stay, and does not look at those of an upstream that were delivered nowhere', async () => {
+    const { db } = database
+    const routes = await createRoutes(db, [{ name: 'a' }, { name: 'b' }], { workspaceSettings: { content_days: 30 } })
+    const kept: string[] = []
+    for (let count = 0; count < 7; count += 1) kept.push(await receiveDocument(routes, ['delivered', 'failed']))
+    const copies: string[] = []
+    for (let count = 0; count < 7; count += 1) copies.push(await receiveDocument(routes, ['delivered', 'delivered']))
+    await db('deliveries').whereIn('document_id', copies).delete()
+    await db('documents').whereIn('id', copies).update({ origin: 'upstream' })
+    const removed = await receiveDocument(routes, ['delivered', 'delivered'])
+    const judged: number[] = []
+    const note = (response: { rows?: { judged?: number }[] }) => {
+      const [row] = response.rows ?? []
+      if (row?.judged !== undefined) judged.push(row.judged)
+    }
+    db.on('query-response', note)
+    expect((await retention().removeExpired(dayAt(31), neverAborted)).contents).toBe(1)
+    db.removeListener('query-response', note)
+    // Batches of three: the seven that stay, and the one behind them.
+    expect(judged).toEqual([3, 3, 2])
+    const withContent = await db('documents')
+      .where({ workspace_id: routes.workspaceId })
+      .whereNotNull('content_id')
+      .orderBy('id')
+      .pluck('id')
+    expect(withContent).toEqual([...kept, ...copies].toSorted())
+    expect(withContent).not.toContain(removed)
+  })
+
   test('removes such documents without content, if the installation says so', async () => {
     const { db } = database
     const routes = await createRoutes(db, [{ name: 'a' }, { name: 'b' }], { workspaceSettings: { content_days: 30 } })

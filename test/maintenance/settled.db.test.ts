@@ -113,7 +113,7 @@ const betweenJudgementAndLock = async (statement: string, workspaceId: string, c
   expect(pausing).not.toBe(statement)
   const { running } = await db.transaction(async (trx) => {
     await trx.raw('select pg_advisory_xact_lock(4711)')
-    const bindings = { workspaceId, before: new Date(Date.now() + 86_400_000), limit: 100 }
+    const bindings = { workspaceId, before: new Date(Date.now() + 86_400_000), judgedTo: '-infinity', judgedId: '', limit: 100 }
     const removing = Promise.allSettled([db.raw(pausing, bindings)])
     await until('retention waits', async () => (await db('pg_locks').where({ locktype: 'advisory', granted: false })).length > 0)
     await change()

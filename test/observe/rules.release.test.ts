@@ -267,6 +267,23 @@ const cases: Record<string, Case> = {
       [`relay_upstream_requests_total{${api},outcome="missing"}`]: '0+9x30',
     },
   },
+  RelayObjectsPassedOver: {
+    fires: { [`relay_passed_over_total{${worker},loop="retention"}`]: '0 1x60' },
+    at: '40m',
+    labels: { loop: 'retention' },
+    summary: 'The loop retention passes objects over',
+    quiet: { [`relay_passed_over_total{${worker},loop="retention"}`]: '7x60' },
+  },
+  RelayRetentionLate: {
+    fires: {
+      [`relay_retention_late_seconds{${api},step="events"}`]: '25200x20',
+      [`relay_retention_late_seconds{${api},step="contents"}`]: '10x20',
+    },
+    at: '15m',
+    labels: { step: 'events' },
+    summary: 'Retention of events was last done 7h 0m 0s ago',
+    quiet: { [`relay_retention_late_seconds{${api},step="events"}`]: '3600x20' },
+  },
   RelayPartitionsShort: {
     fires: {
       [`relay_partitions_ahead_seconds{${api},table="captured_bodies"}`]: `${6 * day}x70`,

@@ -5,11 +5,12 @@ import { createLog } from '../../src/base/log.ts'
 import type { Config } from '../../src/config/config.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { Database } from '../../src/db/database.ts'
+import { createOnItsOwn } from '../../src/db/on-its-own.ts'
 import { addMessages, createOutbox } from '../../src/db/outbox.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { createReconcile, type DeliveryWorkflows } from '../../src/delivery/reconcile.ts'
 import { createRelease } from '../../src/delivery/release.ts'
-import { createCallLines, createWakeNext } from '../../src/delivery/wake.ts'
+import { createCallLines } from '../../src/delivery/wake.ts'
 import { createStartMigrations } from '../../src/document-migration/start-due.ts'
 import type { MaintenanceDeps } from '../../src/maintenance/jobs.ts'
 import { createCheckIncidents } from '../../src/observe/notices/check-incidents.ts'
@@ -35,7 +36,8 @@ export const createMaintenanceDeps = (
     stores: { postgres: createPostgresStore(db) },
     release: createRelease(db),
     launcher,
-    callLines: createCallLines(db, createWakeNext(db, config, launcher.launch, createLog('silent'))),
+    ...createOnItsOwn(),
+    callLines: createCallLines(db, config, launcher.launch),
     checkIncidents: createCheckIncidents(db, config),
     checkUpstreams: createCheckUpstreams(
       upstreamFailures,

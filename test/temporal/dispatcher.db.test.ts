@@ -260,7 +260,7 @@ test('nothing is lost while Temporal is unavailable', async () => {
   const dispatcher = startDispatcher({
     fails: () => {
       calls += 1
-      return isAway ? new Error('14 UNAVAILABLE') : undefined
+      return isAway ? Object.assign(new Error('14 UNAVAILABLE'), { code: 14 }) : undefined
     },
   })
   await until('it has tried', () => calls > 3)

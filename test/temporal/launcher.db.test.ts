@@ -28,6 +28,7 @@ interface LauncherOptions {
   limits?: Parameters<typeof createLauncher>[3]
 }
 
+const unavailableError = Object.assign(new Error('14 UNAVAILABLE'), { code: 14 })
 const refused = Object.assign(new Error('3 INVALID_ARGUMENT'), { code: 3 })
 
 /** Starts a launcher whose messages go to a Temporal that notes them. `holds` holds them back until `release`. */
@@ -95,7 +96,7 @@ test.each([1, 20, 300])('%d messages that Temporal refuses do not hold up the me
 
 test('all messages are kept while Temporal is unavailable, and few are tried', async () => {
   const messages = await commit(40)
-  const unavailable = startLauncher({ fails: () => new Error('14 UNAVAILABLE'), limits: { maxConcurrent: 5 } })
+  const unavailable = startLauncher({ fails: () => unavailableError, limits: { maxConcurrent: 5 } })
   expect(await unavailable.sweep()).toBe(0)
   expect(unavailable.calls()).toBe(5)
   await unavailable.close()

@@ -2,6 +2,7 @@ import { decodeTime } from 'ulid'
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createOnItsOwn } from '../../src/db/on-its-own.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { listPartitions } from '../../src/db/partitions.ts'
 import { createRelease } from '../../src/delivery/release.ts'
@@ -30,6 +31,7 @@ test('over months, the maintenance jobs remove expired rows and create partition
     checkUpstreams: async () => ({ asked: 0, answering: 0 }),
     startMigrations: async () => 0,
     reconcile: () => Promise.reject(new Error('not available in this test')),
+    ...createOnItsOwn(),
     config,
   })
   const summaries: string[] = []

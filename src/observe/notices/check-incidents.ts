@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { consoleUrlOf } from '../../base/console-url.ts'
 import { newId } from '../../base/ids.ts'
 import { storableJson } from '../../base/text.ts'
-import { record, systemActor } from '../../db/audit.ts'
+import { recordAll } from '../../db/audit.ts'
 import type { Database, Transaction } from '../../db/database.ts'
+import { createOnItsOwn, type OnItsOwn } from '../../db/on-its-own.ts'
 import { addMessages, type StartNotice } from '../../db/outbox.ts'
 import { toCamelCase, toSnakeCase } from '../../domain/casing.ts'
 import { incidentEventNames, noticeData, type IncidentEvent, type NoticeData, type Transition } from '../../domain/notices.ts'
@@ -58,16 +59,26 @@ const stored = (details: IncidentDetails) => toSnakeCase(detailsSchema, details)
 const attemptTimeoutMs = 60_000
 // A notice whose attempt is due for this long has lost its workflow. The margin is the time for which its message may wait in the outbox.
 const overdueAfterMs = attemptTimeoutMs + 30_000
-// Incidents that one check announces. The next check announces the rest.
+// Incidents of one kind that a check announces. The next check announces the rest.
 const maxNoticesPerCheck = 1_000
+
+// A statement has at most 65,535 parameters.
+const rowsPerInsert = 1_000
 
 const nothing: Checked = { opened: 0, closed: 0, notices: 0, messages: [] }
 
 /**
  * Opens, updates and closes incidents, and writes a notice for each transition and notification, together with the message that starts its
- * delivery. Of two checks at the same time, one does nothing.
+ * delivery. Each kind of incident is checked on its own, in a transaction of its own. Of two checks of a kind at the same time, one does
+ * nothing.
  */
-export const createCheckIncidents = (db: Database, config: ConditionConfig, limits: ConditionLimits = conditionLimits) => {
+export const createCheckIncidents = (
+  db: Database,
+  config: ConditionConfig,
+  { onItsOwn = createOnItsOwn().onItsOwn, ...changedLimits }: Partial<ConditionLimits & { onItsOwn: OnItsOwn }> = {},
+) => {
+  const limits: ConditionLimits = { ...conditionLimits, ...changedLimits }
+
   /** Returns true if a notification is active, or something of an earlier one is left. */
   const isNeeded = async (): Promise<boolean> => {
     const { rows } = await db.raw<{ rows: { needed: boolean }[] }>(`
@@ -79,24 +90,27 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
     return rows[0]!.needed
   }
 
-  const findWatched = async (trx: Transaction): Promise<Set<IncidentEvent>> => {
-    const { rows } = await trx.raw<{ rows: { event: IncidentEvent }[] }>(
+  const findWatched = async (): Promise<Set<IncidentEvent>> => {
+    const { rows } = await db.raw<{ rows: { event: IncidentEvent }[] }>(
       'select distinct unnest(events) as event from notifications where is_active',
     )
     return new Set(rows.map(({ event }) => event))
   }
 
-  const findOpen = async (trx: Transaction): Promise<Map<string, Incident>> => {
+  const findOpen = async (trx: Transaction, event: IncidentEvent): Promise<Map<string, Incident>> => {
     const rows: Incident[] = await trx('incidents')
       .select('id', 'workspace_id as workspaceId', 'event', 'subject', 'count', 'details')
+      .where({ event })
       .whereNull('closed_at')
     return new Map(rows.map((row) => [keyOf(row), row]))
   }
 
   const open = async (trx: Transaction, event: IncidentEvent, conditions: Condition[], now: Date): Promise<void> => {
-    for (const { workspaceId, subject, count, since, details } of conditions) {
-      const id = newId()
-      await trx('incidents').insert({
+    if (conditions.length === 0) return
+    const opened = conditions.map((condition) => ({ ...condition, id: newId(), event }))
+    await trx.batchInsert(
+      'incidents',
+      opened.map(({ id, workspaceId, subject, count, since, details }) => ({
         id,
         workspace_id: workspaceId,
         event,
@@ -105,9 +119,10 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
         details: storableJson(stored(details)),
         opened_at: since === null || since > now ? now : since,
         last_seen_at: now,
-      })
-      await recordTransition(trx, { id, workspaceId, event, subject, count, details }, 'opened')
-    }
+      })),
+      rowsPerInsert,
+    )
+    await recordTransitions(trx, opened, 'opened')
   }
 
   const update = async (trx: Transaction, changed: { id: string; count: number; details: unknown }[], now: Date): Promise<void> => {
@@ -126,20 +141,23 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
   const close = async (trx: Transaction, incidents: Incident[], now: Date): Promise<void> => {
     if (incidents.length === 0) return
     await trx('incidents').whereIn('id', idsOf(incidents)).update({ closed_at: now })
-    for (const incident of incidents) {
-      await recordTransition(trx, { ...incident, details: toCamelCase(detailsSchema, incident.details as never) }, 'closed')
-    }
+    await recordTransitions(trx, incidents, 'closed')
   }
 
-  const recordTransition = (trx: Transaction, incident: Incident, transition: Transition) =>
-    record(trx, {
-      workspaceId: incident.workspaceId,
-      event: `incident.${transition}`,
-      subjectId: incident.id,
-      description: summaryOf(incident.event, transition, { ...incident.details, count: countText(incident) }),
-      metadata: { event: incident.event, subject: incident.subject, count: incident.count },
-      actor: systemActor,
-    })
+  const recordTransitions = (trx: Transaction, incidents: Incident[], transition: Transition) =>
+    recordAll(
+      trx,
+      incidents.map((incident) => ({
+        workspaceId: incident.workspaceId,
+        event: `incident.${transition}`,
+        subjectId: incident.id,
+        description: summaryOf(incident.event, transition, { ...incident.details, count: countText(incident) }),
+        metadata: { event: incident.event, subject: incident.subject, count: incident.count },
+      })),
+    )
+
+  const readDetails = <Row extends Incident>(rows: Row[]): Row[] =>
+    rows.map((row) => ({ ...row, details: toCamelCase(detailsSchema, row.details as never) }))
 
   // The failed attempts of a destination or subscription are counted there, and the documents of an enrichment up to a limit of their own.
   const countText = ({ event, count }: Pick<Incident, 'event' | 'count'>) =>
@@ -171,7 +189,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
    * Finds the open incidents that are not announced, unless the notification waits for longer silence, or is to be quiet about them. Both
    * look-ups are made for each incident (`offset 0`).
    */
-  const findUnannounced = async (trx: Transaction, now: Date): Promise<Due[]> => {
+  const findUnannounced = async (trx: Transaction, event: IncidentEvent, now: Date): Promise<Due[]> => {
     const { rows } = await trx.raw<{ rows: Due[] }>(
       `
       select ${dueColumns}
@@ -179,6 +197,7 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
       join notifications on notifications.workspace_id = incidents.workspace_id and is_active and incidents.event = any (events)
       join workspaces on workspaces.id = incidents.workspace_id
       where closed_at is null
+        and incidents.event = :event
         and (
           incidents.event <> 'source.silent'
           or (details ->> 'last_request_at')::timestamptz <= :now::timestamptz - silence_hours * interval '1 hour'
@@ -202,9 +221,9 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
       order by incidents.id
       limit :limit
       `,
-      { now, limit: maxNoticesPerCheck },
+      { event, now, limit: maxNoticesPerCheck },
     )
-    return rows
+    return readDetails(rows)
   }
 
   /** Finds the notifications that have announced the beginning of incidents, which have just been closed. */
@@ -223,13 +242,14 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
       `,
       { ids: idsOf(incidents) },
     )
-    return rows
+    return readDetails(rows)
   }
 
   const write = async (trx: Transaction, due: Due[], transition: Transition, now: Date): Promise<StartNotice[]> => {
     if (due.length === 0) return []
     const notices = due.map((incident) => ({ ...incident, noticeId: newId(), data: dataOf(incident, transition) }))
-    await trx('notices').insert(
+    await trx.batchInsert(
+      'notices',
       notices.map(({ noticeId, workspaceId, notificationId, id, data }) => ({
         id: noticeId,
         workspace_id: workspaceId,
@@ -240,14 +260,14 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
         next_attempt_at: now,
         created_at: now,
       })),
+      rowsPerInsert,
     )
     const messages = notices.map(({ noticeId, workspace }) => startOf(noticeId, workspace))
     await addMessages(trx, messages)
     return messages
   }
 
-  const dataOf = ({ id, workspace, event, count, openedAt, closedAt, ...due }: Due, transition: Transition): NoticeData => {
-    const details = toCamelCase(detailsSchema, due.details as never)
+  const dataOf = ({ id, workspace, event, count, details, openedAt, closedAt }: Due, transition: Transition): NoticeData => {
     return {
       workspace,
       incidentId: id,
@@ -266,8 +286,8 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
   })
 
   /** Finds the notices whose workflow should have made an attempt by now. Starting one that runs has no effect. */
-  const findOverdue = async (trx: Transaction, now: Date): Promise<StartNotice[]> => {
-    const { rows } = await trx.raw<{ rows: { id: string; workspace: string }[] }>(
+  const findOverdue = async (now: Date): Promise<StartNotice[]> => {
+    const { rows } = await db.raw<{ rows: { id: string; workspace: string }[] }>(
       `
       select notices.id, user_slug || '/' || workspace_slug as workspace
       from notices
@@ -282,45 +302,56 @@ export const createCheckIncidents = (db: Database, config: ConditionConfig, limi
     return rows.map(({ id, workspace }) => startOf(id, workspace))
   }
 
-  const check = async (trx: Transaction, now: Date): Promise<Checked> => {
-    const watched = await findWatched(trx)
-    const openIncidents = await findOpen(trx)
-    let opened = 0
-    const closed = new Map(openIncidents)
-    for (const event of incidentEventNames.filter((name) => watched.has(name))) {
-      const conditions = await findConditions[event](trx, { ...config, ...limits }, now)
-      const keys = conditions.map((condition) => keyOf({ ...condition, event }))
-      const isNew = (_: Condition, index: number) => !openIncidents.has(keys[index]!)
-      const changed = conditions.flatMap(({ count, details }, index) => {
-        const known = openIncidents.get(keys[index]!)
-        const wanted = stored(details)
-        return known && (known.count !== count || !isDeepStrictEqual(known.details, wanted))
-          ? [{ id: known.id, count, details: wanted }]
-          : []
-      })
-      for (const key of keys) closed.delete(key)
-      await open(trx, event, conditions.filter(isNew), now)
-      await update(trx, changed, now)
-      opened += conditions.filter(isNew).length
-    }
-    const ended = [...closed.values()]
+  /** @param isWatched false if no active notification names the event: its incidents are closed */
+  const check = async (trx: Transaction, event: IncidentEvent, isWatched: boolean, now: Date): Promise<Checked> => {
+    const openIncidents = await findOpen(trx, event)
+    const conditions = isWatched ? await findConditions[event](trx, { ...config, ...limits }, now) : []
+    const keys = conditions.map((condition) => keyOf({ ...condition, event }))
+    const added = conditions.filter((_, index) => !openIncidents.has(keys[index]!))
+    const changed = conditions.flatMap(({ count, details }, index) => {
+      const known = openIncidents.get(keys[index]!)
+      const wanted = stored(details)
+      return known && (known.count !== count || !isDeepStrictEqual(known.details, wanted)) ? [{ id: known.id, count, details: wanted }] : []
+    })
+    await open(trx, event, added, now)
+    await update(trx, changed, now)
+    for (const key of keys) openIncidents.delete(key)
+    const ended = readDetails([...openIncidents.values()])
     await close(trx, ended, now)
     const messages = [
-      ...(await write(trx, await findUnannounced(trx, now), 'opened', now)),
+      ...(await write(trx, await findUnannounced(trx, event, now), 'opened', now)),
       ...(await write(trx, await findRecovered(trx, ended), 'closed', now)),
     ]
-    return { opened, closed: ended.length, notices: messages.length, messages: [...messages, ...(await findOverdue(trx, now))] }
+    return { opened: added.length, closed: ended.length, notices: messages.length, messages }
   }
+
+  const checkAlone = (event: IncidentEvent, isWatched: boolean, now: Date): Promise<Checked> =>
+    db.transaction(async (trx) => {
+      const { rows } = await trx.raw<{ rows: { locked: boolean }[] }>('select pg_try_advisory_xact_lock(hashtext(?)) as locked', [
+        `incidents/${event}`,
+      ])
+      return rows[0]!.locked ? check(trx, event, isWatched, now) : nothing
+    })
 
   /** @param now the time of the check, by the workflow's clock. An incident begins at it if no record says when it began. */
   return async (now: Date): Promise<Checked> => {
     if (!(await isNeeded())) return nothing
-    return db.transaction(async (trx) => {
-      const { rows } = await trx.raw<{ rows: { locked: boolean }[] }>(`select pg_try_advisory_xact_lock(hashtext('incidents')) as locked`)
-      return rows[0]!.locked ? check(trx, now) : nothing
-    })
+    const watched = await findWatched()
+    let total = nothing
+    for (const event of incidentEventNames) {
+      const checked = await onItsOwn('incidents', { event }, () => checkAlone(event, watched.has(event), now))
+      if (checked) total = sumOf(total, checked)
+    }
+    return { ...total, messages: [...total.messages, ...(await findOverdue(now))] }
   }
 }
+
+const sumOf = (one: Checked, other: Checked): Checked => ({
+  opened: one.opened + other.opened,
+  closed: one.closed + other.closed,
+  notices: one.notices + other.notices,
+  messages: [...one.messages, ...other.messages],
+})
 
 export type CheckIncidents = ReturnType<typeof createCheckIncidents>
 

@@ -2,7 +2,6 @@ import { newId } from '../../../src/base/ids.ts'
 import { createAcknowledge } from '../../../src/delivery/erase.ts'
 import type { IncidentEvent } from '../../../src/domain/notices.ts'
 import { createCheckIncidents } from '../../../src/observe/notices/check-incidents.ts'
-import { conditionLimits } from '../../../src/observe/notices/condition.ts'
 import { createNoticeLog, type Notice } from '../../../src/observe/notices/notice-log.ts'
 import { insertDocument } from '../../api/insert-document.ts'
 import { createTestDatabase } from '../../support/database.ts'
@@ -16,7 +15,12 @@ const config = testConfig({
 })
 
 const database = share(await createTestDatabase())
-const check = createCheckIncidents(database.db, config, { ...conditionLimits, destinationFailures: 3, maxCount: 5 })
+const check = createCheckIncidents(database.db, config, {
+  destinationFailures: 3,
+  maxCount: 5,
+  // A kind that cannot be checked fails the test.
+  onItsOwn: async (_, __, work) => work(),
+})
 // Only the workspace of one test has notifications and incidents at a time.
 beforeEach(async () => {
   await database.db('notifications').delete()
