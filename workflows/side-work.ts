@@ -1,4 +1,4 @@
-import { continueAsNew, proxyActivities, setCurrentDetails, setHandler, workflowInfo } from '@temporalio/workflow'
+import { proxyActivities, setCurrentDetails, setHandler, workflowInfo } from '@temporalio/workflow'
 import { markdownText } from '../src/base/text.ts'
 import { sideQueueOf } from './ids.ts'
 import { checkAgainSignal, type SideWorkActivities, type SideWorkInput } from './messages.ts'
@@ -7,8 +7,8 @@ import { checkAgainSignal, type SideWorkActivities, type SideWorkInput } from '.
 const runTimeoutMs = 240_000
 
 /**
- * Works through what is due in a queue, and ends. The dispatcher starts the workflow again when something is due, also what has failed: the
- * database knows when that is. So nothing waits here.
+ * Works through what is due in a queue, for a limited time, and ends. The dispatcher starts the workflow again when something is due, also what
+ * is left or has failed: the database knows when that is. So nothing waits here, and queues take turns.
  */
 const workThrough = async (activity: keyof SideWorkActivities, input: SideWorkInput): Promise<string> => {
   const { queueId, workspaceId, name } = input
@@ -30,8 +30,7 @@ const workThrough = async (activity: keyof SideWorkActivities, input: SideWorkIn
     const outcome = await run({ queueId, workspaceId })
     setCurrentDetails(`**${outcome.status}**${'error' in outcome ? `: ${markdownText(outcome.error)}` : ''}`)
     // A call that came during the run may be younger than its outcome.
-    if (outcome.status !== 'more' && !isCalled) return outcome.status
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew(input)
+    if (!isCalled) return outcome.status
   }
 }
 

@@ -19,7 +19,8 @@ const queuesPerWorkspace = 4
 export type DueQueue = SideWorkInput
 
 /**
- * Claims the queues of a kind in which something is due, those first that have waited longest, up to a limit for each workspace.
+ * Claims the queues of a kind in which something is due, up to a limit for each workspace. They take turns: a queue whose run has ended with more
+ * to do comes after those that were not worked through since.
  * @param due SQL: queues as (id, workspace_id, name, since). It may read `claimed_queues`, the ids of those that are claimed or closed
  */
 export const claimDue = async (
@@ -37,8 +38,8 @@ export const claimDue = async (
         and greatest(claimed_until, opens_at) > now()
     ), ${due}, free as (
       select
-        id, workspace_id, name,
-        row_number() over (partition by workspace_id order by since, id) + (
+        due.id, due.workspace_id, name,
+        row_number() over (partition by due.workspace_id order by coalesce(known.claimed_until, '-infinity'), since, due.id) + (
           select count(*)
           from side_queues
           where kind = :kind
@@ -46,7 +47,8 @@ export const claimDue = async (
             and claimed_until > now()
         ) as place
       from due
-      where id not in (select id from claimed_queues)
+      left join side_queues as known on known.kind = :kind and known.id = due.id
+      where due.id not in (select id from claimed_queues)
     ), claimed as (
       insert into side_queues (kind, id, workspace_id, claimed_until)
       select :kind, id, workspace_id, now() + :startMs::integer * interval '1 millisecond'
@@ -116,7 +118,7 @@ const settle = async (db: Database, kind: SideWorkKind, id: string, end: RunEnd)
   if (status === 'retrying') {
     const { delayMs, error } = end
     await row().update({ claimed_until: '-infinity', failures, opens_at: inMs(delayMs), last_error: error })
-  } else if (status === 'more') await row().update({ claimed_until: inMs(claimMs), failures })
+  } else if (status === 'more') await row().update({ claimed_until: db.fn.now(), failures })
   else if (failures === 0 || status === 'gone') await row().delete()
   else await row().update({ claimed_until: '-infinity', failures })
 }

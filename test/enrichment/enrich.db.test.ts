@@ -428,8 +428,14 @@ test('a workspace gets four enrichments at a time, and another one its own', asy
   const claimed = async () => (await dispatch()).map(({ queueId }) => queueId).toSorted()
   expect(await claimed()).toEqual([idOf(0), idOf(1), idOf(2), idOf(3), idOf(6)])
   expect(await claimed()).toEqual([])
-  await enrich({ queueId: idOf(1), workspaceId }, never)
+  // The first run ends with more to do, and another one with nothing: those that have waited come first.
+  const short = createEnrich(deps, { lingerMs: 0, runMs: 0, drainMs: 600_000 })
+  expect(await short({ queueId: idOf(0), workspaceId }, never)).toEqual({ status: 'more' })
   expect(await claimed()).toEqual([idOf(4)])
+  await enrich({ queueId: idOf(1), workspaceId }, never)
+  expect(await claimed()).toEqual([idOf(5)])
+  await enrich({ queueId: idOf(2), workspaceId }, never)
+  expect(await claimed()).toEqual([idOf(0)])
 })
 
 test('a run whose worker is lost leaves its documents due', async () => {

@@ -78,7 +78,7 @@ const standaloneActivities = ({
   let calls = 0
   const run = async (): Promise<SideWorkOutcome> => {
     calls += 1
-    return ran ? ran(calls) : { status: calls > rounds ? 'idle' : 'more' }
+    return ran ? ran(calls) : { status: 'idle' }
   }
   return {
     processBatch: async () => ({ count: (calls += 1) > rounds ? 0 : 500 }),
