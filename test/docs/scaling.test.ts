@@ -11,9 +11,9 @@ const intervalOf = (name: string): number =>
 
 test('what the page calculates with is what the code has', () => {
   expect(limits).toContain(`in ${dispatchShares} shares, so ${dispatchShares} workers begin deliveries`)
-  expect(limits).toContain(`with 1,000 workspaces and 4,000 open incidents, every ${intervalOf('check-incidents')} s`)
+  expect(limits).toContain(`with a load of 23. It runs every ${intervalOf('check-incidents')} s`)
   expect(limits).toContain(`with 1,000 workspaces and 2,000 destinations, every ${intervalOf('compute-metrics')} s`)
-  expect(limits).toContain(`3,000 lines fill its ${intervalOf('sweep-outbox')} s`)
+  expect(limits).toContain(`0.5 s for 40,000. It runs every ${intervalOf('sweep-outbox')} s`)
   expect(intervalOf('apply-retention')).toBe(3_600)
 })
 
