@@ -47,7 +47,8 @@ const policy: AttemptInput['policy'] = { maxRetries: 5, ttlMs: 3_600_000, initia
 
 const waits: [name: string, outcome: AttemptOutcome, status: string][] = [
   ['a manual retry', { status: 'failed', error: 'credentials refused' }, 'failed'],
-  ['its next attempt', { status: 'retrying', delayMs: 5_000, failures: 1, error: 'HTTP 503' }, 'retrying'],
+  // Later than the promotion on a slow machine: an attempt that comes during it may still end with the old build.
+  ['its next attempt', { status: 'retrying', delayMs: 15_000, failures: 1, error: 'HTTP 503' }, 'retrying'],
   ['its turn', { status: 'waiting' }, 'pending'],
 ]
 

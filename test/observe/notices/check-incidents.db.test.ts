@@ -470,6 +470,7 @@ test('an enrichment whose latest documents got no answer is announced until one 
       workspace_id: workspaceId,
       enrichment_id: enrichmentId,
       status,
+      attempts: 1,
       steps: JSON.stringify([{ name: 'link', error: null, ...step }]),
       waits_until: waits ? new Date(Date.now() + 60 * minute) : new Date(Date.now() - minute),
       ends_at: new Date(Date.now() + 60 * minute),
