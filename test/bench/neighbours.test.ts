@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { inflateSync } from 'node:zlib'
 import { createBodies } from '../../bench/neighbours/bodies.ts'
 import { startNoise } from '../../bench/neighbours/noise.ts'
@@ -112,4 +113,18 @@ describe('the noise', () => {
       expect(text).not.toMatch(/\.$/)
     }
   })
+})
+
+test('docs/reliability.md has a row for each noise, with the figures of docs/measurements/bench/isolation.md', async () => {
+  const read = (path: string) => readFile(new URL(`../../docs/${path}`, import.meta.url), 'utf8')
+  const [page, table] = [await read('reliability.md'), await read('measurements/bench/isolation.md')]
+  const lines = page.split('\n')
+  for (const { name, text } of noises) {
+    const line = lines.find((each) => each.startsWith(`| \`${name}\`: ${text} |`))
+    const measured = table.split('\n').find((each) => each.startsWith(`| ${name}, after |`))
+    expect({ name, line, measured }).toEqual({ name, line: expect.any(String), measured: expect.any(String) })
+    const ratios = [...measured!.matchAll(/ms: ([\d.]+ \(bare [\d.]+\))/g)].map(([, ratio]) => ratio)
+    expect(ratios.length).toBeGreaterThan(0)
+    for (const ratio of ratios) expect(line).toContain(ratio)
+  }
 })
