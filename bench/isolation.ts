@@ -2,7 +2,7 @@
 // at its target, beside each noise (bench/neighbours/noises.ts) and alone before and after it. A bare program in the same place is measured in
 // the same seconds: it commits and reads the same bytes, and has a workflow of the same shape with a task queue and a worker of its own. The goal
 // of each is a 95th percentile of at most twice that alone, or what the bare program has: the same ratio or, from answer to arrival, at most 1.5
-// times its 95th percentile. With `--before FOLDER`, another checkout is measured first, in the same way.
+// times its 95th percentile. With `--before FOLDER`, another checkout is measured as well, in turns with this one.
 import { readFile, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -29,20 +29,20 @@ const options = readOptions('isolation', {
   before: { type: 'string' },
   'write-docs': { type: 'boolean', default: false },
 })
-const seconds = Number(options.seconds ?? (options.quick ? 2 : 16))
+const seconds = Number(options.seconds ?? (options.quick ? 2 : 12))
 const aloneSeconds = seconds / 2
 // The noise has become as loud as it is by then, and what is left of it has ended.
 const leadMs = options.quick ? 0 : 3_000
 const settleMs = options.quick ? 0 : 2_000
-const settleMaxMs = options.quick ? 10_000 : 45_000
-const warmUpSeconds = options.quick ? 1 : 8
+const settleMaxMs = options.quick ? 10_000 : 20_000
+const warmUpSeconds = options.quick ? 1 : 5
 
 const unknown = (options.only?.split(',') ?? []).filter((name) => !noises.some((noise) => noise.name === name))
 if (unknown.length > 0) throw new Error(`There is no noise ${unknown.join(', ')}. Noises: ${noises.map(({ name }) => name).join(', ')}`)
 const chosen = noises.filter(({ name }) => options.only?.split(',').includes(name) ?? true)
 
-/** Measures each noise in one installation. */
-const measureAll = async (installation: Installation, build: NoiseRow['build']): Promise<NoiseRow[]> => {
+/** Starts a quiet workspace in an installation. @returns the function that measures it beside a noise */
+const openBuild = async (installation: Installation, build: NoiseRow['build']) => {
   const server = await installation.startRelay('server')
   const db = openDatabase(installation.config, 'bench')
   const [healthy, bareArrivals, noise] = await Promise.all([startArrivals(), startArrivals(), startNoise()])
@@ -99,33 +99,37 @@ const measureAll = async (installation: Installation, build: NoiseRow['build']):
     return { noise: one.name, text: one.text, build, figures: figuresOf(alone, beside), refused: beside.refused, facts }
   }
 
-  const rows: NoiseRow[] = []
-  for (const one of chosen) {
-    const startedAt = performance.now()
-    const row = await measureBeside(one).catch((thrown: unknown): NoiseRow => ({
-      noise: one.name,
-      text: one.text,
-      build,
-      figures: [],
-      refused: 0,
-      facts: `broke off: ${messageOf(thrown)}`,
-    }))
-    rows.push(row)
-    say(`${Object.values(tableRow(row)).join('; ')} [${((performance.now() - startedAt) / 1_000).toFixed(0)} s]`)
+  return {
+    measure: async (one: Noise): Promise<NoiseRow> => {
+      const startedAt = performance.now()
+      const row = await measureBeside(one).catch((thrown: unknown): NoiseRow => {
+        const facts = `broke off: ${messageOf(thrown)}`
+        return { noise: one.name, text: one.text, build, figures: [], refused: 0, facts }
+      })
+      say(`${Object.values(tableRow(row)).join('; ')} [${((performance.now() - startedAt) / 1_000).toFixed(0)} s]`)
+      return row
+    },
+    close: async () => {
+      await noise.stop()
+      await Promise.all([quiet.close(), healthy.stop(), bareArrivals.stop(), connection.close(), db.destroy()])
+    },
   }
-  await noise.stop()
-  await Promise.all([quiet.close(), healthy.stop(), bareArrivals.stop(), connection.close(), db.destroy()])
-  return rows
 }
 
+type Build = Awaited<ReturnType<typeof openBuild>>
 const rows: NoiseRow[] = []
-const measureCheckout = async (build: NoiseRow['build'], checkout?: string) => {
-  say(`${build}: commit ${commitOf(checkout ?? import.meta.dirname)}`)
-  await withInstallation(async (installation) => void rows.push(...(await measureAll(installation, build))), { ...options, checkout })
+const measureAll = async (builds: Build[]) => {
+  for (const one of chosen) for (const build of builds) rows.push(await build.measure(one))
+  await Promise.all(builds.map((build) => build.close()))
 }
 const checkout = options.before === undefined ? undefined : resolve(options.before)
-if (checkout !== undefined) await measureCheckout('before', checkout)
-await measureCheckout('after')
+await withInstallation(async (installation) => {
+  const now = await openBuild(installation, 'after')
+  if (checkout === undefined) return measureAll([now])
+  // Both take turns, so that a machine whose speed drifts drifts for both.
+  const measureBoth = async (other: Installation) => measureAll([now, await openBuild(other, 'before')])
+  return withInstallation(measureBoth, { ...options, checkout })
+}, options)
 
 const settings = {
   ...(checkout !== undefined && { commit_before: commitOf(checkout) }),
