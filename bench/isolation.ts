@@ -27,6 +27,8 @@ const options = readOptions('isolation', {
   seconds: { type: 'string' },
   only: { type: 'string' },
   before: { type: 'string' },
+  // No noise begins after this time.
+  minutes: { type: 'string' },
   'write-docs': { type: 'boolean', default: false },
 })
 const seconds = Number(options.seconds ?? (options.quick ? 2 : 12))
@@ -35,6 +37,7 @@ const aloneSeconds = seconds / 2
 const leadMs = options.quick ? 0 : 3_000
 const settleMs = options.quick ? 0 : 2_000
 const settleMaxMs = options.quick ? 10_000 : 20_000
+const endsAtMs = Number(options.minutes ?? Infinity) * 60_000
 const warmUpSeconds = options.quick ? 1 : 5
 
 const unknown = (options.only?.split(',') ?? []).filter((name) => !noises.some((noise) => noise.name === name))
@@ -119,7 +122,10 @@ const openBuild = async (installation: Installation, build: NoiseRow['build']) =
 type Build = Awaited<ReturnType<typeof openBuild>>
 const rows: NoiseRow[] = []
 const measureAll = async (builds: Build[]) => {
-  for (const one of chosen) for (const build of builds) rows.push(await build.measure(one))
+  for (const one of chosen) {
+    if (performance.now() > endsAtMs) break
+    for (const build of builds) rows.push(await build.measure(one))
+  }
   await Promise.all(builds.map((build) => build.close()))
 }
 const checkout = options.before === undefined ? undefined : resolve(options.before)
