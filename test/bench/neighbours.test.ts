@@ -120,10 +120,11 @@ test('docs/reliability.md has a row for each noise, with the figures of docs/mea
   const [page, table] = [await read('reliability.md'), await read('measurements/bench/isolation.md')]
   const lines = page.split('\n')
   for (const { name, text } of noises) {
-    const line = lines.find((each) => each.startsWith(`| \`${name}\`: ${text} |`))
-    const measured = table.split('\n').find((each) => each.startsWith(`| ${name}, after |`))
-    expect({ name, line, measured }).toEqual({ name, line: expect.any(String), measured: expect.any(String) })
-    const ratios = [...measured!.matchAll(/ms: ([\d.]+ \(bare [\d.]+\))/g)].map(([, ratio]) => ratio)
+    const line = lines.find((each) => each.startsWith(`| \`${name}\``) && each.includes(`: ${text} |`))
+    expect({ name, line }).toEqual({ name, line: expect.any(String) })
+    if (line!.endsWith('| not measured |')) continue
+    const measured = table.split('\n').find((each) => each.startsWith(`| ${name}, after |`))!
+    const ratios = [...measured.matchAll(/ms: ([\d.]+ \(bare [\d.]+\))/g)].map(([, ratio]) => ratio)
     expect(ratios.length).toBeGreaterThan(0)
     for (const ratio of ratios) expect(line).toContain(ratio)
   }
