@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts'
-import type { DueQueue } from '../db/side-work.ts'
+import type { OnItsOwn } from '../db/on-its-own.ts'
+import type { ClaimDue } from '../db/side-work.ts'
 import { createFindLateData } from '../delivery/late-data.ts'
 import { createFindEnrichments } from '../enrichment/enrich.ts'
 import { createFindDue } from '../observe/send-events.ts'
@@ -11,9 +12,9 @@ const soonMs = 50
 const laterMs = 1_000
 
 /** Creates the side work that the dispatcher starts. */
-export const createSideWork = (db: Database, start: Temporal['startSideWork']): SideWork[] => {
-  const startWhat = (kind: Parameters<typeof start>[0], findDue: () => Promise<DueQueue[]>) => async () => {
-    await Promise.all((await findDue()).map((queue) => start(kind, queue)))
+export const createSideWork = (db: Database, start: Temporal['startSideWork'], onItsOwn: OnItsOwn): SideWork[] => {
+  const startWhat = (kind: Parameters<typeof start>[0], claimDue: ClaimDue) => async () => {
+    await Promise.all((await claimDue()).map((queue) => onItsOwn('side-work', { kind, id: queue.queueId }, () => start(kind, queue))))
   }
   return [
     { everyMs: soonMs, startDue: startWhat('enrichment', createFindEnrichments(db)) },

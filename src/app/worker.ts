@@ -112,7 +112,7 @@ export const startWorker = async (
     const reports = createAttemptReports(log, runningWorkflowId)
     const attemptSpans = tracing && createAttemptSpans(tracing)
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
-    const sideWork = createSideWork(db, temporal.startSideWork)
+    const sideWork = createSideWork(db, temporal.startSideWork, onItsOwn)
     const dispatcher = createDispatcher({ db, temporal, sideWork, config, log, passOver })
     const openCredentials = createOpenCredentials(keyRing)
     const delivery = createDeliveryActivities({
@@ -140,11 +140,12 @@ export const startWorker = async (
       outbound,
       installation,
       log,
+      onItsOwn,
       config,
     })
     const enrichDocuments = createEnrich({
       db,
-      log,
+      onItsOwn,
       findConnector,
       contents: stores,
       workspaces: createWorkspaces(db),

@@ -1,3 +1,4 @@
+import { openEnrichmentTasks } from '../app/enrichment-tasks.ts'
 import { createDocuments, type Document, type DocumentEnrichment } from '../archive/document-list.ts'
 import { consoleUrlOf } from '../base/console-url.ts'
 import { countOf } from '../base/count-of.ts'
@@ -19,8 +20,6 @@ import { createEnrichments } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
-import { createReaderProcess } from '../http/reader-process.ts'
-import { createThreads } from '../http/threads.ts'
 import { createOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
 import { openTemporal } from '../temporal/client.ts'
@@ -192,8 +191,7 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
       proxyUrl: config.RELAY_OUTBOUND_PROXY,
       noProxy: config.RELAY_OUTBOUND_NO_PROXY,
     })
-    const threads = createThreads(config)
-    const reader = createReaderProcess()
+    const closing: (() => Promise<unknown>)[] = [outbound.close]
     try {
       const tryOn = createTry({
         db,
@@ -203,15 +201,12 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
         keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
         workspaces: createWorkspaces(db),
         installation: createInstallation(db),
-        runOnThread: threads.run,
-        runInProcess: reader.run,
+        ...openEnrichmentTasks(config, (close) => void closing.push(close)),
       })
       const request = { workspaceId, id: enrichmentId, documentId: document.id, actor: systemActor }
       return await tryOn(request, new AbortController().signal)
     } finally {
-      await threads.close()
-      await reader.close()
-      await outbound.close()
+      for (const close of closing) await close()
     }
   })
 

@@ -13,6 +13,7 @@ const loops = [
   'outbox',
   'reconcile',
   'retention',
+  'side-work',
   'upstreams',
 ] as const
 export type Loop = (typeof loops)[number]

@@ -1,7 +1,7 @@
 import type { SideWorkInput, SideWorkOutcome } from '../../workflows/messages.ts'
 import type { SideWorkKind } from '../../workflows/options.ts'
 import { plainText } from '../base/text.ts'
-import type { Database, Transaction } from './database.ts'
+import { createStatement, type Database, type Transaction } from './database.ts'
 
 // Side work is what the relay does beside deliveries: it sends the events of a subscription, fetches the business data of documents, and brings
 // late data to copies. It waits in the database, in queues: one of each subscription, enrichment and destination. The dispatcher claims a queue
@@ -16,20 +16,19 @@ const claimMs = 240_000
 const queuesPerWorkspace = 4
 
 /** A queue in which something is due, and whose workflow is to be started. */
-export type DueQueue = SideWorkInput
+type DueQueue = SideWorkInput
+
+/** Claims the queues of a kind in which something is due, up to a limit for each workspace. */
+export type ClaimDue = () => Promise<DueQueue[]>
 
 /**
- * Claims the queues of a kind in which something is due, up to a limit for each workspace. They take turns: a queue whose run has ended with more
- * to do comes after those that were not worked through since.
+ * Creates the function that claims the queues of a kind. They take turns: a queue whose run has ended with more to do comes after those that were
+ * not worked through since.
  * @param due SQL: queues as (id, workspace_id, name, since). It may read `claimed_queues`, the ids of those that are claimed or closed
  */
-export const claimDue = async (
-  db: Database,
-  kind: SideWorkKind,
-  due: string,
-  bindings: Record<string, string | number> = {},
-): Promise<DueQueue[]> => {
-  const { rows } = await db.raw<{ rows: DueQueue[] }>(
+export const createClaimDue = (db: Database, kind: SideWorkKind, due: string, bindings: Record<string, string | number> = {}): ClaimDue => {
+  const claimQueues = createStatement<DueQueue>(
+    `claim-side-work ${kind}`,
     `
     with recursive claimed_queues as (
       select id
@@ -66,9 +65,8 @@ export const claimDue = async (
     join free using (id)
     join workspaces on workspaces.id = free.workspace_id
     `,
-    { kind, startMs, queuesPerWorkspace, ...bindings },
   )
-  return rows
+  return () => claimQueues(db, { kind, startMs, queuesPerWorkspace, ...bindings })
 }
 
 /** Forgets the claim and the failures of a queue: somebody has changed what is done in it, or has asked for it. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../base/errors.ts'
-import type { Log } from '../base/log.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
+import { decideRetry } from '../domain/retry.ts'
+import type { OnItsOwn } from './on-its-own.ts'
 import type { RunEnd } from './side-work.ts'
 
 // The run of a queue whose pieces of work do not depend on each other, with a circuit of the queue: after several failures in a row, one piece
@@ -25,8 +25,8 @@ export type RunLimits = typeof runLimits
 
 // Consecutive failures of the system.
 const opensAfter = 5
-const firstPauseMs = 5_000
-const longestPauseMs = 300_000
+// The first pause, and the longest. Who waits for the system waits in the database, so there is no last one.
+const pauses = { maxRetries: Infinity, ttlMs: Infinity, initialIntervalMs: 5_000, maxIntervalMs: 300_000 }
 
 /** Returns true if so many consecutive failures mean that one piece of work at a time tries the system. */
 export const isTrial = (failures: number): boolean => failures >= opensAfter
@@ -54,7 +54,7 @@ export interface Pieces<Piece> {
  */
 export const workThrough = async <Piece>(
   { idOf, take, work, postpone }: Pieces<Piece>,
-  { failures, cancelled, log, limits }: { failures: number; cancelled: AbortSignal; log: Pick<Log, 'warn'>; limits?: Partial<RunLimits> },
+  { failures, cancelled, onItsOwn, limits }: { failures: number; cancelled: AbortSignal; onItsOwn: OnItsOwn; limits?: Partial<RunLimits> },
 ): Promise<RunEnd> => {
   const { maxConcurrent, runMs, drainMs, longestRunMs, lingerMs, lookMs } = { ...runLimits, ...limits }
   const beganAt = performance.now()
@@ -77,13 +77,11 @@ export const workThrough = async <Piece>(
 
   const doOne = async (piece: Piece): Promise<void> => {
     try {
-      note(await work(piece))
-    } catch (thrown) {
-      if (cancelled.aborted) return
-      log.warn({ id: idOf(piece), reason: messageOf(thrown) }, 'failed to do side work, it is postponed')
-      await postpone(piece).catch((reason: unknown) => {
-        failed ??= { reason }
-      })
+      const worked = await onItsOwn('side-work', { id: idOf(piece) }, () => work(piece), cancelled)
+      if (worked) note(worked)
+      else await postpone(piece)
+    } catch (reason) {
+      failed ??= { reason }
     }
   }
 
@@ -118,8 +116,8 @@ export const workThrough = async <Piece>(
   cancelled.throwIfAborted()
   if (failed) throw failed.reason
   if (isOpened) {
-    const delayMs = Math.min(firstPauseMs * 2 ** (failures - opensAfter), longestPauseMs)
-    return { status: 'retrying', failures, delayMs, error: lastError }
+    const pause = decideRetry(pauses, { failures: failures - opensAfter + 1, remainingMs: Infinity }, 0)
+    return { status: 'retrying', failures, delayMs: pause.retry ? pause.delayMs : pauses.maxIntervalMs, error: lastError }
   }
   return { status: mayTake() ? 'idle' : 'more', failures }
 }

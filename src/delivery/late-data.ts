@@ -7,7 +7,8 @@ import { connectorTypes } from '../connectors/index.ts'
 import { propertiesOf } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
 import { createStatement, type Database, type Transaction } from '../db/database.ts'
-import { claimDue, createRunQueue, type DueQueue, type RunQueue } from '../db/side-work.ts'
+import type { OnItsOwn } from '../db/on-its-own.ts'
+import { createClaimDue, createRunQueue, type ClaimDue, type RunQueue } from '../db/side-work.ts'
 import { workThrough, type RunLimits, type Worked } from '../db/work-through.ts'
 import type { TemplateDocument } from '../domain/template.ts'
 import { circuitOpenMs } from './circuit.ts'
@@ -188,11 +189,12 @@ const postponedMs = 60_000
 interface LateDataDeps extends CallTargetDeps {
   db: Database
   log: Log
+  onItsOwn: OnItsOwn
 }
 
 /** Creates the activity that brings late data to the copies at a destination. */
 export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = {}) => {
-  const { db, log } = deps
+  const { db, log, onItsOwn } = deps
   const updates = new Counter({
     name: 'relay_late_data_total',
     help: 'Tries to bring data to a delivered copy, by connector and outcome: `updated`, `retrying` or `failed`',
@@ -305,7 +307,7 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
           .where({ document_id: documentId, destination_id: destinationId })
           .update({ next_try_at: db.raw(`now() + ? * interval '1 millisecond'`, [postponedMs]) })),
     }
-    return workThrough(pieces, { failures, cancelled, log, limits })
+    return workThrough(pieces, { failures, cancelled, onItsOwn, limits })
   })
 
   return { bringLateData, metrics: [updates] as Metric[] }
@@ -326,8 +328,8 @@ const takeDue = createStatement<DeliveryRef>(
 )
 
 /** Claims the destinations with copies that are due for a try. Each destination with pending copies costs a look-up in an index. */
-export const createFindLateData = (db: Database) => (): Promise<DueQueue[]> =>
-  claimDue(
+export const createFindLateData = (db: Database): ClaimDue =>
+  createClaimDue(
     db,
     'late_data',
     `

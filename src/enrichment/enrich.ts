@@ -1,10 +1,10 @@
 import { createDocuments } from '../archive/document-list.ts'
-import type { Log } from '../base/log.ts'
 import { storableJson } from '../base/text.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { systemActor } from '../db/audit.ts'
 import { createStatement, type Database, type Transaction } from '../db/database.ts'
-import { claimDue, createRunQueue, type DueQueue, type RunQueue } from '../db/side-work.ts'
+import type { OnItsOwn } from '../db/on-its-own.ts'
+import { createClaimDue, createRunQueue, type ClaimDue, type RunQueue } from '../db/side-work.ts'
 import { isTrial, workThrough, type RunLimits, type Worked } from '../db/work-through.ts'
 import { beginWaitingForData, planAnew } from '../delivery/enriched.ts'
 import { updateCopies } from '../delivery/late-data.ts'
@@ -37,7 +37,7 @@ interface Job extends KnownDocument {
 
 export interface EnrichDeps extends CallDeps {
   findConnector: FindConnector
-  log: Pick<Log, 'warn'>
+  onItsOwn: OnItsOwn
 }
 
 // Of one try, whatever its steps do.
@@ -215,7 +215,7 @@ const save = (
  * says when the next try is due.
  */
 export const createEnrich = (deps: EnrichDeps, limits: Partial<RunLimits> = {}): RunQueue => {
-  const { db, log } = deps
+  const { db, onItsOwn } = deps
   const makeCallOf = createMakeCall(deps)
 
   const tryOnce = async (job: Job, cancelled: AbortSignal): Promise<Worked> => {
@@ -266,13 +266,13 @@ export const createEnrich = (deps: EnrichDeps, limits: Partial<RunLimits> = {}):
           .where({ document_id: documentId })
           .update({ next_try_at: db.raw(`now() + ? * interval '1 millisecond'`, [postponedMs]) })),
     }
-    return workThrough(pieces, { failures, cancelled, log, limits })
+    return workThrough(pieces, { failures, cancelled, onItsOwn, limits })
   })
 }
 
 /** Claims the enrichments with documents whose try is due. Each enrichment with pending documents costs a look-up in an index. */
-export const createFindEnrichments = (db: Database) => (): Promise<DueQueue[]> =>
-  claimDue(
+export const createFindEnrichments = (db: Database): ClaimDue =>
+  createClaimDue(
     db,
     'enrichment',
     `

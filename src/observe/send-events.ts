@@ -3,7 +3,7 @@ import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import { createOpenCredentials } from '../connectors/target.ts'
 import type { Database } from '../db/database.ts'
-import { claimDue, createRunQueue, type DueQueue, type RunEnd, type RunQueue } from '../db/side-work.ts'
+import { createClaimDue, createRunQueue, type ClaimDue, type RunEnd, type RunQueue } from '../db/side-work.ts'
 import { circuitOpenMs } from '../delivery/circuit.ts'
 import { eventIdOf, eventPositionOf, eventTypes, type EventName, type EventPosition } from '../domain/events.ts'
 import { decideRetry } from '../domain/retry.ts'
@@ -191,8 +191,8 @@ const lookRows = 1_000
  * Claims the subscriptions that have something to send and that no workflow sends. Those before which only events of other types lie are moved
  * behind these.
  */
-export const createFindDue = (db: Database) => (): Promise<DueQueue[]> =>
-  claimDue(
+export const createFindDue = (db: Database): ClaimDue =>
+  createClaimDue(
     db,
     'events',
     `

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createLog } from '../../src/base/log.ts'
+import { createOnItsOwn } from '../../src/db/on-its-own.ts'
 import { workThrough, type RunLimits, type Worked } from '../../src/db/work-through.ts'
 import { until } from '../support/until.ts'
 
 const never = new AbortController().signal
-const log = createLog('silent')
+const { onItsOwn } = createOnItsOwn()
 const answered: Worked = { signal: 'answered' }
 const failed: Worked = { signal: 'failed', error: 'no answer' }
 
@@ -44,7 +44,7 @@ const runQueue = (
         due.splice(due.indexOf(piece), 1)
       },
     },
-    { failures, cancelled, log, limits: { lingerMs: 0, lookMs: 5, ...limits } },
+    { failures, cancelled, onItsOwn, limits: { lingerMs: 0, lookMs: 5, ...limits } },
   )
   return { ended, due, begun, most: () => most, running: () => running }
 }

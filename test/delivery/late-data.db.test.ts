@@ -4,6 +4,7 @@ import { DeliveryError, type Connector, type DeliveredCopy } from '../../src/con
 import { createConnectors } from '../../src/connectors/index.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createInstallation } from '../../src/db/installation.ts'
+import { createOnItsOwn } from '../../src/db/on-its-own.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createFindLateData, createLateData, updateCopies } from '../../src/delivery/late-data.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
@@ -59,6 +60,7 @@ const deliver = async (connector = find('webhook')!, properties: object = {}) =>
       outbound,
       installation: createInstallation(db),
       log: createLog('silent'),
+      onItsOwn: createOnItsOwn().onItsOwn,
       config,
     },
     { lingerMs: 0 },

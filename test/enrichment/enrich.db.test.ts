@@ -5,12 +5,12 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createDeflate, deflateSync } from 'node:zlib'
 import { createReceive } from '../../src/archive/receive.ts'
-import { createLog } from '../../src/base/log.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createInstallation } from '../../src/db/installation.ts'
+import { createOnItsOwn } from '../../src/db/on-its-own.ts'
 import { beginsAtOnce } from '../../src/db/starts.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createToBegin } from '../../src/delivery/to-begin.ts'
@@ -36,6 +36,7 @@ import { wrongInside } from '../support/hostile-text.ts'
 import { startHttpTarget } from '../support/http-target.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
+import { copyWaitingDocument } from '../support/waiting-documents.ts'
 import { cii, pdfWith, ubl } from './invoices.ts'
 import { startODataSystem } from './odata-system.ts'
 
@@ -64,7 +65,7 @@ const service = odata.origin
 
 const deps = {
   db,
-  log: createLog('silent'),
+  onItsOwn: createOnItsOwn().onItsOwn,
   findConnector,
   contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
   workspaces: createWorkspaces(db),
@@ -297,20 +298,10 @@ test('many documents wait for a system that hangs: ten calls at a time, and afte
   const held: ServerResponse[] = []
   slow.answerWith((_, response) => void held.push(response))
   const { repositoryId: _, ...first } = await receive([call('/slow', value)], { url: slow.origin })
-  await db.raw(
-    `
-    with copies as (
-      insert into documents
-      select (jsonb_populate_record(documents, jsonb_build_object('id', 'COPY' || lpad(number::text, 22, '0'), 'archive_document_id', null))).*
-      from documents, generate_series(1, 999) as number
-      where id = :id
-      returning id
-    )
-    insert into document_enrichments (document_id, workspace_id, enrichment_id, waits_until, ends_at)
-    select id, :workspaceId, :enrichmentId, now(), now() + interval '1 day'
-    from copies
-    `,
+  await copyWaitingDocument(
+    db,
     { id: first.id, workspaceId: first.workspaceId, enrichmentId: first.enrichment.id },
+    { copies: 999, waitsUntil: 'now()' },
   )
   const dispatch = createFindEnrichments(db)
   expect(await dispatch()).toMatchObject([{ queueId: first.enrichment.id, name: 'Orders' }])

@@ -2,6 +2,7 @@ import { startHttpTarget } from '../support/http-target.ts'
 import { startRelay, until } from '../support/relay.ts'
 import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal } from '../support/temporal.ts'
+import { copyWaitingDocument } from '../support/waiting-documents.ts'
 
 const env = share(await createTimeSkippingTemporal())
 const relay = share(await startRelay(env))
@@ -31,21 +32,8 @@ test('beside a thousand documents that wait for a system that hangs, others of a
       const slowId = slow.json.data.id as string
       expect((await well.call('POST', '/enrichments', enrichmentOf(fast.origin, well.repositoryId))).status).toBe(201)
       const first = await sick.receive('hello', 'HANGS')
-      await relay.db.raw(
-        `
-        with copies as (
-          insert into documents
-          select (jsonb_populate_record(documents, jsonb_build_object('id', 'COPY' || lpad(number::text, 22, '0'), 'archive_document_id', null))).*
-          from documents, generate_series(1, 999) as number
-          where id = :id
-          returning id
-        )
-        insert into document_enrichments (document_id, workspace_id, enrichment_id, waits_until, ends_at)
-        select id, :workspaceId, :slowId, now() + interval '1 hour', now() + interval '1 day'
-        from copies
-        `,
-        { id: first.id, workspaceId: sick.workspaceId, slowId },
-      )
+      const waiting = { id: first.id, workspaceId: sick.workspaceId, enrichmentId: slowId }
+      await copyWaitingDocument(relay.db, waiting, { copies: 999, waitsUntil: "now() + interval '1 hour'" })
       await until(env, 'ten calls hang', async () => hanging.arrivals.length === 10, 10)
       for (let round = 0; round < 3; round += 1) {
         const [enriched, other] = [await well.receive('hello', `WELL${round}`), await plain.receive('hello', `PLAIN${round}`)]

@@ -10,6 +10,7 @@ import { createOpenCredentials } from '../../src/connectors/target.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import { createInstallation } from '../../src/db/installation.ts'
+import { createOnItsOwn } from '../../src/db/on-its-own.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { createAttemptNow } from '../../src/delivery/attempt-now.ts'
 import type { BulkPage } from '../../src/delivery/bulk-page.ts'
@@ -39,6 +40,7 @@ import { startWorker } from './temporal.ts'
 import { until as waitUntil } from './until.ts'
 
 const log = createLog('silent')
+const { onItsOwn } = createOnItsOwn({ log })
 
 type RouteOptions = Parameters<typeof createRoutes>[2]
 
@@ -75,10 +77,10 @@ export const startRelay = async (
   const reader = createReaderProcess()
   const installation = createInstallation(db)
   const { find: findConnector } = createConnectors()
-  const { bringLateData } = createLateData({ db, findConnector, openCredentials, outbound, installation, log, config })
+  const { bringLateData } = createLateData({ db, findConnector, openCredentials, outbound, installation, log, onItsOwn, config })
   const enrichDocuments = createEnrich({
     db,
-    log,
+    onItsOwn,
     findConnector,
     contents: createSegmentedStores(db, { postgres: createPostgresStore(db) }),
     workspaces: createWorkspaces(db),
@@ -152,7 +154,7 @@ export const startRelay = async (
         launcher = ownLauncher
         bulkPage = api.bulkPage
         // Only while the scenario runs: another one may have a worker with another task queue.
-        const sideWork = createSideWork(db, temporal.startSideWork)
+        const sideWork = createSideWork(db, temporal.startSideWork, onItsOwn)
         const dispatcher = createDispatcher({ db, temporal, sideWork, config, log })
         dispatcher.start()
         try {
