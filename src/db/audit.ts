@@ -3,7 +3,7 @@ import { newId, timeOfId } from '../base/ids.ts'
 import { storable, storableJson } from '../base/text.ts'
 import { auditEvents, type AuditEvent } from '../domain/audit-events.ts'
 import type { Actor } from '../security/api-keys.ts'
-import type { Transaction } from './database.ts'
+import { rowsPerInsert, type Transaction } from './database.ts'
 
 /** The execution of a request that has an `Idempotency-Key`. */
 export interface Execution {
@@ -84,9 +84,6 @@ export const recordAll = async (trx: Transaction, entries: Omit<AuditEntry, 'act
       rowsPerInsert,
     )
 }
-
-// A statement has at most 65,535 parameters.
-const rowsPerInsert = 1_000
 
 const rowOf = ({ actor, ...entry }: AuditEntry) => {
   const id = newId()

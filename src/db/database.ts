@@ -85,6 +85,9 @@ const isNamed = (statement: unknown): statement is QueryConfig =>
 /** An idle connection is checked by the kernel after this time, and then once a second, ten times (libuv sets both numbers). */
 const keepAliveMs = 10_000
 
+/** Rows that one insert of many has: a statement has at most 65,535 parameters. */
+export const rowsPerInsert = 1_000
+
 /** What knex has and its types do not tell. */
 export interface PoolClient {
   pool: { max: number; numPendingCreates(): number; numUsed(): number }

@@ -46,7 +46,7 @@ export const startGraceMs = 2_000
 export const dispatchShares = 16
 
 /** SQL: the share of a workspace. The hash is the one of PostgreSQL's partitions, which does not change from one version to the next. */
-export const shareOf = (workspaceId: string) => `(hashtextextended(${workspaceId}, 0) & ${dispatchShares - 1})`
+export const dispatchShareOf = (workspaceId: string) => `(hashtextextended(${workspaceId}, 0) & ${dispatchShares - 1})`
 
 /**
  * SQL: true if a delivery of the workspace need not wait for its turn, because no other one waits or is just being begun. A postponed one,
@@ -62,7 +62,7 @@ export const beginsAtOnce = (workspaceId: string) => `(
         cross join lateral (
           select
           from deliveries
-          where ${shareOf('deliveries.workspace_id')} = ${shareOf(workspaceId)}
+          where ${dispatchShareOf('deliveries.workspace_id')} = ${dispatchShareOf(workspaceId)}
             and deliveries.workspace_id = ${workspaceId}
             and deliveries.begin_as = queue.begin_as
             and begin_at <= now() + ${startGraceMs} * interval '1 millisecond'

@@ -1,7 +1,7 @@
 import type { DestinationRef } from '../../workflows/messages.ts'
 import { startableColumns, startInputOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
 import { createStatement, type Database, type Transaction } from '../db/database.ts'
-import { dispatchShares, retryRequestId, shareOf, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
+import { dispatchShares, retryRequestId, dispatchShareOf, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // Deliveries that wait for the dispatcher: `begin_at` is not null. The first attempt, a wait for it, and the end of a delivery clear it, so
@@ -25,7 +25,7 @@ export interface WaitingDocument extends Queue {
   deliveries: (StartableDelivery & { requestId: string })[]
 }
 
-const shareOfRow = shareOf('workspace_id')
+const shareOfRow = dispatchShareOf('workspace_id')
 
 const queues = createStatement<Queue>(
   'find-queues-to-begin',
@@ -81,7 +81,7 @@ const oldest = createStatement<Row>(
       select distinct begin_at, document_id
       from deliveries
       where begin_at is not null
-        and ${shareOfRow} = ${shareOf('turn."workspaceId"')}
+        and ${shareOfRow} = ${dispatchShareOf('turn."workspaceId"')}
         and workspace_id = turn."workspaceId"
         and begin_as = turn."beginAs"
         and begin_at <= now()
@@ -90,7 +90,7 @@ const oldest = createStatement<Row>(
       limit turn.documents
     ) as waiting
   )
-  select ${shareOf('picked."workspaceId"')} as share, picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns}
+  select ${dispatchShareOf('picked."workspaceId"')} as share, picked."workspaceId", picked."beginAs", ${retryRequestId} as "requestId", ${startableColumns}
   from (select distinct * from picked) as picked
   join deliveries
     on deliveries.document_id = picked.document_id

@@ -3,7 +3,7 @@ import { consoleUrlOf } from '../../base/console-url.ts'
 import { newId } from '../../base/ids.ts'
 import { storableJson } from '../../base/text.ts'
 import { recordAll } from '../../db/audit.ts'
-import type { Database, Transaction } from '../../db/database.ts'
+import { rowsPerInsert, type Database, type Transaction } from '../../db/database.ts'
 import { createOnItsOwn, type OnItsOwn } from '../../db/on-its-own.ts'
 import { addMessages, type StartNotice } from '../../db/outbox.ts'
 import { toCamelCase, toSnakeCase } from '../../domain/casing.ts'
@@ -61,9 +61,6 @@ const attemptTimeoutMs = 60_000
 const overdueAfterMs = attemptTimeoutMs + 30_000
 // Incidents of one kind that a check announces. The next check announces the rest.
 const maxNoticesPerCheck = 1_000
-
-// A statement has at most 65,535 parameters.
-const rowsPerInsert = 1_000
 
 const nothing: Checked = { opened: 0, closed: 0, notices: 0, messages: [] }
 
