@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import type { DocumentMigrationProgress } from '../../workflows/messages.ts'
+import { quotaOf } from '../archive/quota.ts'
 import type { ReceivingRepositories } from '../archive/receiving-repository.ts'
 import { AppError, messageOf } from '../base/errors.ts'
 import { plainText, storableJson } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { MigrationVerdict } from '../domain/document-migration.ts'
-import { quotaOf, type QuotaConfig } from '../receiver/quota.ts'
 import { createJudge, type JudgeDeps, type Judged, type MigrationRow, type Run } from './judge.ts'
 import { judgedRows, type DocumentMigration } from './migrations.ts'
 
@@ -20,7 +20,7 @@ const maxConcurrent = 4
 
 export interface MigrationPageDeps extends JudgeDeps {
   receivingRepositories: Pick<ReceivingRepositories, 'find'>
-  limits: QuotaConfig & Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES'>
+  limits: Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES' | 'RELAY_WORKSPACE_MAX_BYTES'>
 }
 
 type StoredMigration = Pick<

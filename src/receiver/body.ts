@@ -1,10 +1,11 @@
 import { finished } from 'node:stream/promises'
+import type { Quota } from '../archive/quota.ts'
 import { createStallLimit } from '../base/stall-limit.ts'
 import type { Config } from '../config/config.ts'
 import { encodingOf } from '../content-server/encoding.ts'
 import { announcesBody, type ReceiverRequest } from './exchange.ts'
 import type { ReceiverLimits } from './limits.ts'
-import { checkQuota, type Quota } from './quota.ts'
+import { checkQuota } from './quota.ts'
 import { Refusal } from './refusal.ts'
 
 export type BodyLimits = Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES'> &

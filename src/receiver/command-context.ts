@@ -18,7 +18,6 @@ import type { Command } from './command.ts'
 import type { Exchange } from './exchange.ts'
 import type { KeyedMutex } from './keyed-mutex.ts'
 import type { ReceiverLimits } from './limits.ts'
-import type { QuotaConfig } from './quota.ts'
 import type { ReceiverLog } from './receiver-log.ts'
 
 /** A command on a repository, after every check of access. */
@@ -34,7 +33,10 @@ export interface ContentStores {
   writeTo: ContentStore
 }
 
-export type CommandConfig = QuotaConfig & Pick<Config, 'RELAY_DOCUMENT_MAX_BYTES' | 'RELAY_SEARCH_TIMEOUT_MS'>
+export type CommandConfig = Pick<
+  Config,
+  'RELAY_DOCUMENT_MAX_BYTES' | 'RELAY_SEARCH_TIMEOUT_MS' | 'RELAY_WORKSPACE_MAX_BYTES' | 'RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE'
+>
 
 export interface CommandDeps {
   archiveDocuments: ArchiveDocuments

@@ -1,3 +1,4 @@
+import { quotaOf } from '../archive/quota.ts'
 import type { ReceivedComponent, ReceivedDocument } from '../archive/receive.ts'
 import { plainValue } from '../base/text.ts'
 import { splitMultipart, type Piece } from '../capture/stored-body.ts'
@@ -9,7 +10,6 @@ import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template
 import { readBody, refuseEncoding, type BodyLimits } from './body.ts'
 import type { CommandContext, CommandDeps } from './command-context.ts'
 import type { ReceiverRequest } from './exchange.ts'
-import { quotaOf } from './quota.ts'
 import { Refusal } from './refusal.ts'
 
 /** A document as a request contains it: its components are stored and not yet owned. */

@@ -1,28 +1,11 @@
-import type { ReceivingRepository } from '../archive/receiving-repository.ts'
+import { lowestLimit, type Quota } from '../archive/quota.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import type { Config } from '../config/config.ts'
 import type { WorkspaceSettings } from '../domain/settings.ts'
 import { Refusal } from './refusal.ts'
 
-export type QuotaConfig = Pick<Config, 'RELAY_WORKSPACE_MAX_BYTES' | 'RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE'>
-
 // Retention, which frees bytes, runs once an hour.
 const quotaRetryAfterSeconds = 3_600
-
-/** Combines the limit of a workspace with that of the installation, of which 0 means none. */
-const lowest = (workspaceLimit: number | null, installationLimit: number) =>
-  Math.min(workspaceLimit ?? Infinity, installationLimit || Infinity)
-
-/** How many bytes a workspace may store. */
-export interface Quota {
-  maxBytes: number
-  storedBytes: number
-}
-
-export const quotaOf = ({ workspace }: ReceivingRepository, config: QuotaConfig): Quota => ({
-  maxBytes: lowest(workspace.settings.receiverMaxBytes, config.RELAY_WORKSPACE_MAX_BYTES),
-  storedBytes: workspace.storedBytes,
-})
 
 /**
  * Checks the bytes of a request against the quota. Requests that run at the same time do not see each other, so together they may exceed
@@ -48,9 +31,9 @@ export const checkRate = (
   { id, settings }: { id: string; settings: WorkspaceSettings },
   isOpen: boolean,
   rateLimit: RateLimit,
-  config: QuotaConfig,
+  config: Pick<Config, 'RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE'>,
 ): void => {
-  const ofAll = lowest(settings.receiverMaxRequestsPerMinute, config.RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE)
+  const ofAll = lowestLimit(settings.receiverMaxRequestsPerMinute, config.RELAY_WORKSPACE_MAX_REQUESTS_PER_MINUTE)
   const perMinute = isOpen ? Math.ceil(ofAll * openShare) : ofAll
   const retryAfterSeconds = rateLimit.take(isOpen ? `${id}/open` : id, perMinute)
   if (retryAfterSeconds === 0) return

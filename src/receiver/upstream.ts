@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import type { ArchiveComponent, ArchiveDocument } from '../archive/documents.ts'
+import { quotaOf } from '../archive/quota.ts'
 import type { MeasuredDocument } from '../content-server/answers.ts'
 import { timesOf, type Fetched, type Reading, type Wanted } from '../upstream/fetch.ts'
 import type { UpstreamRepository } from '../upstream/upstreams.ts'
 import type { CommandContext, CommandDeps } from './command-context.ts'
-import { quotaOf } from './quota.ts'
 import { Refusal } from './refusal.ts'
 
 // Documents that the relay does not have, and that the upstream of their repository may have.

@@ -1,7 +1,7 @@
+import { quotaOf } from '../../archive/quota.ts'
 import type { Answer } from '../answer.ts'
 import { readBody } from '../body.ts'
 import type { CommandContext, CommandDeps, CommandHandler } from '../command-context.ts'
-import { quotaOf } from '../quota.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
 
