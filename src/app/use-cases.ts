@@ -36,8 +36,8 @@ import { createApiKeys } from '../workspace/api-keys.ts'
 import { createCertificates } from '../workspace/certificates.ts'
 import { createConnections } from '../workspace/connections.ts'
 import { createDestinations } from '../workspace/destinations.ts'
-import { createEventSubscriptions } from '../workspace/event-subscriptions.ts'
-import { createNotifications } from '../workspace/notifications.ts'
+import { createEventSubscriptions, stopSubscriptionsOf } from '../workspace/event-subscriptions.ts'
+import { createNotifications, deleteNotificationsOf } from '../workspace/notifications.ts'
 import { createRepositories } from '../workspace/repositories.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
 
@@ -69,13 +69,16 @@ export const bridgeUseCases = (db: Database) =>
     installation: createInstallation(db),
   }) satisfies Partial<BridgeDeps>
 
+/** Destinations, with what their deletion ends in rooms that they do not know. */
+export const destinationsOf = (db: Database) => createDestinations(db, [deleteNotificationsOf, stopSubscriptionsOf])
+
 /** What a program or a person with an API key can do. The console uses nothing else. */
 export const apiUseCases = (db: Database, config: DeliveryConfig) =>
   ({
     // where documents come from and go to
     repositories: createRepositories(db),
     certificates: createCertificates(db),
-    destinations: createDestinations(db),
+    destinations: destinationsOf(db),
     connections: createConnections(db),
     enrichments: createEnrichments(db),
     notifications: createNotifications(db),

@@ -8,8 +8,6 @@ import { startCancelling } from '../delivery/cancel.ts'
 import { closeCircuit, endPause } from '../delivery/circuit.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
-import { stopSubscriptionsOf } from './event-subscriptions.ts'
-import { deleteNotifications } from './notifications.ts'
 import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 import { lockRouting } from './workspaces.ts'
 
@@ -106,7 +104,11 @@ const lockGate = async (trx: Transaction, destinationId: string): Promise<void> 
   await trx('destination_gates').select('destination_id').where({ destination_id: destinationId }).forUpdate()
 }
 
-export const createDestinations = (db: Database) => {
+/** Ends what is sent to a destination, in the transaction that deletes it. */
+export type OnDestinationDelete = (trx: Transaction, workspaceId: string, destinationId: string, actor: AuditActor) => Promise<void>
+
+/** @param onDelete what else a deletion ends, in this order */
+export const createDestinations = (db: Database, onDelete: readonly OnDestinationDelete[]) => {
   const columns = columnsOf(db)
   const sealedColumns = [...columns, 'credentials_sealed as credentialsSealed']
   /** @throws AppError 404 */
@@ -264,10 +266,10 @@ export const createDestinations = (db: Database) => {
       findRemoval(db, 'destination', (await find(db, workspaceId, id)).id, keepConnections),
 
     /**
-     * Deletes a destination, the connections that lead to it and the notifications that are sent to it. Undelivered deliveries to the
-     * destination are cancelled, and so are those that deleted connections held: up to `limit` of each now, the rest by a workflow. The
-     * row stays for the documents that refer to it, with its name and kind only: config, credentials and the target's last error are
-     * erased. It is written last, because recording an attempt locks first the document and then the destination.
+     * Deletes a destination, the connections that lead to it and what is sent to it. Undelivered deliveries to the destination are cancelled,
+     * and so are those that deleted connections held: up to `limit` of each now, the rest by a workflow. The row stays for the documents that
+     * refer to it, with its name and kind only: config, credentials and the target's last error are erased. It is written last, because
+     * recording an attempt locks first the document and then the destination.
      * @returns what was removed, with the committed messages
      * @throws AppError 404
      */
@@ -293,8 +295,7 @@ export const createDestinations = (db: Database) => {
         // The rows of the connections first: a release locks its connection before the documents.
         const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
         await unlinkConnections(trx, workspaceId, 'destination', id, removal.unlinkedConnections, actor)
-        await deleteNotifications(trx, workspaceId, removal.notifications, actor)
-        await stopSubscriptionsOf(trx, workspaceId, id, actor)
+        for (const end of onDelete) await end(trx, workspaceId, id, actor)
         messages.push(...(await startCancelling(trx, { by: 'destination', workspace, id, name: deleted.name }, limit)))
         await trx('destination_gates').where({ destination_id: id }).update({ last_error: null })
         await trx('destinations')

@@ -87,23 +87,25 @@ const checkDestination = async (
   throw validationFailed([{ path: 'destination_id', message }])
 }
 
-/** Deletes notifications, by themselves or together with their destination. Notices that are not delivered go with them. */
-export const deleteNotifications = async (
+/** Deletes a notification, and its notices that are not delivered. */
+const remove = async (trx: Transaction, workspaceId: string, { id, name }: Pick<Notification, 'id' | 'name'>, actor: AuditActor) => {
+  await trx('notifications').where({ id }).delete()
+  const description = `Notification ${name} was deleted.`
+  await record(trx, { workspaceId, event: 'notification.deleted', subjectId: id, description, metadata: { name }, actor })
+}
+
+/** Deletes the notifications that are sent to a destination, which is being deleted. */
+export const deleteNotificationsOf = async (
   trx: Transaction,
   workspaceId: string,
-  notifications: { id: string; name: string }[],
+  destinationId: string,
   actor: AuditActor,
 ): Promise<void> => {
-  await trx('notifications')
-    .whereIn(
-      'id',
-      notifications.map(({ id }) => id),
-    )
-    .delete()
-  for (const { id, name } of notifications) {
-    const description = `Notification ${name} was deleted.`
-    await record(trx, { workspaceId, event: 'notification.deleted', subjectId: id, description, metadata: { name }, actor })
-  }
+  const found: { id: string; name: string }[] = await trx('notifications')
+    .select('id', 'name')
+    .where({ workspace_id: workspaceId, destination_id: destinationId })
+    .orderBy('id')
+  for (const each of found) await remove(trx, workspaceId, each, actor)
 }
 
 export const createNotifications = (db: Database) => ({
@@ -205,7 +207,7 @@ export const createNotifications = (db: Database) => ({
       await lockRouting(trx, workspaceId)
       const current = await find(trx, workspaceId, id)
       check?.(current)
-      await deleteNotifications(trx, workspaceId, [current], actor)
+      await remove(trx, workspaceId, current, actor)
     }),
 })
 

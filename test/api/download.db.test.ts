@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { createDownloads } from '../../src/api/download.ts'
+import { destinationsOf } from '../../src/app/use-cases.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
 import { createReceive } from '../../src/archive/receive.ts'
@@ -12,7 +13,6 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createDownloadLinks, createDownloadUrl, type LinkedDownload } from '../../src/security/download-link.ts'
-import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
@@ -179,11 +179,11 @@ describe('a link ends', () => {
 
   test('when the links of its destination are revoked, and later links are valid', async () => {
     const download = await receive()
-    await expect(createDestinations(database.db).revokeDownloadLinks(newId(), download.destinationId, actor)).rejects.toMatchObject({
+    await expect(destinationsOf(database.db).revokeDownloadLinks(newId(), download.destinationId, actor)).rejects.toMatchObject({
       code: 'not_found',
     })
     expect(await statusOf(download)).toBe(200)
-    await createDestinations(database.db).revokeDownloadLinks(download.workspaceId, download.destinationId, actor)
+    await destinationsOf(database.db).revokeDownloadLinks(download.workspaceId, download.destinationId, actor)
     expect(await statusOf(download)).toBe(410)
     expect(await statusOf({ ...download, version: 2 })).toBe(200)
     await database.db('destinations').where({ id: download.destinationId }).update({ download_links_version: 1 })

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { ulid } from 'ulid'
+import { destinationsOf } from '../../src/app/use-cases.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createUpdate } from '../../src/archive/update.ts'
@@ -18,7 +19,6 @@ import { transitions, type DeliveryOperation } from '../../src/domain/delivery-s
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
-import { createDestinations } from '../../src/workspace/destinations.ts'
 import { bulkPageOf } from '../support/bulk-page.ts'
 import { findWrongCounters, foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -144,7 +144,7 @@ const operations: Record<string, (world: World, choice: Choice) => Promise<unkno
     const { workspaceId, destinations } = pick(routes, which)!
     const destinationId = pick(Object.values(destinations), other)
     if (destinationId !== undefined && other % 10 === 0)
-      await createDestinations(database.db).delete(workspaceId, destinationId, actor, { limit: 5, keepConnections: false })
+      await destinationsOf(database.db).delete(workspaceId, destinationId, actor, { limit: 5, keepConnections: false })
   },
   // Status changes always have the present time, so this makes some of them older.
   letTimePass: async (_, choice) => {

@@ -1,4 +1,5 @@
 import { createReadVersions } from '../../src/api/console/changes.ts'
+import { destinationsOf } from '../../src/app/use-cases.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { createAuditLogs } from '../../src/db/audit-logs.ts'
@@ -15,7 +16,6 @@ import { createFailures, failureStatuses } from '../../src/observe/failures.ts'
 import { createStatistics } from '../../src/observe/statistics.ts'
 import { createCertificates } from '../../src/workspace/certificates.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
-import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createRepositories } from '../../src/workspace/repositories.ts'
 import { foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -462,5 +462,5 @@ test('the next deliveries in the line of a destination, and the lines, are found
 })
 
 test.each([{}, { type: 'sftp' as const }, { type: 'drive' as const }])('destinations with %j are read through an index', async (filter) => {
-  expect(await slowNodesOfList(() => createDestinations(database.db).list(workspaceId, { ...filter, ...page }))).toEqual([])
+  expect(await slowNodesOfList(() => destinationsOf(database.db).list(workspaceId, { ...filter, ...page }))).toEqual([])
 })

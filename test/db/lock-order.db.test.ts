@@ -1,3 +1,4 @@
+import { destinationsOf } from '../../src/app/use-cases.ts'
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { AppError } from '../../src/base/errors.ts'
@@ -10,7 +11,6 @@ import { createRelease } from '../../src/delivery/release.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { createConnections } from '../../src/workspace/connections.ts'
-import { createDestinations } from '../../src/workspace/destinations.ts'
 import { bulkPageOf } from '../support/bulk-page.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
@@ -68,7 +68,7 @@ test('concurrent retries, releases, recorded attempts, cancellations and the del
     ]
     await Promise.all([
       release.releaseBatch(routes.connections['b']!, documents),
-      createDestinations(db).delete(workspaceId, a, actor, { limit: documents, keepConnections: false }),
+      destinationsOf(db).delete(workspaceId, a, actor, { limit: documents, keepConnections: false }),
       bulkPageOf(db, { config })(bulkRetry.id, documents, () => {}),
       ...ids.toReversed().flatMap(toEach),
     ])
@@ -115,7 +115,7 @@ const startAttempts = async (count: number) => {
 test('saving or testing a destination does not deadlock with attempts that end while its circuit is open', async () => {
   for (let round = 0; round < rounds; round += 1) {
     const { db, workspaceId, destinationId, started } = await startAttempts(10)
-    const destinations = createDestinations(db)
+    const destinations = destinationsOf(db)
     const [delivers, ...fails] = started
     const done = Promise.all([
       ...fails.slice(0, 4).map((each) => each.fail(true)),

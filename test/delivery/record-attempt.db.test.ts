@@ -1,4 +1,5 @@
 import { ulid } from 'ulid'
+import { destinationsOf } from '../../src/app/use-cases.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { listPartitionEnds } from '../../src/db/partitions.ts'
@@ -7,7 +8,6 @@ import { createErase } from '../../src/delivery/erase.ts'
 import { createRecordAttempt, type AttemptEnd } from '../../src/delivery/record-attempt.ts'
 import { addSlots } from '../../src/delivery/slots.ts'
 import { transition } from '../../src/delivery/transition.ts'
-import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -115,7 +115,7 @@ describe('recording an attempt', () => {
     const id = routes.destinations['a']!
     await addSlots(db, id, { maxConcurrent: 1, maxPerMinute: 0 })
     const destination = async () => {
-      const { status, lastError, lastErrorCode, lastErrorAt, failedAttempts, lastDeliveredAt } = await createDestinations(db).find(
+      const { status, lastError, lastErrorCode, lastErrorAt, failedAttempts, lastDeliveredAt } = await destinationsOf(db).find(
         routes.workspaceId,
         id,
       )

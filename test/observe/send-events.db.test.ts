@@ -1,4 +1,5 @@
 import { Webhook } from 'standardwebhooks'
+import { destinationsOf } from '../../src/app/use-cases.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createInstallation } from '../../src/db/installation.ts'
@@ -8,7 +9,6 @@ import { createCheckIncidents } from '../../src/observe/notices/check-incidents.
 import { createFindDue, createSendEvents } from '../../src/observe/send-events.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
-import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createEventSubscriptions } from '../../src/workspace/event-subscriptions.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
@@ -243,7 +243,7 @@ test('an inactive subscription sends nothing, and goes on where it was', async (
 test('the deletion of its destination stops a subscription', async () => {
   const scene = await subscribe()
   await scene.add('one')
-  await createDestinations(db).delete(scene.workspaceId, scene.destinationId, actor, { limit: 10, keepConnections: false })
+  await destinationsOf(db).delete(scene.workspaceId, scene.destinationId, actor, { limit: 10, keepConnections: false })
   expect(await scene.send()).toEqual({ status: 'gone' })
   expect(await scene.find()).toMatchObject({ isActive: false })
   await expect(subscriptions.update(scene.workspaceId, scene.id, { isActive: true }, actor)).rejects.toMatchObject({

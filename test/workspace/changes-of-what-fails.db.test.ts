@@ -1,6 +1,6 @@
+import { destinationsOf } from '../../src/app/use-cases.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createEvents } from '../../src/observe/events.ts'
-import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createEventSubscriptions, type EventSubscriptionChange } from '../../src/workspace/event-subscriptions.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
@@ -70,7 +70,7 @@ describe('a failing event subscription', () => {
 
 describe('the circuit of a destination that fails', () => {
   const trialAt = new Date(Date.now() + 3_600_000)
-  const destinations = createDestinations(db)
+  const destinations = destinationsOf(db)
 
   const change = async (changed: { name?: string; config?: Record<string, unknown> }) => {
     const routes = await createRoutes(db, [{ name: 'inbox' }])

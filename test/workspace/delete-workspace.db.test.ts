@@ -1,3 +1,4 @@
+import { destinationsOf } from '../../src/app/use-cases.ts'
 import { UserError } from '../../src/base/errors.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -5,7 +6,6 @@ import { createSegmentedStores } from '../../src/content/segments.ts'
 import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import { createKey, setTier } from '../../src/workspace/administration.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
-import { createDestinations } from '../../src/workspace/destinations.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
 import { insertDocumentMigration } from '../api/insert-document-migration.ts'
 import { foldAll } from '../support/counters.ts'
@@ -199,7 +199,7 @@ test('a workspace is refused while a message for it waits, and deleted once its 
   const { db } = scene
   const { workspaceId, name, source, destinations } = await createFullWorkspace()
   await source.create('D4', 'hello')
-  await createDestinations(db).delete(workspaceId, destinations['archive']!, actor, { limit: 10, keepConnections: false })
+  await destinationsOf(db).delete(workspaceId, destinations['archive']!, actor, { limit: 10, keepConnections: false })
   await expect(deleteWorkspace(db, name, confirmed)).rejects.toThrow(/1 messages to Temporal/)
   await db('outbox').whereRaw(`message ->> 'kind' = 'processBatches'`).delete()
   await db('bulk_retries').where({ workspace_id: workspaceId }).update({ status: 'running' })
@@ -254,7 +254,7 @@ test('changes of a workspace that was deleted meanwhile are answered with 404', 
   const notFound = { code: 'not_found' }
   const workspaces = createWorkspaces(scene.db)
   await expect(workspaces.findSettings(newId())).rejects.toMatchObject(notFound)
-  await expect(createDestinations(scene.db).delete(newId(), newId(), actor, { limit: 1, keepConnections: false })).rejects.toMatchObject(
+  await expect(destinationsOf(scene.db).delete(newId(), newId(), actor, { limit: 1, keepConnections: false })).rejects.toMatchObject(
     notFound,
   )
 })

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { destinationsOf } from '../../app/use-cases.ts'
 import { AppError } from '../../base/errors.ts'
 import { maskedConfig, maskedKeys } from '../../connectors/target.ts'
 import { systemActor } from '../../db/audit.ts'
@@ -11,7 +12,6 @@ import { createEvents } from '../../observe/events.ts'
 import { addApiKey, createApiKey, createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConfigureDestinations } from '../../workspace/configure-destinations.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
-import { createDestinations } from '../../workspace/destinations.ts'
 import { createEventSubscriptions, type EventSubscription } from '../../workspace/event-subscriptions.ts'
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
@@ -171,7 +171,7 @@ const listTargetChanges = (names: string[], before: Record<string, unknown>, aft
   })
 
 export const destinationKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedDestination, OpenedDestination> => {
-  const destinations = createDestinations(trx)
+  const destinations = destinationsOf(trx)
   const configure = createConfigureDestinations({ ...run, destinations })
   const targetOf = ({ connector_type: connectorType, config, credentials }: WantedDestination) => ({ connectorType, config, credentials })
   return {

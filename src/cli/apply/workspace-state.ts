@@ -1,3 +1,4 @@
+import { destinationsOf } from '../../app/use-cases.ts'
 import type { FindConnector } from '../../connectors/connector.ts'
 import type { Transaction } from '../../db/database.ts'
 import { rfcBoundValues } from '../../domain/settings.ts'
@@ -7,7 +8,7 @@ import { storedHttp } from '../../enrichment/settings.ts'
 import { rfcCredentialsOf, type KeyRing } from '../../security/seal.ts'
 import { createApiKeys, type ApiKey } from '../../workspace/api-keys.ts'
 import { createConnections, type Connection } from '../../workspace/connections.ts'
-import { createDestinations, type SealedDestination } from '../../workspace/destinations.ts'
+import type { SealedDestination } from '../../workspace/destinations.ts'
 import { createEventSubscriptions, type EventSubscription } from '../../workspace/event-subscriptions.ts'
 import { createMembers, type Member } from '../../workspace/members.ts'
 import { createNotifications, type Notification } from '../../workspace/notifications.ts'
@@ -39,7 +40,7 @@ export const readState = async (trx: Transaction, workspaceId: string, { keyRing
     const connector = findConnector(found.connectorType)
     return { ...found, credentials: connector && openStored(keyRing, connector, { ...found, workspaceId }) }
   }
-  const destinations = createDestinations(trx)
+  const destinations = destinationsOf(trx)
   const listed = await destinations.list(workspaceId, everything)
   const found: OpenedDestination[] = []
   for (const { id } of listed.items) found.push(opened(await destinations.find(workspaceId, id)))
