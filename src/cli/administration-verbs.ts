@@ -2,11 +2,12 @@ import { Argument, Option, type Command } from 'commander'
 import { UserError } from '../base/errors.ts'
 import { tiers, type Tier } from '../domain/bounds.ts'
 import { keyLevels } from '../security/levels.ts'
-import type { KeyOptions } from '../workspace/administration.ts'
+import type { KeyOptions } from '../workspace/key-administration.ts'
 import type { CommandContext } from './context.ts'
 import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
 
 const administration = () => import('../workspace/administration.ts')
+const keyAdministration = () => import('../workspace/key-administration.ts')
 
 /** Adds the commands that create, list, change and delete workspaces. */
 export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandContext) => {
@@ -77,7 +78,7 @@ export const addKeyVerbs = (program: Command, { inDatabase }: CommandContext) =>
     .option('--expires-at <time>', 'expiry time in ISO 8601; without it the key does not expire')
     .addOption(jsonOption)
     .action(async (workspace: string, { json, ...options }: Omit<KeyOptions, 'workspace'> & OutputOptions) => {
-      const { createKey } = await administration()
+      const { createKey } = await keyAdministration()
       const created = await inDatabase((db) => createKey(db, { workspace, ...options }))
       printResult({ json }, created, [created.key])
     })
@@ -86,7 +87,7 @@ export const addKeyVerbs = (program: Command, { inDatabase }: CommandContext) =>
     .description('list the API keys of a workspace, or of all workspaces')
     .addOption(jsonOption)
     .action(async (workspace: string | undefined, options: OutputOptions) => {
-      const { listKeys } = await administration()
+      const { listKeys } = await keyAdministration()
       const keys = await inDatabase((db) => listKeys(db, workspace))
       printResult(
         options,
@@ -110,7 +111,7 @@ export const addKeyVerbs = (program: Command, { inDatabase }: CommandContext) =>
     .description('revoke an API key')
     .addOption(jsonOption)
     .action(async (id: string, options: OutputOptions) => {
-      const { revokeKey } = await administration()
+      const { revokeKey } = await keyAdministration()
       const revoked = await inDatabase((db) => revokeKey(db, id))
       printResult(options, revoked, [`Revoked key ${id}.`])
     })

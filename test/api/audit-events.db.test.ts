@@ -1,7 +1,7 @@
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
-import { createKey, revokeKey } from '../../src/workspace/administration.ts'
+import { createKey, revokeKey } from '../../src/workspace/key-administration.ts'
 import { createMembers } from '../../src/workspace/members.ts'
 import { bulkPageOf } from '../support/bulk-page.ts'
 import type { Answer } from '../support/client.ts'

@@ -1,7 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { auditEvents } from '../../src/domain/audit-events.ts'
-import { createKey } from '../../src/workspace/administration.ts'
+import { createKey } from '../../src/workspace/key-administration.ts'
 import { createMembers } from '../../src/workspace/members.ts'
 import { ulid, type Row, type World } from './world.ts'
 

@@ -1,6 +1,7 @@
 import { UserError } from '../../src/base/errors.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createKey, createWorkspace, listKeys, revokeKey } from '../../src/workspace/administration.ts'
+import { createWorkspace } from '../../src/workspace/administration.ts'
+import { createKey, listKeys, revokeKey } from '../../src/workspace/key-administration.ts'
 import { createMembers } from '../../src/workspace/members.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { waitsForLock } from '../support/locks.ts'
