@@ -35,7 +35,7 @@ export default {
     {
       name: 'cli-does-not-import-the-api',
       comment:
-        'The management API and the command line call the same use cases of src/workspace. The API describes itself (relay openapi).',
+        'The management API and the command line call the same use cases. The API describes itself (relay openapi).',
       severity: 'error',
       from: { path: '^src/cli/' },
       to: { path: '^src/api/(?!open-api/document\\.ts$)' },
@@ -77,7 +77,7 @@ export default {
       name: 'surfaces-start-no-workflows',
       comment: 'A surface writes to the outbox. The launcher starts workflows.',
       severity: 'error',
-      from: { path: '^src/(api|receiver|bridge|observe|workspace|archive)/' },
+      from: { path: '^src/(api|receiver|bridge|rfc|observe|notifications|events|access|routing|workspace|archive)/' },
       to: { path: '^(workflows/(?!(ids|messages)\\.ts$)|activities/)' },
     },
     {
@@ -96,7 +96,7 @@ export default {
       name: 'activities-are-thin',
       severity: 'error',
       from: { path: '^activities/' },
-      to: { path: '^src/(?!(base|config|db|delivery|document-migration|enrichment|maintenance|observe)/)' },
+      to: { path: '^src/(?!(base|config|db|delivery|enrichment|events|maintenance|migration|notifications)/)' },
     },
     {
       name: 'composition-is-at-the-top',

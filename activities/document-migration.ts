@@ -1,5 +1,5 @@
 import { cancellationSignal } from '@temporalio/activity'
-import type { MigrationPage } from '../src/document-migration/page.ts'
+import type { MigrationPage } from '../src/migration/page.ts'
 import type { DocumentMigrationActivities } from '../workflows/messages.ts'
 import { withHeartbeats } from './heartbeats.ts'
 

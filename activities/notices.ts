@@ -1,5 +1,5 @@
 import { cancellationSignal } from '@temporalio/activity'
-import type { SendNotice } from '../src/observe/notices/send-notice.ts'
+import type { SendNotice } from '../src/notifications/send-notice.ts'
 import type { NoticeActivities } from '../workflows/messages.ts'
 import { dueBy } from './due.ts'
 

@@ -15,6 +15,7 @@ import { createToBegin } from '../src/delivery/to-begin.ts'
 import { createCallLines } from '../src/delivery/wake.ts'
 import { startPostgres } from '../src/dev/postgres-server.ts'
 import { createRetention } from '../src/maintenance/retention.ts'
+import { createCheckIncidents } from '../src/notifications/check-incidents.ts'
 import { computeAggregates, createAggregateMetrics } from '../src/observe/aggregates.ts'
 import {
   createHeldBackMetric,
@@ -23,7 +24,6 @@ import {
   createRepositoryMetrics,
   createStorageMetrics,
 } from '../src/observe/metrics.ts'
-import { createCheckIncidents } from '../src/observe/notices/check-incidents.ts'
 import { fill, workspaceName, type BreadthSize, type Filled } from './breadth/fill.ts'
 import { commonOptions, readOptions } from './support/options.ts'
 import { printResult, say } from './support/report.ts'

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createKey } from '../src/workspace/key-administration.ts'
+import { createKey } from '../src/access/key-administration.ts'
 import { createRoutes } from './support/factories.ts'
 import { fullOr } from './support/full-run.ts'
 import { startHttpTarget } from './support/http-target.ts'

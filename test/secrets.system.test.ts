@@ -1,4 +1,4 @@
-import { createKey } from '../src/workspace/key-administration.ts'
+import { createKey } from '../src/access/key-administration.ts'
 import { apiKeyParts } from './support/api-key.ts'
 import { tablesWith } from './support/canary.ts'
 import { startHttpTarget } from './support/http-target.ts'

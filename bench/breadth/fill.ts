@@ -1,9 +1,9 @@
+import { createKey } from '../../src/access/key-administration.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { foldCounters } from '../../src/db/counters.ts'
 import type { Database } from '../../src/db/database.ts'
 import { incidentEventNames } from '../../src/domain/notices.ts'
 import { createWorkspace } from '../../src/workspace/administration.ts'
-import { createKey } from '../../src/workspace/key-administration.ts'
 
 const hourMs = 3_600_000
 const hours = 24

@@ -1,10 +1,10 @@
+import { createKey } from '../../src/access/key-administration.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { foldCounters } from '../../src/db/counters.ts'
 import type { Database } from '../../src/db/database.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { auditEventNames } from '../../src/domain/audit-events.ts'
 import { createWorkspace } from '../../src/workspace/administration.ts'
-import { createKey } from '../../src/workspace/key-administration.ts'
 import { withoutIndexes } from './without-indexes.ts'
 
 const days = 30

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import type { ApiKeys } from '../access/api-keys.ts'
 import { actorOf } from '../db/audit.ts'
-import type { ApiKeys } from '../workspace/api-keys.ts'
 import { keyLevel, newKeyFields } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { actorOf } from '../db/audit.ts'
 import type { WakeNext } from '../delivery/wake.ts'
-import { createTestDestinations, type TestDeps } from '../workspace/configure-destinations.ts'
+import { createTestDestinations, type TestDeps } from '../routing/configure-destinations.ts'
 import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { connectorPart, idParams, one } from './schemas.ts'

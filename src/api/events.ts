@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { eventIdPattern, eventNames, type EventName } from '../domain/events.ts'
-import { eventKeyOf, type Events, type EventsPage, type EventsRequest } from '../observe/events.ts'
+import { eventKeyOf, type Events, type EventsPage, type EventsRequest } from '../events/event-log.ts'
 import { eventName, openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { resource, resourceOf, timestamp } from './schemas.ts'

@@ -3,7 +3,7 @@ import { quickProfiles, type CheckRepository } from '../check-source/check-repos
 import { resultStatuses } from '../check-source/run.ts'
 import { actorOf } from '../db/audit.ts'
 import { toCamelCase } from '../domain/casing.ts'
-import type { Repositories } from '../workspace/repositories.ts'
+import type { Repositories } from '../routing/repositories.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { idParams, one, timestamp } from './schemas.ts'
 

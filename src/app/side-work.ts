@@ -3,7 +3,7 @@ import type { OnItsOwn } from '../db/on-its-own.ts'
 import type { ClaimDue } from '../db/side-work.ts'
 import { createFindLateData } from '../delivery/late-data.ts'
 import { createFindEnrichments } from '../enrichment/enrich.ts'
-import { createFindDue } from '../observe/send-events.ts'
+import { createFindDue } from '../events/send-events.ts'
 import type { Temporal } from '../temporal/client.ts'
 import type { SideWork } from '../temporal/dispatcher.ts'
 

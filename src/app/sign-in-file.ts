@@ -3,13 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { parseDocument } from 'yaml'
 import { z } from 'zod'
+import type { SignInSettings } from '../access/people.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { readReference, reference } from '../config/references.ts'
 import { caCertificate } from '../connectors/shared/schema-fields.ts'
 import { keyLevels } from '../security/levels.ts'
 import { readWorkspaceName, workspaceNamePattern } from '../workspace/administration.ts'
-import type { SignInSettings } from '../workspace/people.ts'
 
 const text = (max: number) =>
   z

@@ -1,3 +1,4 @@
+import { createPeople } from '../access/people.ts'
 import type { ApiDeps } from '../api/app.ts'
 import type { ConsoleDeps } from '../api/console/console.ts'
 import { UserError } from '../base/errors.ts'
@@ -5,7 +6,6 @@ import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import { createOpenIdProvider, createProviderGuard } from '../security/oidc.ts'
-import { createPeople } from '../workspace/people.ts'
 
 type SignInConfig = Pick<
   Config,

@@ -13,13 +13,13 @@ import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { checkIsJson, checkValues, maxJsonBytes, readBytes } from '../http/input.ts'
 import { nameActor } from '../http/request-log.ts'
 import { NotBegunError, TaskLimitError, type RunTask } from '../http/task-limits.ts'
+import { prepareCallTask, readAnswerTask } from '../rfc/call.ts'
+import { applyObjectLink } from '../rfc/object-link.ts'
+import { callFunction, type RfcClientDeps } from '../rfc/rfc-client.ts'
+import { findRfcTarget, type RfcTargetDeps } from '../rfc/rfc-target.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
 import { demandLevel } from '../security/levels.ts'
-import { prepareCallTask, readAnswerTask } from './call.ts'
 import { createExchange } from './exchange.ts'
-import { applyObjectLink } from './object-link.ts'
-import { callFunction, type RfcClientDeps } from './rfc-client.ts'
-import { findRfcTarget, type RfcTargetDeps } from './rfc-target.ts'
 
 export interface BridgeDeps extends ErrorDeps, RfcTargetDeps {
   db: Database

@@ -1,5 +1,5 @@
+import type { Certificates } from '../access/certificates.ts'
 import type { AuditActor } from '../db/audit.ts'
-import type { Certificates } from '../workspace/certificates.ts'
 import { runChecks, type Report, type RunOptions } from './run.ts'
 import { createIdentity, type Identity } from './throw-away.ts'
 

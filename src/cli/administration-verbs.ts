@@ -1,13 +1,13 @@
 import { Argument, Option, type Command } from 'commander'
+import type { KeyOptions } from '../access/key-administration.ts'
 import { UserError } from '../base/errors.ts'
 import { tiers, type Tier } from '../domain/bounds.ts'
 import { keyLevels } from '../security/levels.ts'
-import type { KeyOptions } from '../workspace/key-administration.ts'
 import type { CommandContext } from './context.ts'
 import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
 
 const administration = () => import('../workspace/administration.ts')
-const keyAdministration = () => import('../workspace/key-administration.ts')
+const keyAdministration = () => import('../access/key-administration.ts')
 
 /** Adds the commands that create, list, change and delete workspaces. */
 export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandContext) => {
@@ -130,7 +130,7 @@ export const addSealingKeyVerbs = (program: Command, { inDatabase, variables }: 
       if (!variables['RELAY_SECRET_KEYS']) {
         throw new UserError('Set RELAY_SECRET_KEYS to the new key, followed by the keys that sealed the credentials until now.')
       }
-      const [{ rotateKeys }, { createKeyRing }] = await Promise.all([import('../workspace/sealing-keys.ts'), import('../security/seal.ts')])
+      const [{ rotateKeys }, { createKeyRing }] = await Promise.all([import('../access/sealing-keys.ts'), import('../security/seal.ts')])
       const { resealed, unreadable, sealingId } = await inDatabase(async (db, { RELAY_SECRET_KEYS }) => {
         const keyRing = createKeyRing(RELAY_SECRET_KEYS)
         return { ...(await rotateKeys(db, keyRing)), sealingId: keyRing.sealingId }

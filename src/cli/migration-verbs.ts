@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type Command } from 'commander'
-import type { DocumentMigration } from '../document-migration/migrations.ts'
+import type { DocumentMigration } from '../migration/migrations.ts'
 import type { CommandContext } from './context.ts'
 import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
 
@@ -124,7 +124,7 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
     .description('print the key that verifies the reports of this installation, in PEM')
     .action(async () => {
       const [{ fingerprintOf, openSigningKey }, { createKeyRing }] = await Promise.all([
-        import('../document-migration/signing-key.ts'),
+        import('../migration/signing-key.ts'),
         import('../security/seal.ts'),
       ])
       const { publicKey } = await inDatabase((db, { RELAY_SECRET_KEYS }) => openSigningKey(db, createKeyRing(RELAY_SECRET_KEYS)))

@@ -3,7 +3,7 @@ import { presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import { createOnItsOwn } from '../db/on-its-own.ts'
 import { listPartitionEnds } from '../db/partitions.ts'
-import { isFailing } from './failing-enrichments.ts'
+import { isFailing } from '../enrichment/failing.ts'
 import { oldestUnderWay } from './statistics.ts'
 
 interface Sample {

@@ -1,7 +1,7 @@
 import { presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
-import { isConnected } from '../workspace/repository-warnings.ts'
+import { isConnected } from '../routing/repository-warnings.ts'
 
 /** Documents of one repository that were discarded for lack of a connection, and that nobody has acknowledged or replayed. */
 export interface DiscardedGroup {

@@ -5,8 +5,8 @@ import type { Database } from '../db/database.ts'
 import type { Outbox } from '../db/outbox.ts'
 import { countOverdue, maxCountedOverdue } from '../delivery/overdue.ts'
 import { measureWaiting } from '../delivery/to-begin.ts'
-import { findRepositoryWarnings } from '../workspace/repository-warnings.ts'
-import { measureHeldBack } from './events.ts'
+import { measureHeldBack } from '../events/event-log.ts'
+import { findRepositoryWarnings } from '../routing/repository-warnings.ts'
 
 interface Pool {
   numUsed(): number

@@ -3,7 +3,7 @@ import { plainText } from '../base/text.ts'
 import { MultipartError } from '../content-server/multipart.ts'
 import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/errors.ts'
 import { refusals, type RefusalCode } from '../domain/refusal-codes.ts'
-import { UpstreamFailure } from '../upstream/failure.ts'
+import { UpstreamFailure } from '../migration/failure.ts'
 
 /**
  * Returns true if somebody mends the cause of a refusal, and then replays the request: the repository was missing, or the certificate was not

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto'
+import type { Certificates } from '../access/certificates.ts'
 import type { ArchiveDocuments } from '../archive/documents.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { Config } from '../config/config.ts'
 import { isAuthId } from '../security/certificate.ts'
 import { readSignature, verifies } from '../security/cms.ts'
-import type { Certificates } from '../workspace/certificates.ts'
 import type { Command } from './command.ts'
 import { Refusal } from './refusal.ts'
 import {

@@ -1,5 +1,5 @@
+import { createMembers } from '../../src/access/members.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createMembers } from '../../src/workspace/members.ts'
 import { waitsForLock } from '../support/locks.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { createKey } from '../../src/access/key-administration.ts'
 import { createWorkspace } from '../../src/workspace/administration.ts'
-import { createKey } from '../../src/workspace/key-administration.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { relayVariables, startRelayProcess } from '../support/relay-process.ts'
 import { insertEntries } from './audit-entries.ts'

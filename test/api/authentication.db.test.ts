@@ -1,7 +1,7 @@
+import { createKey } from '../../src/access/key-administration.ts'
 import { apiEndpoints } from '../../src/api/app.ts'
 import { newId } from '../../src/base/ids.ts'
 import { allows, keyLevels } from '../../src/security/levels.ts'
-import { createKey } from '../../src/workspace/key-administration.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 

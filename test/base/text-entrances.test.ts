@@ -4,10 +4,9 @@ import { fileURLToPath } from 'node:url'
 import { RestError } from '@azure/storage-blob'
 import * as fc from 'fast-check'
 import { z } from 'zod'
+import { personOf } from '../../src/access/people.ts'
 import { AppError } from '../../src/base/errors.ts'
 import { storable } from '../../src/base/text.ts'
-import { readAnswer } from '../../src/bridge/call.ts'
-import { readLink } from '../../src/bridge/object-link.ts'
 import { Deviation, NotOffered } from '../../src/check-source/check.ts'
 import { shorten } from '../../src/cli/mcp/shorten.ts'
 import { tableOf } from '../../src/cli/output.ts'
@@ -24,16 +23,17 @@ import { withDeliveryErrors } from '../../src/connectors/shared/errors.ts'
 import { graphError } from '../../src/connectors/teamsite/errors.ts'
 import { webhookError } from '../../src/connectors/webhook/errors.ts'
 import { ContentServerFailure } from '../../src/content-server/failure.ts'
-import { readLinkList } from '../../src/document-migration/link-list.ts'
 import { toSnakeCase } from '../../src/domain/casing.ts'
 import { toFieldValue } from '../../src/domain/field-values.ts'
-import { textOf, testTextOf } from '../../src/observe/notices/text.ts'
+import { UpstreamFailure } from '../../src/migration/failure.ts'
+import { readLinkList } from '../../src/migration/link-list.ts'
+import { textOf, testTextOf } from '../../src/notifications/text.ts'
 import { readMetadata } from '../../src/receiver/components.ts'
 import { Refusal } from '../../src/receiver/refusal.ts'
+import { readAnswer } from '../../src/rfc/call.ts'
+import { readLink } from '../../src/rfc/object-link.ts'
 import { SignInError } from '../../src/security/oidc.ts'
-import { UpstreamFailure } from '../../src/upstream/failure.ts'
 import { name } from '../../src/workspace/inputs.ts'
-import { personOf } from '../../src/workspace/people.ts'
 import { batchOptions, deliveryOptions, documentOptions, sideWorkOptions } from '../../workflows/options.ts'
 import { anyText, hostileTexts, wrongIn, wrongInside } from '../support/hostile-text.ts'
 
@@ -287,7 +287,7 @@ const ownRules: Record<string, string> = {
   'src/app/sign-in-file.ts': 'cuts a digest',
   'src/base/json-schema.ts': 'writes a pattern for other programs',
   'src/base/s3-answers.ts': 'looks at the beginning of a body',
-  'src/bridge/call.ts': 'refuses control characters in parameters of functions',
+  'src/rfc/call.ts': 'refuses control characters in parameters of functions',
   'src/capture/redact-body.ts': 'looks at the beginning of a body',
   'src/check-source/expect.ts': 'cuts ASCII',
   'src/check-source/report.ts': 'escapes for XML and HTML',

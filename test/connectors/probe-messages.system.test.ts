@@ -1,7 +1,7 @@
 import { readConfig } from '../../src/config/config.ts'
 import { secretsIn } from '../../src/connectors/shared/errors.ts'
+import { testTarget } from '../../src/routing/targets.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
-import { testTarget } from '../../src/workspace/targets.ts'
 import { installationId } from './payloads.ts'
 import { loadRigs } from './rig.ts'
 

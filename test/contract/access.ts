@@ -1,8 +1,8 @@
+import { createKey } from '../../src/access/key-administration.ts'
+import { createMembers } from '../../src/access/members.ts'
 import { newId } from '../../src/base/ids.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { auditEvents } from '../../src/domain/audit-events.ts'
-import { createKey } from '../../src/workspace/key-administration.ts'
-import { createMembers } from '../../src/workspace/members.ts'
 import { ulid, type Row, type World } from './world.ts'
 
 // Sections 5 and 6 of the specification: authentication and events.

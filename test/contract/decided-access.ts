@@ -1,6 +1,6 @@
+import { createMembers } from '../../src/access/members.ts'
 import { newId } from '../../src/base/ids.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createMembers } from '../../src/workspace/members.ts'
 import { apiKeyParts } from '../support/api-key.ts'
 import { objstore } from './decided-errors.ts'
 import { time, ulid, type Json, type Row } from './world.ts'

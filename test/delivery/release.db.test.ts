@@ -1,6 +1,6 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { createRelease } from '../../src/delivery/release.ts'
-import { createConnections } from '../../src/workspace/connections.ts'
+import { createConnections } from '../../src/routing/connections.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'

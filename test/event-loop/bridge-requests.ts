@@ -1,4 +1,4 @@
-import type { RfcCall } from '../../src/bridge/soap.ts'
+import type { RfcCall } from '../../src/rfc/soap.ts'
 import { result, startRfcSystem } from '../support/rfc-system.ts'
 import { hostileJson, repeated } from './hostile.ts'
 import type { HostileRequest } from './measured-relay.ts'

@@ -1,8 +1,8 @@
+import { createCertificates } from '../../src/access/certificates.ts'
 import { checkOwnRepository } from '../../src/check-source/own-repository.ts'
 import { runChecks, type Report } from '../../src/check-source/run.ts'
 import { createIdentity } from '../../src/check-source/throw-away.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createCertificates } from '../../src/workspace/certificates.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 

@@ -1,5 +1,5 @@
+import { createCertificates } from '../../src/access/certificates.ts'
 import { newId } from '../../src/base/ids.ts'
-import { createCertificates } from '../../src/workspace/certificates.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'

@@ -1,5 +1,5 @@
+import { createCertificates } from '../../src/access/certificates.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
-import { createCertificates } from '../../src/workspace/certificates.ts'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { expirationIn, signedQuery, type RawParameter } from '../support/signed-query.ts'

@@ -1,8 +1,8 @@
+import { createKey } from '../../src/access/key-administration.ts'
 import { newId } from '../../src/base/ids.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { KeyLevel } from '../../src/security/levels.ts'
 import { createWorkspace } from '../../src/workspace/administration.ts'
-import { createKey } from '../../src/workspace/key-administration.ts'
 import { until } from './until.ts'
 
 // Untyped JSON. Where a contract is given, it has compared the answer with openapi.json.

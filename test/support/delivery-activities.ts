@@ -10,8 +10,8 @@ import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRedeliverNewer } from '../../src/delivery/redeliver.ts'
 import { createSlots } from '../../src/delivery/slots.ts'
+import { createPinConfig } from '../../src/routing/pin-config.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
-import { createPinConfig } from '../../src/workspace/pin-config.ts'
 
 const { find: findConnector } = createConnectors()
 

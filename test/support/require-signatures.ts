@@ -1,5 +1,5 @@
+import { createCertificates } from '../../src/access/certificates.ts'
 import type { Database } from '../../src/db/database.ts'
-import { createCertificates } from '../../src/workspace/certificates.ts'
 import type { SceneWorkspace } from './scene.ts'
 
 /** Lets the repository of a workspace accept signed requests only, and activates a certificate, as the source system and an administrator do. */

@@ -1,4 +1,7 @@
 import type { Context } from 'koa'
+import { basePathOf, createCookie } from '../../access/cookies.ts'
+import { personOf, type SignInSettings } from '../../access/people.ts'
+import type { Sessions } from '../../access/sessions.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
 import { methodNotAllowed } from '../../base/refusals.ts'
@@ -6,9 +9,6 @@ import type { Config } from '../../config/config.ts'
 import type { AttemptLimit } from '../../security/attempt-limit.ts'
 import { callbackPath, redirectUriOf, SignInError, type BegunSignIn, type OpenIdProvider } from '../../security/oidc.ts'
 import { begunSignIn, SealError, type KeyRing } from '../../security/seal.ts'
-import { personOf, type SignInSettings } from '../../workspace/people.ts'
-import { basePathOf, createCookie } from './cookies.ts'
-import type { Sessions } from './session.ts'
 
 export interface SignInDeps {
   settings: SignInSettings

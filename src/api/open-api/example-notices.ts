@@ -1,7 +1,7 @@
 import { remedyFor } from '../../connectors/error-codes.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { incidentEventNames, noticeData, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
-import { consolePathOf, summaryOf } from '../../observe/notices/text.ts'
+import { consolePathOf, summaryOf } from '../../notifications/text.ts'
 import { at, certificate, document, documentPath, error, exampleIds, incidentId, names, operationsId } from './example-story.ts'
 import { messageName } from './operation-names.ts'
 

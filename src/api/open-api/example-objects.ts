@@ -1,6 +1,6 @@
 import { eventNames, type EventName } from '../../domain/events.ts'
 import { noticeTypeOf } from '../../domain/notices.ts'
-import { testSummaryOf } from '../../observe/notices/text.ts'
+import { testSummaryOf } from '../../notifications/text.ts'
 import { exampleNotice, noticeMessages } from './example-notices.ts'
 import { at, businessObject, document, documentPath, error, exampleIds, incidentId, names, operationsId } from './example-story.ts'
 import { eventSchemaName } from './operation-names.ts'

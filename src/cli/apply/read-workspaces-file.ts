@@ -12,8 +12,8 @@ import type { FindConnector } from '../../connectors/connector.ts'
 import { rfcCredentials, rfcFields } from '../../domain/rfc-settings.ts'
 import { upstreamFields, type UpstreamSecrets } from '../../domain/upstream.ts'
 import { enrichmentCredentials } from '../../enrichment/settings.ts'
+import { checkTarget, connectorOf, requireEncryptedBridge, requireEncryption, type ProbeDeps } from '../../routing/targets.ts'
 import { readGivenKey, type KeyDigest } from '../../security/api-keys.ts'
-import { checkTarget, connectorOf, requireEncryptedBridge, requireEncryption, type ProbeDeps } from '../../workspace/targets.ts'
 import { destinationInFile, references, workspacesFile, type WantedRepository, type WantedWorkspace } from './workspaces-file.ts'
 
 export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {

@@ -1,10 +1,10 @@
 import ipaddr from 'ipaddr.js'
+import { createSealedCredentials } from '../../access/sealing-keys.ts'
 import type { Database } from '../../db/database.ts'
 import { listTablesWithoutPartition } from '../../db/partitions.ts'
+import { findRepositoryWarnings } from '../../routing/repository-warnings.ts'
 import { certificateWarnings } from '../../security/certificate.ts'
 import { createKeyRing, readSecretKeys } from '../../security/seal.ts'
-import { findRepositoryWarnings } from '../../workspace/repository-warnings.ts'
-import { createSealedCredentials } from '../../workspace/sealing-keys.ts'
 import { describeClockDifference, listed, listNames, type Check, type CheckDeps } from './check.ts'
 
 type HardeningDeps = Pick<CheckDeps, 'config' | 'db'>

@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import { createSignInLinks } from '../../../src/api/sign-in-links.ts'
+import { createSignInLinks } from '../../../src/access/sign-in-links.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { apiKeyParts } from '../../support/api-key.ts'
 import { startApi } from '../../support/api.ts'

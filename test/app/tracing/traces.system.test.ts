@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
+import { createCertificates } from '../../../src/access/certificates.ts'
 import { readCertificate } from '../../../src/security/certificate.ts'
-import { createCertificates } from '../../../src/workspace/certificates.ts'
 import { openClient } from '../../support/client.ts'
 import { createRoutes } from '../../support/factories.ts'
 import { startHttpTarget } from '../../support/http-target.ts'

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { createSignInLinks } from '../../../src/api/sign-in-links.ts'
+import { createSignInLinks } from '../../../src/access/sign-in-links.ts'
 import { createKeyRing } from '../../../src/security/seal.ts'
 import { apiKeyParts } from '../../support/api-key.ts'
 import { testConfig } from '../../support/factories.ts'

@@ -1,0 +1,52 @@
+import type { Config } from '../config/config.ts'
+import type { Transaction } from '../db/database.ts'
+import type { IncidentEvent, NoticeData } from '../domain/notices.ts'
+
+/** The part of a notice that describes its incident, without the times. */
+export type IncidentDetails = Pick<
+  NoticeData,
+  | 'destination'
+  | 'repository'
+  | 'enrichment'
+  | 'subscription'
+  | 'lastRequestAt'
+  | 'certificate'
+  | 'credentialsExpireAt'
+  | 'error'
+  | 'document'
+  | 'remedy'
+>
+
+/** Something that an open incident exists for as long as it holds. */
+export interface Condition {
+  workspaceId: string
+  /** Unique among the conditions of the same event in the workspace. */
+  subject: string
+  count: number
+  /** When the condition began to hold, as far as that is known. */
+  since: Date | null
+  details: IncidentDetails
+}
+
+export type ConditionConfig = Pick<Config, 'RELAY_BASE_URL' | 'TEMPORAL_UI_URL' | 'temporal'>
+
+export const conditionLimits = {
+  /** Failed deliveries or discarded documents up to which an incident counts them. */
+  maxCount: 1_000,
+  /** Consecutive failed attempts from which a destination is failing, also if its circuit is closed. */
+  destinationFailures: 5,
+  /** Before the end of its validity, a certificate is announced as expiring. */
+  certificateDays: 30,
+}
+
+export type ConditionLimits = typeof conditionLimits
+
+export type FindConditions = (trx: Transaction, config: ConditionConfig & ConditionLimits, now: Date) => Promise<Condition[]>
+
+/** The workspaces with an active notification for the event. */
+export const watching = (event: IncidentEvent) => `
+  select workspace_id
+  from notifications
+  where is_active
+    and '${event}' = any (events)
+`

@@ -1,0 +1,172 @@
+import { visibleLine } from '../base/text.ts'
+import type { IncidentEvent, NoticeData, Transition } from '../domain/notices.ts'
+import type { IncidentDetails } from './condition.ts'
+
+type Subject = IncidentDetails & {
+  /** How many, as text: `at least 1000` if no more were counted. */
+  count: string
+}
+
+const destinationName = ({ destination }: Subject) => `${destination?.name} (${destination?.type})`
+const errorName = ({ error }: Subject) => (error?.code === undefined ? 'without an error code' : `with ${error.code}`)
+const certificateName = ({ certificate, repository, destination, ...rest }: Subject) =>
+  destination
+    ? `The client certificate of destination ${destinationName({ destination, ...rest })}`
+    : `Certificate ${certificate?.authId} of repository ${repository?.repoId}`
+const expiryOf = ({ certificate, credentialsExpireAt }: Subject) => (certificate?.validTo ?? credentialsExpireAt)?.slice(0, 10)
+const few = (count: string, one: string, many: string) => `${count} ${count === '1' ? one : many}`
+
+const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => string>> = {
+  'destination.failing': {
+    opened: (subject) =>
+      `Destination ${destinationName(subject)} fails: ${few(subject.count, 'attempt', 'attempts in a row')} without success.`,
+    closed: (subject) => `Destination ${destinationName(subject)} no longer fails.`,
+  },
+  'delivery.failed': {
+    opened: (subject) =>
+      `${few(subject.count, 'delivery', 'deliveries')} to destination ${destinationName(subject)} failed ${errorName(subject)}.`,
+    closed: (subject) =>
+      `No delivery to destination ${destinationName(subject)} that failed ${errorName(subject)} needs attention any more.`,
+  },
+  'source.silent': {
+    opened: ({ repository, lastRequestAt }) => `Repository ${repository?.repoId} has received no request since ${lastRequestAt}.`,
+    closed: ({ repository }) => `The silence of repository ${repository?.repoId} has ended.`,
+  },
+  'certificate.expiring': {
+    opened: (subject) => `${certificateName(subject)} expires on ${expiryOf(subject)}.`,
+    closed: (subject) => `${certificateName(subject)} no longer needs to be renewed.`,
+  },
+  'repository.not_connected': {
+    opened: ({ repository, count }) =>
+      `Repository ${repository?.repoId} has no connection to a destination and has discarded ${few(count, 'document', 'documents')}.`,
+    closed: ({ repository }) => `Repository ${repository?.repoId} no longer discards documents for lack of a connection.`,
+  },
+  'enrichment.failing': {
+    opened: ({ enrichment, count }) =>
+      `Enrichment ${enrichment?.name} fails: its latest ${few(count, 'document lacks', 'documents lack')} business data.`,
+    closed: ({ enrichment }) => `Enrichment ${enrichment?.name} no longer fails.`,
+  },
+  'upstream.failing': {
+    opened: ({ repository }) =>
+      `The upstream of repository ${repository?.repoId} fails: documents that only it has, and new ones, are answered with 503.`,
+    closed: ({ repository }) => `The upstream of repository ${repository?.repoId} no longer fails.`,
+  },
+  'event_subscription.failing': {
+    opened: ({ subscription, destination, count }) =>
+      `Event subscription ${subscription?.name} is behind: ${destination?.name} has not accepted the next event in ${few(count, 'attempt', 'attempts')}.`,
+    closed: ({ subscription }) => `Event subscription ${subscription?.name} no longer fails.`,
+  },
+}
+
+/** Returns a sentence that says what has begun or ended. It is also true if the subject of the incident was deleted. */
+export const summaryOf = (event: IncidentEvent, transition: Transition, subject: Subject): string => summaries[event][transition](subject)
+
+/** Returns the page of the console on which an operator looks further. */
+export const consolePathOf = (
+  event: IncidentEvent,
+  { destination, repository, enrichment, subscription, document }: IncidentDetails,
+): string => {
+  const repoId = encodeURIComponent(repository?.repoId ?? '')
+  const paths: Record<IncidentEvent, string> = {
+    'destination.failing': `destinations/${destination?.id}`,
+    'delivery.failed': 'attention',
+    'source.silent': `requests?repo_id=${repoId}`,
+    'certificate.expiring': destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`,
+    'repository.not_connected': `documents?status=discarded&repo_id=${repoId}`,
+    'enrichment.failing': `enrichments/${enrichment?.id}?document=${document?.id}`,
+    'upstream.failing': `repositories/${repository?.id}`,
+    'event_subscription.failing': `subscriptions/${subscription?.id}`,
+  }
+  return paths[event]
+}
+
+interface Rendered {
+  event: IncidentEvent
+  transition: Transition
+  data: NoticeData
+  /** Name of the notification. */
+  notification: string
+  /** Where clients reach the relay, if it is known. */
+  baseUrl: string | undefined
+}
+
+export const subjectOf = ({ transition, data }: Pick<Rendered, 'transition' | 'data'>): string =>
+  `${transition === 'opened' ? 'Incident' : 'Recovered'} in ${data.workspace}: ${data.summary}`
+
+/** Returns the requests to the API, and the commands, with which an operator looks further. */
+const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
+  const api = `${baseUrl.replace(/\/+$/, '')}/api/${data.workspace}`
+  const { destination, repository, enrichment, subscription, document } = data
+  const steps: Record<IncidentEvent, string[]> = {
+    'destination.failing': [`POST ${api}/destinations/${destination?.id}/test`],
+    'delivery.failed': [
+      `GET ${api}/documents/search?status=failed&destination_id=${destination?.id}`,
+      `POST ${api}/documents/retry {"destination_id": "${destination?.id}"}`,
+    ],
+    'source.silent': [`GET ${api}/requests?repo_id=${encodeURIComponent(repository?.repoId ?? '')}`],
+    'certificate.expiring': [`GET ${api}/${destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`}`],
+    'repository.not_connected': [
+      `GET ${api}/documents?status=discarded&repo_id=${encodeURIComponent(repository?.repoId ?? '')}`,
+      `POST ${api}/connections`,
+      `POST ${api}/documents/replay {"repo_id": ${JSON.stringify(repository?.repoId)}}`,
+    ],
+    'enrichment.failing': [
+      `GET ${api}/documents/${document?.id}`,
+      `POST ${api}/enrichments/${enrichment?.id}/try {"document_id": "${document?.id}"}`,
+    ],
+    'upstream.failing': [`POST ${api}/repositories/${repository?.id}/test-upstream`],
+    'event_subscription.failing': [
+      `GET ${api}/event-subscriptions/${subscription?.id}`,
+      `POST ${api}/destinations/${destination?.id}/test`,
+    ],
+  }
+  return [...steps[event], ...(document ? [`relay show ${document.id}`] : []), 'relay doctor']
+}
+
+/** Returns the text of a mail. Each line is one line, whatever the texts of others in it contain. */
+const mailOf = (lines: string[]): string => lines.map(visibleLine).join('\n')
+
+const row = (label: string, value: string | undefined): string[] => (value === undefined ? [] : [`${`${label}:`.padEnd(13)}${value}`])
+
+/** Returns the text of a mail, for people. */
+export const textOf = (rendered: Rendered): string => {
+  const { transition, data, notification } = rendered
+  const { destination, repository, enrichment, subscription, error, document } = data
+  const errorText = [error?.code, error?.message].filter((part) => part !== undefined).join(': ')
+  return mailOf([
+    data.summary,
+    '',
+    ...row('Workspace', data.workspace),
+    ...row('Console', data.consoleUrl),
+    ...row('Since', data.openedAt),
+    ...row('Ended', data.closedAt),
+    ...row('Destination', destination && `${destination.name}, ${destination.type}, ${destination.id}`),
+    ...row('Repository', repository && `${repository.repoId}, ${repository.id}`),
+    ...row('Enrichment', enrichment && `${enrichment.name}, ${enrichment.id}`),
+    ...row('Subscription', subscription && `${subscription.name}, ${subscription.id}`),
+    ...row('Last request', data.lastRequestAt),
+    ...row('Last error', errorText || undefined),
+    ...row('Document', document && `${document.repoId}/${document.docId}/${document.compId}, ${document.id}`),
+    ...row('Its page', document?.consoleUrl),
+    ...row('Workflow', document?.workflowUrl ?? document?.workflowId),
+    ...(transition === 'closed'
+      ? []
+      : [
+          '',
+          ...(data.remedy === undefined ? [] : ['What to do:', `  ${data.remedy}`, '']),
+          'To look further:',
+          ...stepsOf(rendered).map((step) => `  ${step}`),
+        ]),
+    '',
+    `Sent by the notification ${notification} of Document Relay.`,
+    '',
+  ])
+}
+
+/** Returns the sentence of a test. @param notification its name */
+export const testSummaryOf = (notification: string): string =>
+  `This is a test of the notification ${notification} of Document Relay. No incident has begun.`
+
+/** Returns the text of the mail of a test, for people. */
+export const testTextOf = ({ workspace, summary, consoleUrl }: NoticeData): string =>
+  mailOf([summary, '', ...row('Workspace', workspace), ...row('Console', consoleUrl), ''])

@@ -1,0 +1,309 @@
+import { isDeepStrictEqual } from 'node:util'
+import { notFound } from '../base/refusals.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import type { OutboxMessage } from '../db/outbox.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { startCancelling } from '../delivery/cancel.ts'
+import { closeCircuit, endPause } from '../delivery/circuit.ts'
+import type { Circuit } from '../domain/circuit.ts'
+import { lockRouting } from '../workspace/workspaces.ts'
+import { deleteConnections, unlinkConnections } from './connections.ts'
+import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
+
+export interface Destination {
+  id: string
+  name: string
+  connectorType: string
+  status: 'connected' | 'failing'
+  config: Record<string, unknown>
+  /** When the credentials expire as far as they say so themselves, such as a client certificate. */
+  credentialsExpireAt: Date | null
+  /** Name of the way in which the credentials sign in. Null if the connector knows only one. */
+  signIn: string | null
+  /** Error of the last attempt that failed since the last success. */
+  lastError: string | null
+  lastErrorCode: string | null
+  lastErrorAt: Date | null
+  /** Attempts that have failed since the last success. */
+  failedAttempts: number
+  lastDeliveredAt: Date | null
+  circuit: Circuit['state']
+  circuitSince: Date | null
+  nextTrialAt: Date | null
+  /** Attempts that run at present. */
+  slotsInUse: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+export interface SealedDestination extends Destination {
+  credentialsSealed: Buffer
+}
+
+/** What a destination shows of its credentials. */
+export type CredentialsFacts = Pick<Destination, 'credentialsExpireAt' | 'signIn'>
+
+/** A repository that a connection links to a destination. */
+export interface DestinationConnection {
+  id: string
+  /** Of the connection. */
+  name: string
+  sourceRepoId: string
+  sourceName: string
+  status: 'active' | 'inactive'
+}
+
+export interface DestinationChange {
+  name?: string | undefined
+  config?: Record<string, unknown> | undefined
+  /** `areNew` is false for stored credentials that are sealed again for a changed config. `facts` are absent then. */
+  credentials?: { sealed: Buffer; areNew: boolean; facts?: CredentialsFacts } | undefined
+}
+
+const columnsOf = (db: Database) => [
+  'id',
+  'name',
+  'connector_type as connectorType',
+  'status',
+  'config',
+  'credentials_expire_at as credentialsExpireAt',
+  'sign_in as signIn',
+  'last_delivered_at as lastDeliveredAt',
+  'created_at as createdAt',
+  'updated_at as updatedAt',
+  db.raw(`coalesce((select circuit from destination_gates where destination_id = destinations.id), 'closed') as circuit`),
+  ...Object.entries({ lastError: 'last_error', lastErrorCode: 'last_error_code', lastErrorAt: 'last_error_at' }).map(([name, column]) =>
+    db.raw(`(select ${column} from destination_gates where destination_id = destinations.id) as "${name}"`),
+  ),
+  db.raw(`coalesce((select failed_attempts from destination_gates where destination_id = destinations.id), 0) as "failedAttempts"`),
+  db.raw(`(select circuit_since from destination_gates where destination_id = destinations.id) as "circuitSince"`),
+  db.raw(`(select trial_at from destination_gates where destination_id = destinations.id and circuit = 'open') as "nextTrialAt"`),
+  db.raw(`(select count(*) from destination_slots where destination_id = destinations.id and leased_until >= now()) as "slotsInUse"`),
+]
+
+/** The columns that a deleted destination loses. */
+const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), credentials_expire_at: null, sign_in: null }
+
+/**
+ * Returns the names of the values that a change alters. The values themselves do not go into the audit log: headers of a webhook, for
+ * example, may hold a secret.
+ */
+export const changedNames = (current: Destination, { name, config, credentials }: DestinationChange): string[] => {
+  const keys = config ? Object.keys({ ...current.config, ...config }) : []
+  return [
+    ...(name !== undefined && name !== current.name ? ['name'] : []),
+    ...keys.filter((key) => !isDeepStrictEqual(current.config[key], config?.[key])).map((key) => `config.${key}`),
+    // Sealed values cannot be compared.
+    ...(credentials?.areNew ? ['credentials'] : []),
+  ]
+}
+
+/** Locks the circuit of a destination. The record of an attempt locks it before the destination, so every other transaction does, too. */
+const lockGate = async (trx: Transaction, destinationId: string): Promise<void> => {
+  await trx('destination_gates').select('destination_id').where({ destination_id: destinationId }).forUpdate()
+}
+
+/** Ends what is sent to a destination, in the transaction that deletes it. */
+export type OnDestinationDelete = (trx: Transaction, workspaceId: string, destinationId: string, actor: AuditActor) => Promise<void>
+
+/** @param onDelete what else a deletion ends, in this order */
+export const createDestinations = (db: Database, onDelete: readonly OnDestinationDelete[]) => {
+  const columns = columnsOf(db)
+  const sealedColumns = [...columns, 'credentials_sealed as credentialsSealed']
+  /** @throws AppError 404 */
+  const find = async (executor: Database | Transaction, workspaceId: string, id: string, isLocked = false): Promise<SealedDestination> => {
+    const query = executor('destinations').select(sealedColumns).where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()
+    const row: SealedDestination | undefined = await (isLocked ? query.forNoKeyUpdate() : query)
+    if (!row) throw notFound()
+    return row
+  }
+  return {
+    /** Lists destinations in order of creation. */
+    list: (workspaceId: string, { type, ...page }: PageRequest & { type?: string | undefined }): Promise<Page<Destination>> => {
+      const query = db('destinations').where({ workspace_id: workspaceId }).whereNull('deleted_at').orderBy('id')
+      if (type) query.where({ connector_type: type })
+      return pageOf(query, columns, page)
+    },
+
+    /** Finds a destination with its sealed credentials. @throws AppError 404 */
+    find: (workspaceId: string, id: string): Promise<SealedDestination> => find(db, workspaceId, id),
+
+    exists: async (workspaceId: string, id: string): Promise<boolean> =>
+      (await db('destinations').select('id').where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()) !== undefined,
+
+    listConnections: async (id: string): Promise<DestinationConnection[]> => {
+      const { rows } = await db.raw<{ rows: DestinationConnection[] }>(
+        `
+      select
+        connections.id, connections.name, repo_id as "sourceRepoId", repositories.name as "sourceName",
+        case when is_active then 'active' else 'inactive' end as status
+      from connection_destinations
+      join connections on connections.id = connection_destinations.connection_id
+      join connection_repositories on connection_repositories.connection_id = connections.id
+      join repositories on repositories.id = connection_repositories.repository_id
+      where destination_id = ?
+      order by connections.id, connection_repositories.position
+      `,
+        [id],
+      )
+      return rows
+    },
+
+    insert: (
+      workspaceId: string,
+      {
+        id,
+        name,
+        connectorType,
+        config,
+        credentialsSealed,
+        credentialsExpireAt,
+        signIn,
+      }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'> & CredentialsFacts,
+      actor: AuditActor,
+    ): Promise<Destination> =>
+      db.transaction(async (trx) => {
+        const [row] = await trx('destinations')
+          .insert({
+            id,
+            workspace_id: workspaceId,
+            name,
+            connector_type: connectorType,
+            config: JSON.stringify(config),
+            credentials_sealed: credentialsSealed,
+            credentials_expire_at: credentialsExpireAt,
+            sign_in: signIn,
+          })
+          .returning(columns)
+        await record(trx, {
+          workspaceId,
+          event: 'destination.created',
+          subjectId: id,
+          description: `Destination ${name} (${connectorType}) was created.`,
+          metadata: { name, connector_type: connectorType },
+          actor,
+        })
+        return row
+      }),
+
+    /**
+     * Reads a destination, applies `change`, and writes the result. The row stays locked in between, so concurrent merges lose no keys. A
+     * change of the name alone is not recorded in the audit log.
+     * @throws AppError 404
+     */
+    update: (
+      workspaceId: string,
+      id: string,
+      change: (current: SealedDestination) => DestinationChange,
+      actor: AuditActor,
+    ): Promise<Destination> =>
+      db.transaction(async (trx) => {
+        await lockGate(trx, id)
+        const current = await find(trx, workspaceId, id, true)
+        const wanted = change(current)
+        const changed = changedNames(current, wanted)
+        if (changed.length === 0) return current
+        const { name, config, credentials } = wanted
+        const [row] = await trx('destinations')
+          .where({ id })
+          .update({
+            ...(name !== undefined && { name }),
+            ...(config && { config: JSON.stringify(config) }),
+            ...(credentials && { credentials_sealed: credentials.sealed }),
+            ...(credentials?.areNew &&
+              credentials.facts && {
+                credentials_expire_at: credentials.facts.credentialsExpireAt,
+                sign_in: credentials.facts.signIn,
+              }),
+            updated_at: trx.fn.now(),
+          })
+          .returning(columns)
+        // The contract has an event for config and credentials only. And another name repairs nothing.
+        if (changed.some((changedName) => changedName !== 'name')) {
+          await endPause(trx, [id])
+          await record(trx, {
+            workspaceId,
+            event: 'destination.updated',
+            subjectId: id,
+            description: `Destination ${row.name} (${row.connectorType}) was changed: ${changed.join(', ')}.`,
+            metadata: { name: row.name, connector_type: row.connectorType, changed },
+            actor,
+          })
+        }
+        return row
+      }),
+
+    /** Marks a destination as connected, closes its circuit and forgets its last error, after a successful test. */
+    markConnected: async (workspaceId: string, id: string): Promise<void> => {
+      await db('destinations')
+        .where({ workspace_id: workspaceId, id, status: 'failing' })
+        .update({ status: 'connected', updated_at: db.fn.now() })
+      await closeCircuit(db, id)
+    },
+
+    /** Revokes every download link that a destination has sent. @throws AppError 404 */
+    revokeDownloadLinks: (workspaceId: string, id: string, actor: AuditActor): Promise<void> =>
+      db.transaction(async (trx) => {
+        const [revoked]: { name: string; connector_type: string; version: number }[] = await trx('destinations')
+          .where({ workspace_id: workspaceId, id })
+          .whereNull('deleted_at')
+          .update({ download_links_version: trx.raw('download_links_version + 1') })
+          .returning(['name', 'connector_type', 'download_links_version as version'])
+        if (!revoked) throw notFound()
+        await record(trx, {
+          workspaceId,
+          event: 'destination.links_revoked',
+          subjectId: id,
+          description: `The download links of destination ${revoked.name} (${revoked.connector_type}) were revoked.`,
+          metadata: { name: revoked.name, connector_type: revoked.connector_type, version: revoked.version },
+          actor,
+        })
+      }),
+
+    /** Finds what a deletion would remove. @throws AppError 404 */
+    findRemoval: async (workspaceId: string, id: string, keepConnections: boolean): Promise<Removal> =>
+      findRemoval(db, 'destination', (await find(db, workspaceId, id)).id, keepConnections),
+
+    /**
+     * Deletes a destination, the connections that lead to it and what is sent to it. Undelivered deliveries to the destination are cancelled,
+     * and so are those that deleted connections held: up to `limit` of each now, the rest by a workflow. The row stays for the documents that
+     * refer to it, with its name and kind only: config, credentials and the target's last error are erased. It is written last, because
+     * recording an attempt locks first the document and then the destination.
+     * @returns what was removed, with the committed messages
+     * @throws AppError 404
+     */
+    delete: (
+      workspaceId: string,
+      id: string,
+      actor: AuditActor,
+      { limit, keepConnections, check }: DeletionOptions<Destination>,
+    ): Promise<Removal & { messages: OutboxMessage[] }> =>
+      db.transaction(async (trx) => {
+        const workspace = await lockRouting(trx, workspaceId)
+        const deleted = await find(trx, workspaceId, id)
+        check?.(deleted)
+        const removal = await findRemoval(trx, 'destination', id, keepConnections)
+        await record(trx, {
+          workspaceId,
+          event: 'destination.deleted',
+          subjectId: id,
+          description: `Destination ${deleted.name} (${deleted.connectorType}) was deleted.${removalSentence(removal)}`,
+          metadata: { name: deleted.name, connector_type: deleted.connectorType, ...removalMetadata(removal) },
+          actor,
+        })
+        // The rows of the connections first: a release locks its connection before the documents.
+        const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
+        await unlinkConnections(trx, workspaceId, 'destination', id, removal.unlinkedConnections, actor)
+        for (const end of onDelete) await end(trx, workspaceId, id, actor)
+        messages.push(...(await startCancelling(trx, { by: 'destination', workspace, id, name: deleted.name }, limit)))
+        await trx('destination_gates').where({ destination_id: id }).update({ last_error: null })
+        await trx('destinations')
+          .where({ id })
+          .update({ ...erased, deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
+        return { ...removal, messages }
+      }),
+  }
+}
+
+export type Destinations = ReturnType<typeof createDestinations>
