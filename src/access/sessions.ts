@@ -141,16 +141,11 @@ export const createSessions = ({ authenticator, keyRing, people, config }: Sessi
     /** Removes the cookie from the browser. */
     end: cookie.remove,
 
-    /**
-     * Authenticates a request to the API: by the key in its Authorization header or, if it has none and comes from the console, by the
-     * session.
-     * @throws AppError 401 or 429
-     */
-    authenticate: async (context: Context, workspace: { userSlug: string; workspaceSlug: string }): Promise<Actor> => {
-      const authorization = context.get('authorization')
-      if (authorization !== '' || cookie.read(context) === undefined) {
-        return authenticator.authenticate(authorization, context.ip, workspace)
-      }
+    /** Returns true if a request has a session, whether it has ended or not. */
+    isSent: (context: Context): boolean => cookie.read(context) !== undefined,
+
+    /** Returns the caller of a request to a workspace. @throws AppError 401 if the session has ended, or gives no access to it */
+    authenticate: async (context: Context, workspace: WorkspaceName): Promise<Actor> => {
       const session = openCurrent(context)
       if (!session) throw signInRequired()
       const actor = 'keyId' in session ? await authenticator.resume(session.keyId) : await people?.resume(session.person, workspace)

@@ -1,5 +1,6 @@
 import type Koa from 'koa'
-import { createSessions, type SessionDeps } from '../access/sessions.ts'
+import { createAuthenticate } from '../access/authenticate.ts'
+import type { SessionDeps } from '../access/sessions.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { version } from '../base/version.ts'
 import type { Config } from '../config/config.ts'
@@ -105,7 +106,7 @@ const concurrentTrials = { total: 32, perWorkspace: 8, perCaller: 4 }
 export const createApi = (deps: ApiDeps): Koa.Middleware => {
   const routes = mount(apiEndpoints(deps), {
     ...deps,
-    sessions: createSessions(deps),
+    authenticate: createAuthenticate(deps),
     idempotency: createIdempotency(deps),
     trials: createConcurrencyLimit(() => concurrentTrials),
   })

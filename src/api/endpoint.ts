@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Router } from '@koa/router'
 import type Koa from 'koa'
 import { z } from 'zod'
-import type { Sessions } from '../access/sessions.ts'
+import type { Authenticate } from '../access/authenticate.ts'
 import type { ConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
@@ -156,7 +156,7 @@ const readQuery = (schema: z.ZodObject, context: Koa.Context) => {
 }
 
 export interface MountDeps {
-  sessions: Pick<Sessions, 'authenticate'>
+  authenticate: Authenticate
   idempotency: Idempotency
   places: Pick<Places, 'enter'>
   trials: Pick<ConcurrencyLimit, 'enter'>
@@ -176,10 +176,10 @@ const begin = async (definition: Endpoint, actor: Actor, { places, trials }: Pic
 const serve =
   (definition: Endpoint, deps: MountDeps) =>
   async (context: Koa.Context): Promise<void> => {
-    const { sessions, idempotency, config } = deps
+    const { authenticate, idempotency, config } = deps
     if (definition.deprecated) announce(context, definition.deprecated)
     const { userSlug, workspaceSlug, ...named } = context.params as Record<string, string>
-    const actor = await sessions.authenticate(context, { userSlug: userSlug!, workspaceSlug: workspaceSlug! })
+    const actor = await authenticate(context, { userSlug: userSlug!, workspaceSlug: workspaceSlug! })
     nameActor(context, actor)
     demandLevel(actor, definition.level)
     const params = read(definition.params ?? empty, named, notFound)
