@@ -34,8 +34,7 @@ export default {
     },
     {
       name: 'cli-does-not-import-the-api',
-      comment:
-        'The management API and the command line call the same use cases. The API describes itself (relay openapi).',
+      comment: 'The management API and the command line call the same use cases. The API describes itself (relay openapi).',
       severity: 'error',
       from: { path: '^src/cli/' },
       to: { path: '^src/api/(?!open-api/document\\.ts$)' },

@@ -1,14 +1,7 @@
 import type { Database } from '../db/database.ts'
 import { pageByCursor, type CursorPage, type CursorRequest } from '../db/page.ts'
 import { toCamelCase } from '../domain/casing.ts'
-import {
-  noticeData,
-  noticeTypeOf,
-  type IncidentEvent,
-  type NoticeData,
-  type noticeStatuses,
-  type Transition,
-} from '../domain/notices.ts'
+import { noticeData, noticeTypeOf, type IncidentEvent, type NoticeData, type noticeStatuses, type Transition } from '../domain/notices.ts'
 
 /** A notice and how far its delivery is, as operators see it. */
 export interface Notice {

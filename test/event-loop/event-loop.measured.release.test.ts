@@ -1,3 +1,5 @@
+import { createCertificates } from '../../src/access/certificates.ts'
+import { createKey } from '../../src/access/key-administration.ts'
 import { newId } from '../../src/base/ids.ts'
 // No request may hold the event loop of the API process for longer than 50 ms, because every other request waits meanwhile.
 //
@@ -9,8 +11,6 @@ import { commandRules } from '../../src/content-server/parameters.ts'
 import { rfcBoundValues } from '../../src/domain/settings.ts'
 import { readCertificate } from '../../src/security/certificate.ts'
 import { createKeyRing, rfcCredentialsOf } from '../../src/security/seal.ts'
-import { createCertificates } from '../../src/access/certificates.ts'
-import { createKey } from '../../src/access/key-administration.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
 import { relayVariables } from '../support/relay-process.ts'
