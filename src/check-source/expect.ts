@@ -1,6 +1,6 @@
 import { plainText } from '../base/text.ts'
-import { Deviation, NotOffered } from './check.ts'
 import type { Answer } from './http.ts'
+import { Deviation, NotOffered } from './outcome.ts'
 
 /** Returns what a server has answered, with its own explanation: `info was answered with 404 (document not found)`. */
 export const told = ({ asked, status, headers }: Answer): string => {

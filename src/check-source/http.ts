@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { Agent } from 'undici'
 import { isUntrustedCertificate, messageOf } from '../base/errors.ts'
-import { Deviation } from './check.ts'
+import { Deviation } from './outcome.ts'
 
 export interface Answer {
   /** The command and its method, for messages: `create by PUT`. */

@@ -1,5 +1,5 @@
-import { Deviation } from './check.ts'
 import type { Answer, Sent } from './http.ts'
+import { Deviation } from './outcome.ts'
 
 export interface SentPart {
   headers: Record<string, string | number>

@@ -1,8 +1,9 @@
 import { version } from '../base/version.ts'
-import { Deviation, NotChecked, NotOffered, type Check, type Need, type Profile } from './check.ts'
+import type { Check, Need, Profile } from './check.ts'
 import { checksOf } from './checks.ts'
 import { linesOf } from './checks/server.ts'
 import { NoAnswer } from './http.ts'
+import { Deviation, NotChecked, NotOffered } from './outcome.ts'
 import { createSource, type Source, type Target } from './source.ts'
 
 export const resultStatuses = ['passed', 'failed', 'not_offered', 'not_checked'] as const

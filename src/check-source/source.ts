@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { NotChecked } from './check.ts'
 import { expectStatus } from './expect.ts'
 import { createHttp, type Answer, type HttpOptions, type Sent } from './http.ts'
 import { formOf, partOf } from './multipart.ts'
+import { NotChecked } from './outcome.ts'
 
 /** Signs as a source system does. `RequestSigner` of `src/content-server/` is one. */
 interface Signer {

@@ -2,7 +2,7 @@ import { randomBytes, X509Certificate } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRequestSigner } from '../content-server/sign.ts'
 import { createThrowAwayKey, type ThrowAwayKind } from '../security/throw-away-key.ts'
-import { Deviation } from './check.ts'
+import { Deviation } from './outcome.ts'
 import type { ThrowAway } from './source.ts'
 
 const validDays = 1

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { Deviation, type Check } from '../check.ts'
+import type { Check } from '../check.ts'
 import { expectContent, expectEqual, expectStatus } from '../expect.ts'
+import { Deviation } from '../outcome.ts'
 import { put } from '../source.ts'
 
 const mebibytes = 64

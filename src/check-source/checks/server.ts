@@ -1,7 +1,8 @@
 import { plainText } from '../../base/text.ts'
-import { Deviation, NotOffered, type Check } from '../check.ts'
+import type { Check } from '../check.ts'
 import { expectEqual, expectForm, expectStatus, offered, told } from '../expect.ts'
 import type { Answer } from '../http.ts'
+import { Deviation, NotOffered } from '../outcome.ts'
 
 /** Lines of an answer in the form `key="value";`. @throws `Deviation` if it has another form */
 export const linesOf = (answer: Answer): Record<string, string>[] => {
