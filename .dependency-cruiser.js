@@ -43,10 +43,10 @@ export default {
       name: 'verbs-load-their-modules-when-they-run',
       comment: 'Loading all of the relay takes a CPU second.',
       severity: 'error',
-      from: { path: '^src/(main|cli/[^/]+-verbs|cli/(check-options|cli|context|output|stop-signal))\\.ts$' },
+      from: { path: '^(src/(main|cli/[^/]+-verbs|cli/(cli|context|output|stop-signal))|clients/check-source/src/check-options)\\.ts$' },
       to: {
         pathNot:
-          '^(src/cli/(check-options|cli|context|output|stop-signal|[^/]+-verbs|apply/change)|src/base/(errors|text|version)|src/domain/bounds|src/security/levels|src/check-source/check)\\.ts$|/commander/|^(node:)?util$',
+          '^(src/cli/(cli|context|output|stop-signal|[^/]+-verbs|apply/change)|src/base/(errors|text|version)|src/domain/bounds|src/security/levels|clients/check-source/src/(check|check-options))\\.ts$|/commander/|^(node:)?util$',
         dependencyTypesNot: ['dynamic-import', 'type-only'],
       },
     },
@@ -111,6 +111,13 @@ export default {
       to: {
         path: '^(src/(?!(connectors/error-codes|domain/(bounds|delivery-states|refusal-codes|retry))\\.ts$)|workflows/(?!ids\\.ts$)|activities/)',
       },
+    },
+    {
+      name: 'check-of-content-servers-needs-no-relay',
+      comment: 'It is a package of its own. The relay compiles it in, and tests its own repositories with it.',
+      severity: 'error',
+      from: { path: '^clients/check-source/' },
+      to: { path: '^src/(?!(base|content-server|security)/|cli/(output|stop-signal)\\.ts$)' },
     },
     { name: 'console-runs-in-a-browser', severity: 'error', from: { path: '^console/' }, to: { reachable: true, path: nodeModules } },
     {

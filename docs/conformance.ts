@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { checks } from '../src/check-source/checks.ts'
-import { facts } from '../src/check-source/facts.ts'
+import { checks } from '../clients/check-source/src/checks.ts'
+import { facts } from '../clients/check-source/src/facts.ts'
 import { markdownTable, withGenerated } from './generated-table.ts'
 
 /** Returns docs/conformance.md with its two tables: what the protocol says with the checks about it, and every check. */

@@ -3,10 +3,10 @@
 // modules that it finds from here on.
 import { Command } from 'commander'
 import { version } from '../../src/base/version.ts'
-import { describeCheck, type ServerCheckOptions } from '../../src/cli/check-options.ts'
-import { checkServer } from '../../src/cli/check-server.ts'
 import { endWithReader, printFailure } from '../../src/cli/output.ts'
 import { createStopSignal } from '../../src/cli/stop-signal.ts'
+import { describeCheck, type ServerCheckOptions } from './src/check-options.ts'
+import { checkServer } from './src/check-server.ts'
 
 endWithReader()
 try {

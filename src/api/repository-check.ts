@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { resultStatuses } from '../../clients/check-source/src/run.ts'
 import { quickProfiles, type CheckRepository } from '../check-source/check-repository.ts'
-import { resultStatuses } from '../check-source/run.ts'
 import { actorOf } from '../db/audit.ts'
 import { toCamelCase } from '../domain/casing.ts'
 import type { Repositories } from '../routing/repositories.ts'

@@ -1,11 +1,11 @@
+import type { Profile } from '../../clients/check-source/src/check.ts'
+import type { Report } from '../../clients/check-source/src/run.ts'
 import { createCertificates } from '../access/certificates.ts'
 import { AppError } from '../base/errors.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { Repository } from '../routing/repositories.ts'
-import type { Profile } from './check.ts'
 import { checkOwnRepository } from './own-repository.ts'
-import type { Report } from './run.ts'
 
 /** Profiles that do not hold a request for long: the others wait for a second, and send 64 MiB. */
 export const quickProfiles = ['smoke', 'core'] as const satisfies readonly Profile[]

@@ -1,7 +1,7 @@
+import { runChecks, type Report, type RunOptions } from '../../clients/check-source/src/run.ts'
+import { createIdentity, type Identity } from '../../clients/check-source/src/throw-away.ts'
 import type { Certificates } from '../access/certificates.ts'
 import type { AuditActor } from '../db/audit.ts'
-import { runChecks, type Report, type RunOptions } from './run.ts'
-import { createIdentity, type Identity } from './throw-away.ts'
 
 /** A repository of this relay. */
 export interface OwnRepository {

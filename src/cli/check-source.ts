@@ -1,13 +1,13 @@
+import type { ServerCheckOptions } from '../../clients/check-source/src/check-options.ts'
+import { checkServer, printReport } from '../../clients/check-source/src/check-server.ts'
+import type { Report, RunOptions } from '../../clients/check-source/src/run.ts'
 import { createCertificates } from '../access/certificates.ts'
 import { UserError } from '../base/errors.ts'
 import { requireCheckable } from '../check-source/check-repository.ts'
 import { checkOwnRepository } from '../check-source/own-repository.ts'
-import type { Report, RunOptions } from '../check-source/run.ts'
 import { systemActor } from '../db/audit.ts'
 import { createRepositories } from '../routing/repositories.ts'
 import { findWorkspace } from '../workspace/administration.ts'
-import type { ServerCheckOptions } from './check-options.ts'
-import { checkServer, printReport } from './check-server.ts'
 import type { CommandContext } from './context.ts'
 
 export interface CheckSourceOptions extends Omit<ServerCheckOptions, 'url'> {

@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import { describeCheck } from './check-options.ts'
+import { describeCheck } from '../../clients/check-source/src/check-options.ts'
 import type { CheckSourceOptions } from './check-source.ts'
 import type { CommandContext } from './context.ts'
 import { createStopSignal } from './stop-signal.ts'

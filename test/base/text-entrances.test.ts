@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { RestError } from '@azure/storage-blob'
 import * as fc from 'fast-check'
 import { z } from 'zod'
+import { Deviation, NotOffered } from '../../clients/check-source/src/outcome.ts'
 import { personOf } from '../../src/access/people.ts'
 import { AppError } from '../../src/base/errors.ts'
 import { storable } from '../../src/base/text.ts'
-import { Deviation, NotOffered } from '../../src/check-source/outcome.ts'
 import { shorten } from '../../src/cli/mcp/shorten.ts'
 import { tableOf } from '../../src/cli/output.ts'
 import { blobError } from '../../src/connectors/blob/errors.ts'
@@ -289,8 +289,8 @@ const ownRules: Record<string, string> = {
   'src/base/s3-answers.ts': 'looks at the beginning of a body',
   'src/rfc/call.ts': 'refuses control characters in parameters of functions',
   'src/capture/redact-body.ts': 'looks at the beginning of a body',
-  'src/check-source/expect.ts': 'cuts ASCII',
-  'src/check-source/report.ts': 'escapes for XML and HTML',
+  'clients/check-source/src/expect.ts': 'cuts ASCII',
+  'clients/check-source/src/report.ts': 'escapes for XML and HTML',
   'src/connectors/shared/http.ts': 'percent-encodes',
   'src/connectors/shared/schema-fields.ts': 'refuses control characters in a configured path',
   'src/connectors/shared/target-path.ts': 'escapes names of files, which must stay distinct',
@@ -314,7 +314,7 @@ const cleaning = /\.toWellFormed\(|\\p\{C[cf]\}|\.(?:slice|substring|substr)\(0,
 test('text is cut and cleaned in one place', async () => {
   const root = fileURLToPath(new URL('../../', import.meta.url))
   const found: string[] = []
-  for (const folder of ['src', 'workflows', 'activities']) {
+  for (const folder of ['src', 'workflows', 'activities', 'clients/check-source/src']) {
     for (const path of await readdir(join(root, folder), { recursive: true })) {
       const file = join(folder, path)
       if (!file.endsWith('.ts') || file === 'src/base/text.ts') continue

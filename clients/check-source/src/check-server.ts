@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises'
-import { UserError } from '../base/errors.ts'
-import { describeEnd, describeResult, htmlOf, junitOf } from '../check-source/report.ts'
-import { isGood, runChecks, type Report, type RunOptions } from '../check-source/run.ts'
-import type { Target } from '../check-source/source.ts'
-import { awaitActivation, createIdentity } from '../check-source/throw-away.ts'
-import { createRequestSigner } from '../content-server/sign.ts'
-import { signingKeyIssue } from '../security/cms-sign.ts'
+import { UserError } from '../../../src/base/errors.ts'
+import { print, printJson, printProgress } from '../../../src/cli/output.ts'
+import { createRequestSigner } from '../../../src/content-server/sign.ts'
+import { signingKeyIssue } from '../../../src/security/cms-sign.ts'
 import type { CheckOptions, ServerCheckOptions } from './check-options.ts'
-import { print, printJson, printProgress } from './output.ts'
+import { describeEnd, describeResult, htmlOf, junitOf } from './report.ts'
+import { isGood, runChecks, type Report, type RunOptions } from './run.ts'
+import type { Target } from './source.ts'
+import { awaitActivation, createIdentity } from './throw-away.ts'
 
 /** Checks any content server, and prints the report. Needs nothing of a relay: it is the package of clients/check-source, too. */
 export const checkServer = async (options: ServerCheckOptions, signal: AbortSignal): Promise<void> => {

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Profile } from '../../src/check-source/check.ts'
-import { runChecks, type Report } from '../../src/check-source/run.ts'
-import { createIdentity } from '../../src/check-source/throw-away.ts'
-import type { ServerFault } from '../support/old-content-server-faults.ts'
-import { startOldContentServer } from '../support/old-content-server.ts'
+import type { Profile } from '../../../clients/check-source/src/check.ts'
+import { runChecks, type Report } from '../../../clients/check-source/src/run.ts'
+import { createIdentity } from '../../../clients/check-source/src/throw-away.ts'
+import type { ServerFault } from '../../support/old-content-server-faults.ts'
+import { startOldContentServer } from '../../support/old-content-server.ts'
 
 const [identity, stranger] = await Promise.all([createIdentity('rsa'), createIdentity('rsa')])
 

@@ -1,4 +1,4 @@
-import { plainText } from '../base/text.ts'
+import { plainText } from '../../../src/base/text.ts'
 
 /** The server does something else than the protocol says. */
 export class Deviation extends Error {

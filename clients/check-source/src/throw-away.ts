@@ -1,7 +1,7 @@
 import { randomBytes, X509Certificate } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createRequestSigner } from '../content-server/sign.ts'
-import { createThrowAwayKey, type ThrowAwayKind } from '../security/throw-away-key.ts'
+import { createRequestSigner } from '../../../src/content-server/sign.ts'
+import { createThrowAwayKey, type ThrowAwayKind } from '../../../src/security/throw-away-key.ts'
 import { Deviation } from './outcome.ts'
 import type { ThrowAway } from './source.ts'
 

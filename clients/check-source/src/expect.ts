@@ -1,4 +1,4 @@
-import { plainText } from '../base/text.ts'
+import { plainText } from '../../../src/base/text.ts'
 import type { Answer } from './http.ts'
 import { Deviation, NotOffered } from './outcome.ts'
 

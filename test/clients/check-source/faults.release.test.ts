@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { runChecks } from '../../src/check-source/run.ts'
-import { createAuthority } from '../support/certificates.ts'
+import { runChecks } from '../../../clients/check-source/src/run.ts'
+import { createAuthority } from '../../support/certificates.ts'
 import { checkServer } from './check-server.ts'
 
 describe('a content server that is not ours', () => {

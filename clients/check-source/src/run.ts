@@ -1,4 +1,4 @@
-import { version } from '../base/version.ts'
+import { version } from '../../../src/base/version.ts'
 import type { Check, Need, Profile } from './check.ts'
 import { checksOf } from './checks.ts'
 import { linesOf } from './checks/server.ts'

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { profiles, type Profile } from '../check-source/check.ts'
+import { profiles, type Profile } from './check.ts'
 
 const formats = ['text', 'json', 'junit', 'html'] as const
 

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { checksOf } from '../../src/check-source/checks.ts'
-import type { Report } from '../../src/check-source/run.ts'
-import { createFolder } from '../support/folder.ts'
-import { startOldContentServer } from '../support/old-content-server.ts'
-import { pack } from '../support/pack.ts'
-import { startScene } from '../support/scene.ts'
-import { share } from '../support/share.ts'
+import { checksOf } from '../../../clients/check-source/src/checks.ts'
+import type { Report } from '../../../clients/check-source/src/run.ts'
+import { createFolder } from '../../support/folder.ts'
+import { startOldContentServer } from '../../support/old-content-server.ts'
+import { pack } from '../../support/pack.ts'
+import { startScene } from '../../support/scene.ts'
+import { share } from '../../support/share.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
+const root = fileURLToPath(new URL('../../../', import.meta.url))
 const scene = share(await startScene())
 const { path: folder } = share(await createFolder())
 const modules = join(folder, 'node_modules')
@@ -47,11 +47,9 @@ const check = async (...args: string[]) => {
 
 test('the package has the compiled checks, its README and the licence, and is installed with six small packages', async () => {
   const { paths } = packed
-  expect(paths).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'dist/src/check-source/checks/load.js']))
+  expect(paths).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'dist/clients/check-source/src/checks/load.js']))
   expect(
-    paths.filter(
-      (path) => !/^(dist\/(clients\/check-source|src\/(base|check-source|cli|content-server|security))\/.*\.js|[A-Za-z.]+)$/.test(path),
-    ),
+    paths.filter((path) => !/^(dist\/(clients\/check-source|src\/(base|cli|content-server|security))\/.*\.js|[A-Za-z.]+)$/.test(path)),
   ).toEqual([])
 
   const installed = (await readdir(modules)).filter((name) => !name.startsWith('.')).toSorted()

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit'
-import { checksOf } from '../../src/check-source/checks.ts'
-import { serverFaults, type ServerFault } from '../support/old-content-server-faults.ts'
+import { checksOf } from '../../../clients/check-source/src/checks.ts'
+import { serverFaults, type ServerFault } from '../../support/old-content-server-faults.ts'
 import { checkServer, waitingFaults } from './check-server.ts'
 
 // Each run uses a core. More at a time only make each other slow, until a request times out.

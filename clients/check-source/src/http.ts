@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { Agent } from 'undici'
-import { isUntrustedCertificate, messageOf } from '../base/errors.ts'
+import { isUntrustedCertificate, messageOf } from '../../../src/base/errors.ts'
 import { Deviation } from './outcome.ts'
 
 export interface Answer {

@@ -1,4 +1,4 @@
-import { integer, oid, sequence, setOf, tagged } from '../security/der.ts'
+import { integer, oid, sequence, setOf, tagged } from '../../../src/security/der.ts'
 
 const [signedData, data] = [oid('1.2.840.113549.1.7.2'), oid('1.2.840.113549.1.7.1')]
 

@@ -1,4 +1,4 @@
-import { countOf } from '../base/count-of.ts'
+import { countOf } from '../../../src/base/count-of.ts'
 import { isGood, type Report, type Result } from './run.ts'
 
 const marks: Record<Result['status'], string> = { passed: 'ok  ', failed: 'FAIL', not_offered: '-   ', not_checked: '-   ' }

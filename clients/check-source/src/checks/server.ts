@@ -1,4 +1,4 @@
-import { plainText } from '../../base/text.ts'
+import { plainText } from '../../../../src/base/text.ts'
 import type { Check } from '../check.ts'
 import { expectEqual, expectForm, expectStatus, offered, told } from '../expect.ts'
 import type { Answer } from '../http.ts'

@@ -8,7 +8,7 @@ interface Manifest {
   engines: object
 }
 
-const root = new URL('../../', import.meta.url)
+const root = new URL('../../../', import.meta.url)
 const read = (path: string) => readFile(new URL(path, root), 'utf8')
 const manifestOf = async (path: string) => JSON.parse(await read(`${path}package.json`)) as Manifest
 
@@ -27,13 +27,13 @@ const importsOf = async (entry: string) => {
 
 test('the package content-server-check imports nothing of the database, Temporal or the HTTP server of the relay', async () => {
   const { files, packages } = await importsOf('clients/check-source/main.ts')
-  expect(files).toEqual(expect.arrayContaining(['src/check-source/checks/load.ts', 'src/security/asn1.ts']))
+  expect(files).toEqual(expect.arrayContaining(['clients/check-source/src/checks/load.ts', 'src/security/asn1.ts']))
   const rooms = new Set(files.map((path) => path.slice(0, path.lastIndexOf('/'))))
   expect([...rooms].toSorted()).toEqual([
     'clients/check-source',
+    'clients/check-source/src',
+    'clients/check-source/src/checks',
     'src/base',
-    'src/check-source',
-    'src/check-source/checks',
     'src/cli',
     'src/content-server',
     'src/security',

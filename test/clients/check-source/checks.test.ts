@@ -1,8 +1,8 @@
-import { profiles } from '../../src/check-source/check.ts'
-import { checks, checksOf } from '../../src/check-source/checks.ts'
-import { facts } from '../../src/check-source/facts.ts'
-import { describeEnd, describeResult, htmlOf, junitOf } from '../../src/check-source/report.ts'
-import { isGood, type Report } from '../../src/check-source/run.ts'
+import { profiles } from '../../../clients/check-source/src/check.ts'
+import { checks, checksOf } from '../../../clients/check-source/src/checks.ts'
+import { facts } from '../../../clients/check-source/src/facts.ts'
+import { describeEnd, describeResult, htmlOf, junitOf } from '../../../clients/check-source/src/report.ts'
+import { isGood, type Report } from '../../../clients/check-source/src/run.ts'
 
 test('each sentence about the protocol has a check, and each check is about a sentence', () => {
   const covered = new Set(checks.flatMap((check) => check.facts))
