@@ -1,7 +1,7 @@
 import { html } from '../html.ts'
 import { texts } from '../preferences.ts'
 
-// The relay has put it in the place of a secret before it stored the request. See src/capture/sensitive-names.ts.
+// The relay has put it in the place of a secret before it stored the request. See src/capture/redact.ts.
 const redacted = '[REDACTED]'
 
 /** A captured text, in which the places of removed secrets are marked. */
