@@ -1,4 +1,4 @@
-import { ApplicationFailure, activityInfo, cancellationSignal, getClient, heartbeat, log } from '@temporalio/activity'
+import { activityInfo, cancellationSignal, getClient, heartbeat, log } from '@temporalio/activity'
 import { messageOf } from '../src/base/errors.ts'
 import { deliver, type DeliverDeps } from '../src/delivery/deliver.ts'
 import type { Progress } from '../src/delivery/progress.ts'
@@ -12,6 +12,7 @@ import {
   type DeliveryActivities,
 } from '../workflows/messages.ts'
 import { dueBy } from './due.ts'
+import { repeat } from './repeat.ts'
 
 export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities => ({
   attemptDelivery: (input) => {
@@ -33,34 +34,17 @@ export const createDeliveryActivities = (deps: DeliverDeps): DeliveryActivities 
 /** Returns the id of the workflow that the running activity belongs to. */
 export const runningWorkflowId = (): string | undefined => activityInfo().workflowExecution?.workflowId
 
-/**
- * Lets Temporal repeat the attempts of a round: an outcome that ends an attempt without ending the delivery becomes a failure of the
- * activity, with the time of the next attempt. Operators see the number of the attempt, the last error and that time at the pending activity.
- */
+/** Lets Temporal repeat the attempts of a round, and tells the workflows of the first one that fails. */
 export const repeatAttempts = <Activities extends Pick<DeliveryActivities, 'attemptDelivery'>>(activities: Activities): Activities => ({
   ...activities,
   attemptDelivery: async (input: AttemptInput) => {
     const outcome = await activities.attemptDelivery(input)
-    if (outcome.status === 'retrying') {
-      if (outcome.failures <= 1) await announceFailure(input, outcome)
-      throw failureOf(outcome, { nextRetryDelay: outcome.delayMs })
-    }
-    if (outcome.status === 'failed') throw failureOf(outcome, { nonRetryable: true })
-    return outcome
+    if (outcome.status === 'retrying' && outcome.failures <= 1) await announceFailure(input, outcome)
+    return repeat(outcome)
   },
 })
 
-type Failed = Extract<Awaited<ReturnType<DeliveryActivities['attemptDelivery']>>, { status: 'retrying' | 'failed' }>
-
-/** The attempt is recorded and logged by the relay, so the SDK need not log it as a fault. */
-const failureOf = (outcome: Failed, more: Parameters<typeof ApplicationFailure.create>[0]) =>
-  ApplicationFailure.create({
-    message: outcome.errorCode === undefined ? outcome.error : `${outcome.errorCode}: ${outcome.error}`,
-    type: outcome.errorCode ?? 'attempt_failed',
-    category: 'BENIGN',
-    details: [outcome],
-    ...more,
-  })
+type Retrying = Extract<Awaited<ReturnType<DeliveryActivities['attemptDelivery']>>, { status: 'retrying' }>
 
 /**
  * Tells the workflows of the delivery and of its document that attempts are repeated, so that operators find them by their search
@@ -68,7 +52,7 @@ const failureOf = (outcome: Failed, more: Parameters<typeof ApplicationFailure.c
  */
 const announceFailure = async (
   { destinationId, revision }: AttemptInput,
-  { error, errorCode, businessObject }: Extract<Failed, { status: 'retrying' }>,
+  { error, errorCode, businessObject }: Retrying,
 ): Promise<void> => {
   const { workflowId } = activityInfo().workflowExecution!
   const { workflow } = getClient()

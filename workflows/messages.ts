@@ -202,11 +202,11 @@ export interface NoticeInput {
 /** Outcome of an attempt to send a notice. `cancelled`: its notification was deleted. */
 export type NoticeOutcome =
   | { status: 'delivered' | 'cancelled' }
-  | { status: 'retrying'; delayMs: number; error: string }
-  | { status: 'failed'; error: string }
+  | { status: 'retrying'; delayMs: number; error: string; errorCode: string }
+  | { status: 'failed'; error: string; errorCode: string }
 
 export interface NoticeActivities {
-  /** Makes one attempt to send a notice and records it. A failure of the target is an outcome and not an exception. */
+  /** Makes one attempt to send a notice and records it. What is thrown is the same as by `attemptDelivery`. */
   sendNotice(notice: Pick<NoticeInput, 'noticeId' | 'attemptTimeoutMs'>): Promise<NoticeOutcome>
   /** Records that an operator cancelled the workflow. */
   recordNoticeCancellation(notice: Pick<NoticeInput, 'noticeId'>): Promise<void>

@@ -145,15 +145,15 @@ export const createSendNotice = (deps: SendNoticeDeps) => {
       const job = await load(db, noticeId, dueBy ?? null)
       if (!job) return { status: 'cancelled' }
       if (job.status === 'delivered') return { status: 'delivered' }
-      const recorded = `${job.lastErrorCode}: ${job.lastError}`
-      if (job.status === 'failed') return { status: 'failed', error: recorded }
-      if (job.dueInMs !== null && job.attempts > 0) return { status: 'retrying', delayMs: job.dueInMs, error: recorded }
+      const recorded = { error: job.lastError ?? '', errorCode: job.lastErrorCode ?? '' }
+      if (job.status === 'failed') return { status: 'failed', ...recorded }
+      if (job.dueInMs !== null && job.attempts > 0) return { status: 'retrying', delayMs: job.dueInMs, ...recorded }
       const failure = await send(deps, job, { timeoutMs: attemptTimeoutMs, cancelled })
       if (failure) {
         const end = failureOf(job, failure)
         await recordEnd(db, job, end)
-        const error = `${failure.code}: ${failure.message}`
-        return end.delayMs === undefined ? { status: 'failed', error } : { status: 'retrying', delayMs: end.delayMs, error }
+        const error = { error: failure.message, errorCode: failure.code }
+        return end.delayMs === undefined ? { status: 'failed', ...error } : { status: 'retrying', delayMs: end.delayMs, ...error }
       }
       await recordEnd(db, job, { status: 'delivered' })
       return { status: 'delivered' }

@@ -9,6 +9,7 @@ import { Client } from '@temporalio/client'
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js'
 import { bundleWorkflowCode, DefaultLogger, Worker } from '@temporalio/worker'
 import { repeatAttempts } from '../../activities/delivery.ts'
+import { repeat } from '../../activities/repeat.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { dataConverter } from '../../src/temporal/data-converter.ts'
@@ -93,7 +94,7 @@ const standaloneActivities = ({
     },
     recordBulkRetryCancellation: async () => {},
     runMaintenance: async () => 'sent 0',
-    sendNotice: async () => sent((calls += 1)),
+    sendNotice: async () => repeat(sent((calls += 1))),
     sendEvents: run,
     enrichDocuments: run,
     bringLateData: run,

@@ -80,7 +80,12 @@ const waitingFor: BatchSubject = { action: 'attempt', by: 'destination', workspa
 const deleted: BatchSubject = { action: 'cancel', by: 'destination', workspace, id: 'archive', name: 'archive' }
 
 const noticeOf = (noticeId: string) => noticeOptions({ noticeId, workspace, attemptTimeoutMs: 60_000 }, { registered: true })
-const noticeRetrying = (delayMs: number): NoticeOutcome => ({ status: 'retrying', delayMs, error: 'http_503: the target answered 503' })
+const noticeRetrying = (delayMs: number): NoticeOutcome => ({
+  status: 'retrying',
+  delayMs,
+  errorCode: 'http_503',
+  error: 'the target answered 503',
+})
 
 const sideWorkOf = (kind: SideWorkKind, queueId: string) =>
   sideWorkOptions(kind, { queueId, workspaceId: 'invoices', workspace, name: 'Data warehouse' }, { registered: true })
@@ -139,7 +144,7 @@ export const standaloneStories: StandaloneStory[] = [
     name: 'notice-failed',
     type: 'notice',
     options: noticeOf('second'),
-    sent: () => ({ status: 'failed', error: 'http_404: the target answered 404' }),
+    sent: () => ({ status: 'failed', errorCode: 'http_404', error: 'the target answered 404' }),
   },
   { name: 'notice-of-a-deleted-notification', type: 'notice', options: noticeOf('third'), sent: () => ({ status: 'cancelled' }) },
   {

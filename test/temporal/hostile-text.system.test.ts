@@ -6,6 +6,7 @@ import type { WorkflowHandle } from '@temporalio/client'
 import type { TestWorkflowEnvironment } from '@temporalio/testing'
 import { bundleWorkflowCode, DefaultLogger, type WorkerOptions } from '@temporalio/worker'
 import { repeatAttempts } from '../../activities/delivery.ts'
+import { repeat } from '../../activities/repeat.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { dataConverter } from '../../src/temporal/data-converter.ts'
 import { deliveryOptions, documentOptions, noticeOptions, sideWorkOptions } from '../../workflows/options.ts'
@@ -54,7 +55,7 @@ const cases: [name: string, activities: object, type: string, options: { workflo
   ],
   [
     'a notice, whose workflow throws',
-    { sendNotice: async () => ({ status: 'failed', error: half }) },
+    { sendNotice: async () => repeat({ status: 'failed', error: half, errorCode: half }) },
     'notice',
     noticeOptions({ noticeId: 'one', workspace, attemptTimeoutMs: 60_000 }, registered),
   ],
