@@ -17,6 +17,8 @@ export interface Field {
   path: string
   input: InputKind
   isRequired: boolean
+  /** Returns false while a field that is required may be empty, which may depend on the other fields. */
+  requiredWhen?: ((texts: Texts) => boolean) | undefined
   /** The value is never shown: its input is empty at first. */
   isSecret: boolean
   /** The text that stands for the default. Empty if the field has none. */
@@ -25,7 +27,7 @@ export interface Field {
   empty?: unknown
   /** Of a choice. Not every choice has a default: the empty text is then none. */
   choices: readonly string[]
-  /** What separates the values of a list. Without it, each has a line. */
+  /** What separates the values of a list, which have a line each without it, or those of a pair, which has one without it. */
   separator?: RegExp | undefined
   isInteger?: boolean | undefined
   minimum?: number | undefined
@@ -51,7 +53,8 @@ export const fieldAt = (path: string, input: InputKind, more: Partial<Field> = {
 /** What is wrong with a text, as far as it can be told without the relay. */
 export type Problem = 'required' | 'number' | 'integer' | 'range' | 'json' | 'pairs'
 
-const valueAt = (values: Values, path: string): unknown =>
+/** Returns the value at a path. */
+export const valueAt = (values: Values, path: string): unknown =>
   path.split('.').reduce<unknown>((value, key) => (value as Values | null | undefined)?.[key], values)
 
 const putAt = (values: Values, path: string, value: unknown): void => {
@@ -70,7 +73,7 @@ export const textOf = ({ input, separator }: Pick<Field, 'input' | 'separator'>,
   }
   if (input === 'pairs') {
     return Object.entries(value)
-      .map(([name, each]) => `${name}: ${String(each)}`)
+      .map(([name, each]) => `${name}: ${Array.isArray(each) ? each.join(', ') : String(each)}`)
       .join('\n')
   }
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2)
@@ -93,9 +96,13 @@ export const partsOf = (text: string, separator: RegExp | string = '\n'): string
     .map((part) => part.trim())
     .filter((part) => part !== '')
 
-const pairsOf = (text: string): Record<string, string> | undefined => {
+const pairsOf = (text: string, separator: RegExp | undefined): Record<string, string | string[]> | undefined => {
+  const valueOf = (entered: string) => {
+    const parts = separator ? partsOf(entered, separator) : []
+    return parts.length > 1 ? parts : entered
+  }
   const pairs = partsOf(text).map((line) => /^([^:]*[^:\s])\s*:\s*(.*)$/.exec(line))
-  return pairs.every((pair) => pair !== null) ? Object.fromEntries(pairs.map(([, name, value]) => [name!, value!])) : undefined
+  return pairs.every((pair) => pair !== null) ? Object.fromEntries(pairs.map(([, name, value]) => [name!, valueOf(value!)])) : undefined
 }
 
 const objectOf = (text: string): object | undefined => {
@@ -117,8 +124,8 @@ const numberOf = (text: string, { isInteger, minimum = -Infinity, maximum = Infi
 }
 
 /** Returns the value that a text stands for, or undefined if it stands for none. */
-const readText = (field: Field, text: string): Read => {
-  const { input, isSecret, isRequired, empty, separator } = field
+const readText = (field: Field, text: string, isRequired = field.isRequired): Read => {
+  const { input, isSecret, empty, separator } = field
   // A secret may begin or end with a space.
   const entered = isSecret || input === 'lines' ? text : text.trim()
   if (entered.trim() === '') return isRequired ? { problem: 'required' } : { value: empty }
@@ -127,11 +134,15 @@ const readText = (field: Field, text: string): Read => {
   if (input === 'number') return numberOf(entered, field)
   if (input === 'list' || input === 'checks') return { value: partsOf(entered, separator) }
   if (input === 'pairs' || input === 'json') {
-    const value = input === 'pairs' ? pairsOf(entered) : objectOf(entered)
+    const value = input === 'pairs' ? pairsOf(entered, separator) : objectOf(entered)
     return value ? { value } : { problem: input }
   }
   return { value: entered }
 }
+
+/** Returns true if a field must not be empty, as the others are. */
+export const isRequiredIn = ({ isRequired, requiredWhen, when }: Field, texts: Texts): boolean =>
+  isRequired && requiredWhen?.(texts) !== false && when?.(texts) !== false
 
 interface Entered {
   values: Values
@@ -143,7 +154,7 @@ const collect = (fields: readonly Field[], texts: Texts, isIncluded: (field: Fie
   const entered: Entered = { values: {}, problems: {} }
   for (const field of fields) {
     if (field.when?.(texts) === false) continue
-    const read = readText(field, texts[field.path] ?? '')
+    const read = readText(field, texts[field.path] ?? '', isRequiredIn(field, texts))
     if ('problem' in read) entered.problems[field.path] = read.problem
     else if (isIncluded(field, read.value)) putAt(entered.values, field.path, read.value ?? null)
   }
@@ -160,6 +171,15 @@ export const changedValues = (fields: readonly Field[], texts: Texts, stored: Te
     const before = readText(field, stored[field.path] ?? '')
     return JSON.stringify(value) !== JSON.stringify('value' in before ? before.value : undefined)
   })
+
+/**
+ * Returns values with the whole of each object at the paths, if any of it is among them: the API replaces such an object.
+ * @param texts of all fields
+ */
+export const withWhole = (values: Values, paths: readonly string[], fields: readonly Field[], texts: Texts): Values => {
+  const entered = newValues(fields, texts).values
+  return { ...values, ...Object.fromEntries(paths.filter((path) => values[path]).map((path) => [path, entered[path] ?? {}])) }
+}
 
 /** Returns the name below a place to which a message refers, such as that of a header. The items of a list have none. */
 const nameBelow = (place: string, path: string): string => {

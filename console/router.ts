@@ -52,3 +52,6 @@ export const startRouter = (): void => {
     navigate(link.href)
   })
 }
+
+/** Returns the page of a list that an address names. */
+export const pageOf = (query: URLSearchParams): number => Math.max(1, Math.trunc(Number(query.get('page') ?? 1)) || 1)

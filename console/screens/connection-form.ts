@@ -1,14 +1,16 @@
-import { call, callRaw, type Schemas } from '../api.ts'
-import { defaultPathTemplate, settingsFields, settingsOf } from '../connection-settings.ts'
-import { fieldAt, partsOf, type Values } from '../form.ts'
+import { call, type Schemas } from '../api.ts'
+import { connectionFields, settingsOf } from '../connection-fields.ts'
+import { partsOf, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
+import { requestSchemas } from '../request-schemas.ts'
 import { navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
-import { FormField, type Option } from '../ui/fields.ts'
+import { FormFields, type Option } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
+import { saveObject } from '../ui/object-form.ts'
 import { Loaded, Notice } from '../ui/parts.ts'
 import { useForm, withRefusal } from '../ui/use-form.ts'
 import { PreviewOf, usePreview } from './connection-preview.ts'
@@ -38,13 +40,6 @@ interface FormProps {
   onSaved?: () => void
 }
 
-const linkFields = [
-  fieldAt('name', 'text', { isRequired: true, maxLength: 200 }),
-  fieldAt('repository_ids', 'checks', { isRequired: true }),
-  fieldAt('destination_ids', 'checks', { isRequired: true }),
-]
-const isActive = fieldAt('is_active', 'switch')
-
 const valuesOf = ({ name, repositories, destinations, settings }: Connection): Values => ({
   name,
   repository_ids: repositories.map(({ id }) => id),
@@ -56,34 +51,27 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
   const words = connectionsWords()
   const before = stored?.connection
   const repositoryId = route.value.query.get('repository')
+  const fields = connectionFields(requestSchemas['POST /connections']!, { isNew: !stored })
   const entered = useForm({
-    fields: [...linkFields, ...settingsFields, ...(stored ? [] : [isActive])],
+    fields,
     stored: before && valuesOf(before),
-    start: { is_active: true, ...(repositoryId !== null && { repository_ids: [repositoryId] }) },
-    // A change replaces the settings as a whole.
-    toBody: (values, texts) => ('settings' in values ? { ...values, settings: settingsOf(texts) } : values),
+    start: repositoryId === null ? {} : { repository_ids: [repositoryId] },
+    wholes: ['settings'],
     isLive: true,
   })
   const [from, to] = [partsOf(entered.texts['repository_ids']!), partsOf(entered.texts['destination_ids']!)]
-  const preview = usePreview(from, settingsOf(entered.texts))
+  const preview = usePreview(from, settingsOf(fields, entered.texts))
   const form = withRefusal(entered, preview.error)
   const address = before ? `connections/${before.id}` : 'connections'
   const isComplete = from.length > 0 && to.length > 0
 
   const save = async (body: Values) => {
-    if (stored) {
-      await callRaw('PATCH', `/connections/${stored.connection.id}`, { body, headers: { 'if-match': stored.etag } })
-      onSaved?.()
-      navigate(address)
-      return
-    }
-    const { data } = await call<Schemas['ConnectionResponse']>('POST', '/connections', { body })
-    navigate(`connections/${data.id}`)
+    const id = await saveObject('connections', stored && { id: stored.connection.id, etag: stored.etag }, body)
+    onSaved?.()
+    navigate(`connections/${id}`)
   }
 
   const removesDestination = before?.destinations.some(({ id }) => !to.includes(id)) === true && before.held_deliveries > 0
-  const setting = (name: string, label: string, more: { hint?: string; placeholder?: string; options?: Option[] } = {}) =>
-    html`<${FormField} form=${form} path=${`settings.${name}`} label=${label} isMono ...${more} />`
   return html`<div class="columns beside">
     <${FormCard}
       form=${form}
@@ -94,34 +82,22 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
       isDisabled=${!isComplete}
       onSave=${save}
     >
-      <${FormField} form=${form} path="name" label=${words.name} />
-      <div class="two">
-        <${FormField}
-          form=${form}
-          path="repository_ids"
-          label=${words.repositories}
-          hint=${repositories.length === 0 ? words.noRepositories : undefined}
-          options=${repositories}
-        />
-        <${FormField}
-          form=${form}
-          path="destination_ids"
-          label=${words.destinations}
-          hint=${destinations.length === 0 ? words.noDestinations : undefined}
-          options=${destinations}
-        />
-      </div>
-      ${removesDestination && html`<${Notice} tone="warn">${words.removedHeld}</${Notice}>`}
-      ${setting('filter.content_types', words.contentTypes, { hint: words.contentTypesHint })}
-      ${setting('filter.comp_ids', words.compIds, { hint: words.compIdsHint })}
-      <div class="two">${setting('filter.min_bytes', words.minBytes)} ${setting('filter.max_bytes', words.maxBytes)}</div>
-      ${setting('filter.fields', words.fields, { hint: words.fieldsHint, placeholder: 'company_code: 1000, 2000' })}
-      ${setting('path_template', words.pathTemplate, { hint: words.pathTemplateHint, placeholder: defaultPathTemplate })}
-      ${setting('properties', words.properties, { hint: words.propertiesHint, placeholder: 'Vendor: {meta.vendor_name}' })}
-      ${setting('on_resume', words.onResume, {
-        options: (['forward', 'skip'] as const).map((value) => ({ value, label: words.onResumes[value] })),
-      })}
-      ${!before && html`<${FormField} form=${form} path="is_active" label=${words.isActive} hint=${words.isActiveHint} />`}
+      <${FormFields}
+        form=${form}
+        words=${words}
+        more=${{
+          repository_ids: {
+            beside: 'destination_ids',
+            hint: repositories.length === 0 ? words.noRepositories : undefined,
+            options: repositories,
+            after: removesDestination && html`<${Notice} tone="warn">${words.removedHeld}</${Notice}>`,
+          },
+          destination_ids: { hint: destinations.length === 0 ? words.noDestinations : undefined, options: destinations },
+          'settings.filter.min_bytes': { beside: 'settings.filter.max_bytes' },
+          'settings.filter.fields': { placeholder: 'company_code: 1000, 2000' },
+          'settings.properties': { placeholder: 'Vendor: {meta.vendor_name}' },
+        }}
+      />
       ${!isComplete && html`<p class="quiet">${words.chooseBoth}</p>`}
     </${FormCard}>
     <${PreviewOf} live=${preview} hasRepositories=${from.length > 0} isInvalid=${form.wrong.some((path) => path.startsWith('settings.'))} />

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
 import { call, callRaw, may, type Schemas } from '../api.ts'
-import { defaultPathTemplate } from '../connection-settings.ts'
+import { defaultPathTemplate } from '../connection-fields.ts'
 import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
+import { requestSchemas } from '../request-schemas.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
@@ -68,19 +69,22 @@ const Filter = ({ connection }: { connection: Connection }) => {
   return html`<${Facts}
     of=${[
       [words.filter, Object.keys(filter).length > 0 ? undefined : words.noFilter],
-      [words.contentTypes, contentTypes && html`<span class="mono">${contentTypes.join(', ')}</span>`],
-      [words.compIds, compIds && html`<span class="mono">${compIds.join(', ')}</span>`],
+      [words.fields['settings.filter.content_types'], contentTypes && html`<span class="mono">${contentTypes.join(', ')}</span>`],
+      [words.fields['settings.filter.comp_ids'], compIds && html`<span class="mono">${compIds.join(', ')}</span>`],
       [words.size, sizes.length === 0 ? undefined : sizes.join(', ')],
       [
-        words.fields,
+        words.fields['settings.filter.fields'],
         Object.keys(fields).length > 0 &&
           html`<ul class="names">
             ${Object.entries(fields).map(([name, values]) => html`<li key=${name}>${name}: <span class="mono">${[values].flat().join(', ')}</span></li>`)}
           </ul>`,
       ],
-      [words.pathTemplate, html`<span class="mono">${pathTemplate ?? defaultPathTemplate}</span>`],
       [
-        words.properties,
+        words.fields['settings.path_template'],
+        html`<span class="mono">${pathTemplate ?? defaultPathTemplate(requestSchemas['POST /connections']!)}</span>`,
+      ],
+      [
+        words.fields['settings.properties'],
         Object.keys(properties).length === 0
           ? undefined
           : html`<ul class="names">

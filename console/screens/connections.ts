@@ -111,7 +111,7 @@ export const ConnectionsScreen = () => {
         const isFiltered = text !== '' || state !== ''
         const shown = connections.filter((each) => isFound(each, text) && (state === '' || stateOf(each) === state))
         if (shown.length === 0) return html`<p class="empty">${isFiltered ? words.noneFound : words.empty}</p>`
-        const columns = [words.state, words.name, words.from, words.to, words.held, ...(may('member') ? [words.action] : [])]
+        const columns = [words.state, words.fields.name, words.from, words.to, words.held, ...(may('member') ? [words.action] : [])]
         return html`<${WiringFigure} wiring=${isFiltered ? layOutWiring(shown) : layOutWiring(shown, all)} />
           <${Table} label=${screens.connections} columns=${columns}>
             ${shown.map((each) => html`<${Row} key=${each.id} connection=${each} onSwitch=${() => setAsked(each)} />`)}

@@ -9,6 +9,7 @@ import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, route } from '../router.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
+import * as formCatalogue from '../texts/form.ts'
 import { Backlog } from '../ui/backlog.ts'
 import { BarPlot } from '../ui/bars-figure.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
@@ -20,6 +21,7 @@ import { DeleteDestination, RevokeLinks } from './destination-removal.ts'
 
 const destinationsWords = inLanguage(destinationsCatalogue)
 const connectorWords = inLanguage(connectorFieldsCatalogue)
+const formWords = inLanguage(formCatalogue)
 
 type Attributes = Schemas['SingleDestination']['attributes']
 
@@ -168,7 +170,7 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
         [words.nextTrial, optionalTime(attributes.next_trial_at, true)],
         [words.lastError, attributes.last_error === null ? undefined : html`<${LastError} attributes=${attributes} />`],
         [words.lastDelivered, optionalTime(attributes.last_delivered_at) ?? words.never],
-        [words.signIn, attributes.sign_in === null ? undefined : signInName(attributes.sign_in)],
+        [formWords().credentials.signIn, attributes.sign_in === null ? undefined : signInName(attributes.sign_in)],
         [words.credentialsExpire, optionalTime(attributes.credentials_expire_at, true)],
         [words.slots, words.slotsOf(used, slots)],
         [words.circuit, words.circuits[circuit]],

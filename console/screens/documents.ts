@@ -5,7 +5,7 @@ import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { locale, inLanguage, texts } from '../preferences.ts'
-import { addressOf, route } from '../router.ts'
+import { addressOf, pageOf, route } from '../router.ts'
 import * as documentsCatalogue from '../texts/documents.ts'
 import { ConnectionField, DestinationField, RepositoryField } from '../ui/choice-fields.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters } from '../ui/filters.ts'
@@ -40,8 +40,6 @@ const filterNames = [
 // With one of them, the list is a search: it has a cursor instead of page numbers and a total.
 const searchNames = ['q', 'destination_id', 'connection_id', 'delivery_status', 'error_code'] as const
 type DocumentFilters = Filters<(typeof filterNames)[number]>
-
-const pageOf = (query: URLSearchParams) => Math.max(1, Math.trunc(Number(query.get('page') ?? 1)) || 1)
 
 const Filter = ({ filters: { values, change } }: { filters: DocumentFilters }) => {
   const words = documentsWords()

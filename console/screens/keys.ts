@@ -1,12 +1,14 @@
 import { useState } from 'preact/hooks'
 import { call, callRaw, session, type Schemas } from '../api.ts'
-import { fieldAt, type Values } from '../form.ts'
+import type { Values } from '../form.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, texts } from '../preferences.ts'
-import { addressOf, route } from '../router.ts'
+import { requestSchemas } from '../request-schemas.ts'
+import { addressOf, pageOf, route } from '../router.ts'
+import { fieldsOf } from '../schema-form.ts'
 import * as keysCatalogue from '../texts/keys.ts'
-import { FormField } from '../ui/fields.ts'
+import { FormFields } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
 import { announce, Badge, Confirm, Copyable, ExactTime, Heading, Loaded, Notice, Pager, Table, Time } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
@@ -18,28 +20,20 @@ type NewKey = Schemas['ApiKeyWithSecret']
 
 const perPage = 25
 
-const pageOf = (query: URLSearchParams) => Math.max(1, Math.trunc(Number(query.get('page') ?? 1)) || 1)
-
 /** Returns the end of a day here. @param day `YYYY-MM-DD` */
 const endOf = (day: string): Date => new Date(`${day}T23:59:59`)
-
-const keyFields = [
-  fieldAt('name', 'text', { isRequired: true }),
-  fieldAt('level', 'choice', { isRequired: true }),
-  fieldAt('expires_at', 'date'),
-]
 
 const CreateForm = ({ onCreated, onClose }: { onCreated: (key: NewKey) => void; onClose: () => void }) => {
   const words = keysWords()
   const form = useForm({
-    fields: keyFields,
+    // The API does not list the members from whom one could be chosen.
+    fields: fieldsOf(requestSchemas['POST /api-keys']!).filter(({ path }) => path !== 'user_id'),
     start: { level: 'viewer' },
     check: ({ expires_at: day }): Record<string, string> =>
       typeof day === 'string' && !(endOf(day).getTime() > Date.now()) ? { expires_at: words.inThePast } : {},
     toBody: (values) => ({ ...values, ...(typeof values['expires_at'] === 'string' && { expires_at: endOf(values['expires_at']) }) }),
   })
   const create = async (body: Values) => onCreated((await call<Schemas['ApiKeyWithSecretResponse']>('POST', '/api-keys', { body })).data)
-  const levels = Object.entries(words.levels).map(([value, label]) => ({ value, label }))
   return html`<${FormCard}
     form=${form}
     label=${words.create}
@@ -48,9 +42,7 @@ const CreateForm = ({ onCreated, onClose }: { onCreated: (key: NewKey) => void; 
     onCancel=${onClose}
     onSave=${create}
   >
-    <${FormField} form=${form} path="name" label=${words.name} hint=${words.nameHint} />
-    <${FormField} form=${form} path="level" label=${words.level} options=${levels} />
-    <${FormField} form=${form} path="expires_at" label=${words.expiry} hint=${words.expiryHint} />
+    <${FormFields} form=${form} words=${words} />
   </${FormCard}>`
 }
 
@@ -80,7 +72,7 @@ const Row = ({ apiKey: { id, attributes }, onRevoke }: { apiKey: Key; onRevoke: 
     <td role="cell" data-label=${words.lastUsed}>
       ${lastUsedAt === null ? html`<span class="quiet">${words.neverUsed}</span>` : html`<${Time} at=${lastUsedAt} />`}
     </td>
-    <td role="cell" data-label=${words.expires}>
+    <td role="cell" data-label=${words.fields.expires_at}>
       ${isExpired && html`<${Badge} status="failed" label=${words.expired} />`}
       ${expiresAt === null ? html`<span class="quiet">${words.never}</span>` : html`<${ExactTime} at=${expiresAt} />`}
     </td>
@@ -130,7 +122,7 @@ export const KeysScreen = () => {
         const { data, meta } = live.data!
         return html`<${Table}
             label=${screens.keys}
-            columns=${[words.name, words.level, words.created, words.lastUsed, words.expires, common.actions]}
+            columns=${[words.fields.name, words.fields.level, words.created, words.lastUsed, words.fields.expires_at, common.actions]}
           >
             ${data.map((key) => html`<${Row} key=${key.id} apiKey=${key} onRevoke=${() => setAsked(key)} />`)}
           </${Table}>

@@ -2,7 +2,7 @@ import { call, may, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, texts } from '../preferences.ts'
-import { addressOf, navigate, route } from '../router.ts'
+import { addressOf, navigate, pageOf, route } from '../router.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { Badge, Heading, Loaded, Pager, Table, Time } from '../ui/parts.ts'
 
@@ -59,7 +59,7 @@ export const RepositoriesScreen = () => {
   const words = repositoriesWords()
   const { screens, common } = texts()
   const { query } = route.value
-  const page = Math.max(1, Math.trunc(Number(query.get('page') ?? 1)) || 1)
+  const page = pageOf(query)
   const status = query.get('status') ?? ''
   const live = useLive(`repositories ${page} ${status}`, (signal) =>
     call<Schemas['RepositoryList']>('GET', '/repositories', { query: { page, per_page: perPage, status }, signal }),
@@ -84,7 +84,7 @@ export const RepositoriesScreen = () => {
         if (data.length === 0) return html`<p class="empty">${status === '' ? words.empty : words.noneWithStatus}</p>`
         return html`<${Table}
             label=${screens.repositories}
-            columns=${[words.status, words.repository, words.lastRequest, words.signatures, words.documents, words.warning]}
+            columns=${[words.status, words.fields.repo_id, words.lastRequest, words.signatures, words.documents, words.warning]}
           >
             ${data.map((repository) => html`<${Row} key=${repository.id} repository=${repository} />`)}
           </${Table}>

@@ -172,8 +172,11 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
                 >`,
             ],
             [words.upstreamName, attributes.upstream === null ? undefined : html`<${Upstream} repository=${repository} />`],
-            [words.mcreateLabel, attributes.accepts_mcreate ? undefined : words.mcreateRefused],
-            [words.signedOrder, attributes.signed_parameter_order === 'fixed' ? undefined : words.signedOrders.any],
+            [words.fields.accepts_mcreate, attributes.accepts_mcreate ? undefined : words.mcreateRefused],
+            [
+              words.fields.signed_parameter_order,
+              attributes.signed_parameter_order === 'fixed' ? undefined : words.choices.signed_parameter_order.any,
+            ],
             [
               words.documents,
               html`${attributes.document_count.toLocaleString(locale())}${' '}<a href=${addressOf('documents', { repo_id: repoId })}

@@ -1,169 +1,104 @@
-import { useState } from 'preact/hooks'
-import { callRaw, callVersioned, may, type Schemas } from '../api.ts'
-import { fieldAt, type Values } from '../form.ts'
+import { callRaw, type Schemas } from '../api.ts'
+import type { Values } from '../form.ts'
 import { html } from '../html.ts'
-import { useLive } from '../live.ts'
-import { inLanguage, texts } from '../preferences.ts'
-import { navigate } from '../router.ts'
-import * as formCatalogue from '../texts/form.ts'
+import { inLanguage } from '../preferences.ts'
+import { requestSchemas } from '../request-schemas.ts'
+import { changed, fieldsOf } from '../schema-form.ts'
 import * as subscriptionsCatalogue from '../texts/subscriptions.ts'
-import { loadDestinations, NewWithDestination, ofTypes, type Destination } from '../ui/choose-destination.ts'
-import { FormField } from '../ui/fields.ts'
+import { choicesOf, linkTo, loadDestinations, type Destination } from '../ui/choose-destination.ts'
+import { configuredScreen } from '../ui/configured-screen.ts'
+import type { Fact } from '../ui/field-facts.ts'
+import { FormFields } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
-import { announce, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
+import { ObjectForm, type FormProps } from '../ui/object-form.ts'
+import { ExactTime, Time } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
-import { SubscriptionForm } from './subscription-form.ts'
 import { SubscriptionState } from './subscriptions.ts'
 
-const formWords = inLanguage(formCatalogue)
 const subscriptionsWords = inLanguage(subscriptionsCatalogue)
 
-type Subscription = Schemas['EventSubscription']
-
-interface Loading {
-  subscription: Subscription
-  etag: string
-  destinations: Destination[]
-}
-
-const load = async (id: string, signal: AbortSignal): Promise<Loading> => {
-  const [{ data, etag }, destinations] = await Promise.all([
-    callVersioned<Schemas['EventSubscriptionResponse']>(`/event-subscriptions/${id}`, signal),
-    loadDestinations(signal),
-  ])
-  return { subscription: data, etag, destinations }
-}
+type Attributes = Schemas['EventSubscription']['attributes']
 
 /** Types of the destinations that events can be sent to. */
 const types = ['webhook']
 
-const SubscriptionFacts = ({ subscription: { attributes }, destinations }: { subscription: Subscription; destinations: Destination[] }) => {
+/** Returns how far a subscription is. */
+const factsOfState = (attributes: Attributes): Fact[] => {
   const words = subscriptionsWords()
-  const destination = destinations.find(({ id }) => id === attributes.destination_id)
+  const { waiting_since: waitingSince, last_sent_at: lastSent, cursor } = attributes
   const { attempts, failing_since: failingSince, next_attempt_at: next, last_error: error, last_error_code: code } = attributes
-  const { waiting_since: waitingSince, last_sent_at: lastSent } = attributes
-  return html`<section class="card" aria-label=${attributes.name}>
-    <${Facts}
-      of=${[
-        [words.events, attributes.events.map((event) => words.names[event] ?? event).join(', ')],
-        [
-          words.destination,
-          html`<a href=${`destinations/${attributes.destination_id}`}>${destination?.attributes.name ?? attributes.destination_id}</a>`,
-        ],
-        [words.waiting, waitingSince === null ? words.nothingWaits : html`<${Time} at=${waitingSince} />`],
-        [words.lastSent, lastSent === null ? words.never : html`<${Time} at=${lastSent} />`],
-        ...(attempts > 0
-          ? [
-              [words.attempts, attempts],
-              [words.failingSince, failingSince !== null && html`<${ExactTime} at=${failingSince} />`],
-              [words.nextAttempt, next !== null && html`<${Time} at=${next} isPlanned />`],
-              [words.error, html`${code !== null && html`<code>${code}</code>`} ${error}`],
-            ]
-          : []),
-        [words.cursor, html`<code>${attributes.cursor}</code>`],
-        [words.created, html`<${ExactTime} at=${attributes.created_at} />`],
-        [words.changed, html`<${ExactTime} at=${attributes.updated_at} />`],
-      ]}
-    />
-  </section>`
+  return [
+    [words.waiting, waitingSince === null ? words.nothingWaits : html`<${Time} at=${waitingSince} />`],
+    [words.lastSent, lastSent === null ? words.never : html`<${Time} at=${lastSent} />`],
+    ...(attempts > 0
+      ? ([
+          [words.attempts, attempts],
+          [words.failingSince, failingSince !== null && html`<${ExactTime} at=${failingSince} />`],
+          [words.nextAttempt, next !== null && html`<${Time} at=${next} isPlanned />`],
+          [words.error, html`${code !== null && html`<code>${code}</code>`} ${error}`],
+        ] satisfies Fact[])
+      : []),
+    [words.fields.after, html`<code>${cursor}</code>`],
+  ]
 }
-
-const replayFields = [fieldAt('after', 'text')]
 
 const Replay = ({ id, onReplayed, onCancel }: { id: string; onReplayed: () => void; onCancel: () => void }) => {
   const words = subscriptionsWords()
-  const form = useForm({ fields: replayFields, start: {} })
+  const form = useForm({ fields: fieldsOf(requestSchemas['POST /event-subscriptions/:id/replay']!) })
   const replay = async (body: Values) => {
     await callRaw('POST', `/event-subscriptions/${id}/replay`, { body })
     onReplayed()
   }
   return html`<${FormCard} form=${form} title=${words.replayTitle} action=${words.replay} onSave=${replay} onCancel=${onCancel}>
-    <${FormField} form=${form} path="after" label=${words.cursor} hint=${words.replayHint} />
+    <${FormFields} form=${form} words=${words} />
   </${FormCard}>`
 }
 
-const Existing = ({ id }: { id: string }) => {
-  const words = subscriptionsWords()
-  const { screens } = texts()
-  const form = formWords()
-  const [version, setVersion] = useState({ number: 0, message: '' })
-  const [open, setOpen] = useState<'nothing' | 'form' | 'replay'>('nothing')
-  const [isAsked, setAsked] = useState(false)
-  const live = useLive(`${id} ${version.number}`, (signal) => load(encodeURIComponent(id), signal), open === 'form' ? 0 : undefined)
-  const done = (message: string) => {
-    announce(message)
-    setOpen('nothing')
-    setVersion(({ number }) => ({ number: number + 1, message }))
-  }
-  const attributes = live.data?.subscription.attributes
-  const remove = async () => {
-    await callRaw('DELETE', `/event-subscriptions/${id}`, { headers: { 'if-match': live.data!.etag } })
-    navigate('subscriptions')
-  }
-  const toggle = (which: 'form' | 'replay') => () => setOpen(open === which ? 'nothing' : which)
-  return html`<${Heading} title=${attributes?.name ?? screens.subscriptions}>
-      ${attributes && html`<${SubscriptionState} of=${attributes} />`}
-    </${Heading}>
-    ${version.message !== '' && open === 'nothing' && html`<${Notice} tone="good">${version.message}</${Notice}>`}
-    <${Loaded} live=${live}>
-      ${() => {
-        const { subscription, etag, destinations } = live.data!
-        return html`<div class="actions">
-            ${
-              may('member') &&
-              html`<button type="button" class="button" aria-expanded=${open === 'replay'} onClick=${toggle('replay')}>
-                  ${words.replay}
-                </button>
-                <button type="button" class="button" aria-expanded=${open === 'form'} onClick=${toggle('form')}>${form.edit}</button>`
-            }
-            ${may('admin') && html`<button type="button" class="button" onClick=${() => setAsked(true)}>${form.delete}</button>`}
-          </div>
-          ${
-            open === 'replay' &&
-            html`<${Replay} id=${encodeURIComponent(id)} onReplayed=${() => done(words.replayed)} onCancel=${() => setOpen('nothing')} />`
-          }
-          ${
-            open === 'form'
-              ? html`<${SubscriptionForm}
-                  key=${version.number}
-                  stored=${{ id, attributes: subscription.attributes, etag }}
-                  destinations=${ofTypes(types, destinations, subscription.attributes.destination_id)}
-                  reload=${() => setVersion(({ number }) => ({ number: number + 1, message: '' }))}
-                  onSaved=${() => done(form.saved)}
-                />`
-              : html`<${SubscriptionFacts} subscription=${subscription} destinations=${destinations} />`
-          }
-          ${
-            isAsked &&
-            html`<${Confirm}
-              isDestructive
-              title=${words.confirmDelete}
-              action=${form.delete}
-              onConfirm=${remove}
-              onClose=${() => setAsked(false)}
-            >
-              <p>${words.deleteEffect(subscription.attributes.name)}</p>
-            </${Confirm}>`
-          }`
-      }}
-    </${Loaded}>`
-}
+// Where a subscription begins is changed by sending again.
+const subscriptionFields = () =>
+  changed(fieldsOf(requestSchemas['POST /event-subscriptions']!), { destination_id: { input: 'choice' } }).filter(
+    ({ path }) => path !== 'after',
+  )
 
-const New = () => {
+/** What a new subscription starts with. */
+const start = { events: ['document.delivered', 'document.failed'] }
+
+const SubscriptionForm = ({ stored, destinations, ...rest }: FormProps<Attributes> & { destinations: readonly Destination[] }) => {
   const words = subscriptionsWords()
-  return html`<${NewWithDestination}
-    title=${words.createTitle}
-    types=${types}
-    none=${words.noDestinations}
-    form=${(destinations: Destination[], reload: () => void) =>
-      html`<${SubscriptionForm}
-        destinations=${destinations}
-        reload=${reload}
-        onSaved=${(id: string) => navigate(`subscriptions/${id}`)}
-      />`}
+  const form = useForm({
+    fields: subscriptionFields(),
+    stored: stored?.attributes,
+    start,
+  })
+  return html`<${ObjectForm}
+    form=${form}
+    resource="event-subscriptions"
+    list="subscriptions"
+    words=${words}
+    stored=${stored}
+    more=${{ destination_id: { options: choicesOf(types, destinations, stored?.attributes.destination_id) } }}
+    ...${rest}
   />`
 }
 
-export const SubscriptionScreen = ({ id }: { id: string }) =>
-  html`<p class="back"><a href="subscriptions">${subscriptionsWords().back}</a></p>
-    ${id === 'new' ? html`<${New} />` : html`<${Existing} key=${id} id=${id} />`}`
+export const SubscriptionScreen = ({ id }: { id: string }) => {
+  const words = subscriptionsWords()
+  return configuredScreen<Attributes, Destination[]>(id, {
+    resource: 'event-subscriptions',
+    list: 'subscriptions',
+    words,
+    loadContext: loadDestinations,
+    whyNot: (destinations) => (choicesOf(types, destinations).length === 0 ? words.noDestinations : undefined),
+    state: (attributes) => html`<${SubscriptionState} of=${attributes} />`,
+    panels: {
+      replay: {
+        label: words.replay,
+        show: (done, close) => html`<${Replay} id=${encodeURIComponent(id)} onReplayed=${() => done(words.replayed)} onCancel=${close} />`,
+      },
+    },
+    fields: subscriptionFields(),
+    values: ({ destination_id: destinationId }, destinations) => ({ destination_id: linkTo(destinationId, destinations) }),
+    facts: factsOfState,
+    form: (props, destinations) => html`<${SubscriptionForm} ...${props} destinations=${destinations} />`,
+  })
+}

@@ -1,17 +1,23 @@
 export const en = {
   intro: 'A key signs a person in to the console, or a program in to the API. Give each of them a key of its own: the audit log names it.',
   create: 'Create a key',
-  name: 'Name',
-  nameHint: 'Says whose key it is, for example: Console of Jane Doe.',
-  level: 'Level',
-  levels: {
-    viewer: 'Viewer: reads everything but keys',
-    member: 'Member: also creates and changes destinations, repositories and connections, and retries documents',
-    admin: 'Administrator: also deletes, replays requests, manages certificates, keys and settings',
+  fields: {
+    name: 'Name',
+    level: 'Level',
+    expires_at: 'Valid until',
+  },
+  hints: {
+    name: 'Says whose key it is, for example: Console of Jane Doe.',
+    expires_at: 'Until the end of this day. Empty: until it is revoked.',
+  },
+  choices: {
+    level: {
+      viewer: 'Viewer: reads everything but keys',
+      member: 'Member: also creates and changes destinations, repositories and connections, and retries documents',
+      admin: 'Administrator: also deletes, replays requests, manages certificates, keys and settings',
+    },
   },
   levelNames: { viewer: 'Viewer', member: 'Member', admin: 'Administrator' },
-  expiry: 'Valid until',
-  expiryHint: 'Until the end of this day. Empty: until it is revoked.',
   inThePast: 'The day is in the past.',
   createdTitle: (name: string) => `Key ${name} has been created`,
   copyNow: 'Copy the key now. It is shown this once, and the relay stores only its digest.',
@@ -19,7 +25,6 @@ export const en = {
   key: 'Key',
   created: 'Created',
   lastUsed: 'Last used',
-  expires: 'Valid until',
   never: 'Unlimited',
   neverUsed: 'Not yet',
   expired: 'Expired',
@@ -40,17 +45,23 @@ export const de: typeof en = {
   intro:
     'Mit einem Schlüssel meldet sich eine Person an der Konsole oder ein Programm an der API an. Geben Sie jedem einen eigenen: Das Auditprotokoll nennt ihn.',
   create: 'Schlüssel erstellen',
-  name: 'Name',
-  nameHint: 'Sagt, wem der Schlüssel gehört, zum Beispiel: Konsole von Erika Muster.',
-  level: 'Stufe',
-  levels: {
-    viewer: 'Betrachter: liest alles außer Schlüsseln',
-    member: 'Mitglied: legt auch Ziele, Repositories und Verbindungen an, ändert sie und wiederholt Dokumente',
-    admin: 'Administrator: löscht auch, verarbeitet Anfragen erneut und verwaltet Zertifikate, Schlüssel und Einstellungen',
+  fields: {
+    name: 'Name',
+    level: 'Stufe',
+    expires_at: 'Gültig bis',
+  },
+  hints: {
+    name: 'Sagt, wem der Schlüssel gehört, zum Beispiel: Konsole von Erika Muster.',
+    expires_at: 'Bis zum Ende dieses Tages. Leer: bis er widerrufen wird.',
+  },
+  choices: {
+    level: {
+      viewer: 'Betrachter: liest alles außer Schlüsseln',
+      member: 'Mitglied: legt auch Ziele, Repositories und Verbindungen an, ändert sie und wiederholt Dokumente',
+      admin: 'Administrator: löscht auch, verarbeitet Anfragen erneut und verwaltet Zertifikate, Schlüssel und Einstellungen',
+    },
   },
   levelNames: { viewer: 'Betrachter', member: 'Mitglied', admin: 'Administrator' },
-  expiry: 'Gültig bis',
-  expiryHint: 'Bis zum Ende dieses Tages. Leer: bis er widerrufen wird.',
   inThePast: 'Der Tag liegt in der Vergangenheit.',
   createdTitle: (name) => `Schlüssel ${name} wurde erstellt`,
   copyNow: 'Kopieren Sie den Schlüssel jetzt. Er wird nur dieses eine Mal angezeigt, das Relay speichert nur seinen Hashwert.',
@@ -58,7 +69,6 @@ export const de: typeof en = {
   key: 'Schlüssel',
   created: 'Erstellt',
   lastUsed: 'Zuletzt benutzt',
-  expires: 'Gültig bis',
   never: 'Unbefristet',
   neverUsed: 'Noch nie',
   expired: 'Abgelaufen',

@@ -2,29 +2,54 @@ export const en = {
   intro:
     'A notification announces incidents of this workspace to a mailbox or a webhook: one notice when an incident begins, and one when it has ended.',
   create: 'Create a notification',
-  createTitle: 'Create a notification',
   back: 'All notifications',
   empty: 'No notification has been created yet. Nobody is told when a delivery fails.',
-  name: 'Name',
-  events: 'Incidents',
-  eventsHint: 'At least one. Each is announced at its beginning and at its end.',
-  destination: 'Destination',
-  destinationHint:
-    'A destination of the kind E-mail or Webhook. Use one that no connection leads to, unless it should get the documents, too.',
+  fields: {
+    name: 'Name',
+    events: 'Incidents',
+    destination_id: 'Destination',
+    quiet_seconds: 'Quiet time',
+    silence_hours: 'Silence of a source',
+    is_active: 'Active',
+  },
+  hints: {
+    events: 'At least one. Each is announced at its beginning and at its end.',
+    destination_id:
+      'A destination of the kind E-mail or Webhook. Use one that no connection leads to, unless it should get the documents, too.',
+    quiet_seconds:
+      'After a notice, no other incident of the same subject is announced for this long. One that is still open afterwards is announced then.',
+    silence_hours: 'A repository that has received no request for this long is announced. Choose more than a usual night or weekend.',
+    is_active: 'A notification that is switched off announces nothing.',
+  },
+  choices: {
+    events: {
+      'destination.failing': 'Destination failing',
+      'delivery.failed': 'Deliveries failed',
+      'source.silent': 'Source system silent',
+      'certificate.expiring': 'Certificate expiring',
+      'repository.not_connected': 'Repository not connected',
+      'enrichment.failing': 'Enrichment failing',
+      'upstream.failing': 'Earlier content server failing',
+      'event_subscription.failing': 'Event subscription failing',
+    },
+  },
+  choiceHints: {
+    events: {
+      'destination.failing': 'Attempts fail one after the other, or the circuit is open.',
+      'delivery.failed': 'Deliveries have failed for good, and nobody has retried or acknowledged them.',
+      'source.silent': 'Nothing has come from the source system for as long as is set below.',
+      'certificate.expiring':
+        'A certificate expires soon: one that verifies signatures, and no newer one is active, or the client certificate of a destination.',
+      'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
+      'upstream.failing':
+        'The earlier content server of a repository has failed for 5 minutes. Documents that only it has, and new ones, are answered with 503.',
+      'event_subscription.failing': 'The receiver of an event subscription has not accepted the next event for 15 minutes.',
+      'enrichment.failing': 'The latest documents of an enrichment lack their business data. They are delivered nevertheless.',
+    },
+  },
   noDestinations: 'There is no destination of the kind E-mail or Webhook. Create one first.',
-  choose: 'Please choose',
-  quiet: 'Quiet time',
-  quietHint:
-    'After a notice, no other incident of the same subject is announced for this long. One that is still open afterwards is announced then.',
-  silence: 'Silence of a source',
-  silenceHint: 'A repository that has received no request for this long is announced. Choose more than a usual night or weekend.',
-  hours: 'hours',
   status: 'Status',
-  active: 'Active',
   inactive: 'Switched off',
-  activeHint: 'A notification that is switched off announces nothing.',
-  created: 'Created',
-  changed: 'Last change',
   test: 'Send a test',
   testing: 'Sending',
   testOk: 'The test message was sent.',
@@ -39,58 +64,61 @@ export const en = {
   confirmDelete: 'Delete the notification?',
   deleteEffect: (name: string) => `${name} announces nothing any more. Notices that have not been delivered yet are deleted with it.`,
   noticeStatus: { pending: 'Pending', delivered: 'Delivered', failed: 'Failed' },
-  incidents: {
-    'destination.failing': 'Destination failing',
-    'delivery.failed': 'Deliveries failed',
-    'source.silent': 'Source system silent',
-    'certificate.expiring': 'Certificate expiring',
-    'repository.not_connected': 'Repository not connected',
-    'enrichment.failing': 'Enrichment failing',
-    'upstream.failing': 'Earlier content server failing',
-    'event_subscription.failing': 'Event subscription failing',
-  },
-  incidentHints: {
-    'destination.failing': 'Attempts fail one after the other, or the circuit is open.',
-    'delivery.failed': 'Deliveries have failed for good, and nobody has retried or acknowledged them.',
-    'source.silent': 'Nothing has come from the source system for as long as is set below.',
-    'certificate.expiring':
-      'A certificate expires soon: one that verifies signatures, and no newer one is active, or the client certificate of a destination.',
-    'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
-    'upstream.failing':
-      'The earlier content server of a repository has failed for 5 minutes. Documents that only it has, and new ones, are answered with 503.',
-    'event_subscription.failing': 'The receiver of an event subscription has not accepted the next event for 15 minutes.',
-    'enrichment.failing': 'The latest documents of an enrichment lack their business data. They are delivered nevertheless.',
-  },
 }
 
 export const de: typeof en = {
   intro:
     'Eine Benachrichtigung meldet Vorfälle dieses Arbeitsbereichs an ein Postfach oder einen Webhook: eine Meldung bei Beginn, eine am Ende.',
   create: 'Benachrichtigung anlegen',
-  createTitle: 'Benachrichtigung anlegen',
   back: 'Alle Benachrichtigungen',
   empty: 'Noch keine Benachrichtigung angelegt. Niemand erfährt, wenn eine Zustellung fehlschlägt.',
-  name: 'Name',
-  events: 'Vorfälle',
-  eventsHint: 'Mindestens einer. Jeder wird bei Beginn und am Ende gemeldet.',
-  destination: 'Ziel',
-  destinationHint:
-    'Ein Ziel der Art E-Mail oder Webhook. Nehmen Sie eines, zu dem keine Verbindung führt, außer es soll auch die Dokumente bekommen.',
+  fields: {
+    name: 'Name',
+    events: 'Vorfälle',
+    destination_id: 'Ziel',
+    quiet_seconds: 'Ruhezeit',
+    silence_hours: 'Stille einer Quelle',
+    is_active: 'Aktiv',
+  },
+  hints: {
+    events: 'Mindestens einer. Jeder wird bei Beginn und am Ende gemeldet.',
+    destination_id:
+      'Ein Ziel der Art E-Mail oder Webhook. Nehmen Sie eines, zu dem keine Verbindung führt, außer es soll auch die Dokumente bekommen.',
+    quiet_seconds:
+      'So lange wird nach einer Meldung kein weiterer Vorfall desselben Gegenstands gemeldet. Einer, der danach noch besteht, wird dann gemeldet.',
+    silence_hours:
+      'Ein Repository, das so lange keine Anfrage erhalten hat, wird gemeldet. Wählen Sie mehr als eine übliche Nacht oder ein Wochenende.',
+    is_active: 'Eine ausgeschaltete Benachrichtigung meldet nichts.',
+  },
+  choices: {
+    events: {
+      'destination.failing': 'Ziel gestört',
+      'delivery.failed': 'Zustellungen fehlgeschlagen',
+      'source.silent': 'Quellsystem stumm',
+      'certificate.expiring': 'Zertifikat läuft ab',
+      'repository.not_connected': 'Repository ohne Verbindung',
+      'enrichment.failing': 'Anreicherung gestört',
+      'upstream.failing': 'Früherer Content-Server gestört',
+      'event_subscription.failing': 'Ereignisabonnement gestört',
+    },
+  },
+  choiceHints: {
+    events: {
+      'destination.failing': 'Versuche schlagen nacheinander fehl, oder das Ziel ist gesperrt (Circuit offen).',
+      'delivery.failed': 'Zustellungen sind endgültig fehlgeschlagen, und niemand hat sie wiederholt oder zur Kenntnis genommen.',
+      'source.silent': 'Aus dem Quellsystem ist so lange nichts gekommen, wie unten angegeben.',
+      'certificate.expiring':
+        'Ein Zertifikat läuft bald ab: eines, das Signaturen prüft, und kein neueres ist aktiv, oder das Clientzertifikat eines Ziels.',
+      'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
+      'upstream.failing':
+        'Der frühere Content-Server eines Repositorys ist seit 5 Minuten gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.',
+      'event_subscription.failing': 'Der Empfänger eines Ereignisabonnements hat das nächste Ereignis 15 Minuten lang nicht angenommen.',
+      'enrichment.failing': 'Den neuesten Dokumenten einer Anreicherung fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.',
+    },
+  },
   noDestinations: 'Es gibt kein Ziel der Art E-Mail oder Webhook. Legen Sie zuerst eines an.',
-  choose: 'Bitte wählen',
-  quiet: 'Ruhezeit',
-  quietHint:
-    'So lange wird nach einer Meldung kein weiterer Vorfall desselben Gegenstands gemeldet. Einer, der danach noch besteht, wird dann gemeldet.',
-  silence: 'Stille einer Quelle',
-  silenceHint:
-    'Ein Repository, das so lange keine Anfrage erhalten hat, wird gemeldet. Wählen Sie mehr als eine übliche Nacht oder ein Wochenende.',
-  hours: 'Stunden',
   status: 'Status',
-  active: 'Aktiv',
   inactive: 'Ausgeschaltet',
-  activeHint: 'Eine ausgeschaltete Benachrichtigung meldet nichts.',
-  created: 'Angelegt',
-  changed: 'Letzte Änderung',
   test: 'Test senden',
   testing: 'Wird gesendet',
   testOk: 'Die Testmeldung wurde gesendet.',
@@ -105,26 +133,4 @@ export const de: typeof en = {
   confirmDelete: 'Benachrichtigung löschen?',
   deleteEffect: (name) => `${name} meldet nichts mehr. Noch nicht zugestellte Meldungen werden mit gelöscht.`,
   noticeStatus: { pending: 'Ausstehend', delivered: 'Zugestellt', failed: 'Fehlgeschlagen' },
-  incidents: {
-    'destination.failing': 'Ziel gestört',
-    'delivery.failed': 'Zustellungen fehlgeschlagen',
-    'source.silent': 'Quellsystem stumm',
-    'certificate.expiring': 'Zertifikat läuft ab',
-    'repository.not_connected': 'Repository ohne Verbindung',
-    'enrichment.failing': 'Anreicherung gestört',
-    'upstream.failing': 'Früherer Content-Server gestört',
-    'event_subscription.failing': 'Ereignisabonnement gestört',
-  },
-  incidentHints: {
-    'destination.failing': 'Versuche schlagen nacheinander fehl, oder das Ziel ist gesperrt (Circuit offen).',
-    'delivery.failed': 'Zustellungen sind endgültig fehlgeschlagen, und niemand hat sie wiederholt oder zur Kenntnis genommen.',
-    'source.silent': 'Aus dem Quellsystem ist so lange nichts gekommen, wie unten angegeben.',
-    'certificate.expiring':
-      'Ein Zertifikat läuft bald ab: eines, das Signaturen prüft, und kein neueres ist aktiv, oder das Clientzertifikat eines Ziels.',
-    'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
-    'upstream.failing':
-      'Der frühere Content-Server eines Repositorys ist seit 5 Minuten gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.',
-    'event_subscription.failing': 'Der Empfänger eines Ereignisabonnements hat das nächste Ereignis 15 Minuten lang nicht angenommen.',
-    'enrichment.failing': 'Den neuesten Dokumenten einer Anreicherung fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.',
-  },
 }

@@ -27,6 +27,14 @@ export const en = {
     receiver_allowed_cidrs: 'Allowed addresses',
     receiver_max_bytes: 'Stored content, at most',
     receiver_max_requests_per_minute: 'Requests per minute, at most',
+    rfc: 'The bridge is switched on',
+    'rfc.url': 'Address of the system',
+    'rfc.client': 'Client',
+    'rfc.language': 'Logon language',
+    'rfc.allowed_functions': 'Allowed functions',
+    'rfc.ca_certificate': 'CA certificate',
+    'rfc.credentials.user': 'User',
+    'rfc.credentials.password': 'Password',
   },
   hints: {
     max_retries: '0 switches retries off: a delivery fails with its first attempt.',
@@ -41,6 +49,13 @@ export const en = {
     receiver_allowed_cidrs: 'Address ranges, such as 10.0.0.0/8 or fd00::/8. Empty: requests from any address are accepted.',
     receiver_max_bytes: 'Empty: the limit of the installation applies. That limit is never exceeded.',
     receiver_max_requests_per_minute: 'Per receiver process. Empty: the limit of the installation applies. That limit is never exceeded.',
+    'rfc.url': 'Scheme, host and port, such as https://erp.example.com:44300.',
+    'rfc.client': 'Three digits.',
+    'rfc.language': "Two letters, such as EN. Empty: the user's own.",
+    'rfc.allowed_functions': 'Function modules that may be called. Empty: none.',
+    'rfc.ca_certificate': 'PEM. Empty: the public certificate authorities are trusted.',
+    'rfc.credentials.password':
+      'Stored encrypted and never shown. Leave both empty to keep those that are stored. A new address needs them again.',
   },
   schedule: (first: readonly string[], attempts: number, last: string) =>
     attempts === 1
@@ -53,25 +68,7 @@ export const en = {
   compliance: 'This workspace is in the compliance tier: its audit log is kept without limit.',
   orderOfWaits: 'Must not be longer than the longest wait between two attempts.',
   ttlTooShort: 'Must not be shorter than the wait before the second attempt.',
-  bridgeOn: 'The bridge is switched on',
   bridgeOff: 'Switched off',
-  rfc: {
-    url: 'Address of the system',
-    client: 'Client',
-    language: 'Logon language',
-    allowed_functions: 'Allowed functions',
-    ca_certificate: 'CA certificate',
-    user: 'User',
-    password: 'Password',
-  },
-  rfcHints: {
-    url: 'Scheme, host and port, such as https://erp.example.com:44300.',
-    client: 'Three digits.',
-    language: "Two letters, such as EN. Empty: the user's own.",
-    allowed_functions: 'Function modules that may be called. Empty: none.',
-    ca_certificate: 'PEM. Empty: the public certificate authorities are trusted.',
-    credentials: 'Stored encrypted and never shown. Leave both empty to keep those that are stored. A new address needs them again.',
-  },
 }
 
 export const de: typeof en = {
@@ -103,6 +100,14 @@ export const de: typeof en = {
     receiver_allowed_cidrs: 'Erlaubte Adressen',
     receiver_max_bytes: 'Gespeicherte Inhalte, höchstens',
     receiver_max_requests_per_minute: 'Anfragen je Minute, höchstens',
+    rfc: 'Die Bridge ist eingeschaltet',
+    'rfc.url': 'Adresse des Systems',
+    'rfc.client': 'Mandant',
+    'rfc.language': 'Anmeldesprache',
+    'rfc.allowed_functions': 'Erlaubte Funktionsbausteine',
+    'rfc.ca_certificate': 'CA-Zertifikat',
+    'rfc.credentials.user': 'Benutzer',
+    'rfc.credentials.password': 'Kennwort',
   },
   hints: {
     max_retries: '0 schaltet Wiederholungen ab: Eine Zustellung schlägt mit dem ersten Versuch fehl.',
@@ -118,6 +123,13 @@ export const de: typeof en = {
     receiver_allowed_cidrs: 'Adressbereiche, etwa 10.0.0.0/8 oder fd00::/8. Leer: Anfragen von jeder Adresse werden angenommen.',
     receiver_max_bytes: 'Leer: Es gilt die Grenze der Installation. Sie wird nie überschritten.',
     receiver_max_requests_per_minute: 'Je Empfänger-Prozess. Leer: Es gilt die Grenze der Installation. Sie wird nie überschritten.',
+    'rfc.url': 'Protokoll, Host und Port, etwa https://erp.example.com:44300.',
+    'rfc.client': 'Drei Ziffern.',
+    'rfc.language': 'Zwei Buchstaben, etwa DE. Leer: die des Benutzers.',
+    'rfc.allowed_functions': 'Funktionsbausteine, die aufgerufen werden dürfen. Leer: keiner.',
+    'rfc.ca_certificate': 'PEM. Leer: Es gelten die öffentlichen Zertifizierungsstellen.',
+    'rfc.credentials.password':
+      'Werden verschlüsselt gespeichert und nie angezeigt. Lassen Sie beide leer, um die gespeicherten zu behalten. Eine neue Adresse braucht sie erneut.',
   },
   schedule: (first, attempts, last) =>
     attempts === 1
@@ -130,24 +142,5 @@ export const de: typeof en = {
   compliance: 'Dieser Arbeitsbereich gehört zur Stufe compliance: Sein Auditprotokoll wird unbegrenzt aufbewahrt.',
   orderOfWaits: 'Darf nicht länger sein als die längste Wartezeit zwischen zwei Versuchen.',
   ttlTooShort: 'Darf nicht kürzer sein als die Wartezeit vor dem zweiten Versuch.',
-  bridgeOn: 'Die Bridge ist eingeschaltet',
   bridgeOff: 'Ausgeschaltet',
-  rfc: {
-    url: 'Adresse des Systems',
-    client: 'Mandant',
-    language: 'Anmeldesprache',
-    allowed_functions: 'Erlaubte Funktionsbausteine',
-    ca_certificate: 'CA-Zertifikat',
-    user: 'Benutzer',
-    password: 'Kennwort',
-  },
-  rfcHints: {
-    url: 'Protokoll, Host und Port, etwa https://erp.example.com:44300.',
-    client: 'Drei Ziffern.',
-    language: 'Zwei Buchstaben, etwa DE. Leer: die des Benutzers.',
-    allowed_functions: 'Funktionsbausteine, die aufgerufen werden dürfen. Leer: keiner.',
-    ca_certificate: 'PEM. Leer: Es gelten die öffentlichen Zertifizierungsstellen.',
-    credentials:
-      'Werden verschlüsselt gespeichert und nie angezeigt. Lassen Sie beide leer, um die gespeicherten zu behalten. Eine neue Adresse braucht sie erneut.',
-  },
 }

@@ -35,8 +35,8 @@ export const BusinessData = ({ document: { id, attributes }, reload }: { documen
     ${problem && html`<${ErrorNotice} error=${problem} />`}
     ${found.length === 0 ? html`<p class="quiet">${words.noFields}</p>` : html`<${Facts} of=${found} />`}
     <details open=${status !== 'complete' || steps.some(({ error }) => error !== null)}>
-      <summary>${words.steps}</summary>
-      <table role="table" class="list compact" aria-label=${words.steps}>
+      <summary>${words.fields.steps}</summary>
+      <table role="table" class="list compact" aria-label=${words.fields.steps}>
         <thead role="rowgroup">
           <tr role="row">
             ${[words.step, words.status, words.time, words.problem].map(

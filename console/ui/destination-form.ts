@@ -1,20 +1,20 @@
 import { useState } from 'preact/hooks'
-import { ApiError, call, callRaw, type Schemas } from '../api.ts'
+import { call, callRaw, type Schemas } from '../api.ts'
 import type { ConnectorType } from '../connector-types.ts'
-import { fieldAt, type Values } from '../form.ts'
+import type { Values } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
+import { requestSchemas } from '../request-schemas.ts'
 import { navigate } from '../router.ts'
-import { fieldsOf, signInField, signInPath, type SchemaField } from '../schema-form.ts'
-import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
+import { fieldsOf, signInPath, type SchemaField } from '../schema-form.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
-import { FormField, Problems } from './fields.ts'
+import { ConnectorFields, Credentials, credentialsPath, useCredentials } from './credentials.ts'
+import { FormField } from './fields.ts'
 import { FormCard } from './form.ts'
 import { announce, Notice } from './parts.ts'
 import { useForm } from './use-form.ts'
 
 const destinationsWords = inLanguage(destinationsCatalogue)
-const connectorWords = inLanguage(connectorFieldsCatalogue)
 
 /** A destination that is edited, with the entity tag of the version that the form shows. */
 interface Stored {
@@ -25,8 +25,6 @@ interface Stored {
   signIn: string | null
   etag: string | null
 }
-
-const nameField = fieldAt('name', 'text', { isRequired: true, maxLength: 200 })
 
 interface FormProps {
   kind: string
@@ -39,31 +37,20 @@ interface FormProps {
 /** The form of a new destination, or of a stored one. Its fields are those of the connector. */
 export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
   const words = destinationsWords()
-  const { label, description, signIn: signInName } = connectorWords()
-  // The credentials of a new destination are always sent, those of a stored one only if they are replaced.
-  const [hasCredentials, setHasCredentials] = useState(stored === undefined)
   const [result, setResult] = useState<Schemas['TestResult']>()
   const config = fieldsOf(type.config, 'config')
-  const credentials = fieldsOf(type.credentials, 'credentials')
-  const signIn = signInField(type.credentials)
+  const storedSignIn = stored?.signIn
+  const credentials = useCredentials(
+    type.credentials,
+    !stored ? 'new' : typeof storedSignIn === 'string' ? { signIn: storedSignIn } : 'some',
+  )
   const form = useForm({
-    fields: [nameField, ...config, ...(hasCredentials ? [...(signIn ? [signIn] : []), ...credentials] : [])],
-    groups: ['credentials'],
+    fields: [...fieldsOf(requestSchemas['POST /destinations']!).filter(({ path }) => path === 'name'), ...config, ...credentials.fields],
+    groups: [credentialsPath],
     stored: stored && { name: stored.name, config: stored.config, ...(stored.signIn !== null && { [signInPath]: stored.signIn }) },
-    toBody: (values) => ({
-      ...(!stored && { config: {} }),
-      ...(hasCredentials && { credentials: {} }),
-      // The kind of sign-in only selects the fields of the form.
-      ...Object.fromEntries(Object.entries(values).filter(([name]) => name !== signInPath)),
-    }),
+    toBody: (values) => ({ ...(!stored && { config: {} }), ...credentials.toBody(values) }),
   })
-
-  /** Runs a request. The relay asks for the credentials if they would be sent to another address. */
-  const orAsk = async <Answer>(request: Promise<Answer>): Promise<Answer> =>
-    request.catch((thrown: unknown) => {
-      if (thrown instanceof ApiError && thrown.details.some(({ path }) => path.startsWith('credentials'))) setHasCredentials(true)
-      throw thrown
-    })
+  const { orAsk } = credentials
 
   const test = async (body: Values) => {
     setResult(undefined)
@@ -90,33 +77,8 @@ export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
     navigate(`destinations/${stored.id}`)
   }
 
-  const toggleCredentials = () => {
-    form.reset('credentials')
-    setHasCredentials(!hasCredentials)
-  }
-  const shown = (fields: readonly SchemaField[]) =>
-    fields
-      .filter(({ when }) => when?.(form.texts) !== false)
-      .map(
-        ({ path, key, title, description: described, isGenerated }) =>
-          html`<${FormField}
-            key=${path}
-            form=${form}
-            path=${path}
-            label=${label(key, title)}
-            hint=${description(kind, key, described)}
-            isGenerated=${isGenerated}
-          />`,
-      )
-  const ofSignIn = credentials.filter(({ when }) => when)
-  const others = credentials.filter(({ when }) => !when)
   const further = config.filter(({ isRequired }) => !isRequired)
   const isSet = ({ path, fallback }: SchemaField) => form.texts[path] !== fallback || form.messagesOf(path).length > 0
-  const credentialsNote = () => {
-    if (!stored) return words.credentialsHelp
-    if (!hasCredentials && stored.signIn !== null) return words.credentialsKeptOf(signInName(stored.signIn))
-    return hasCredentials ? words.credentialsReplaced : words.credentialsKept
-  }
 
   return html`<${FormCard}
     form=${form}
@@ -140,35 +102,11 @@ export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
     </button>`}
   >
     <${FormField} form=${form} path="name" label=${words.name} hint=${words.nameHelp} />
-    ${shown(config.filter(({ isRequired }) => isRequired))}
-    ${
-      credentials.length > 0 &&
-      html`<fieldset>
-        <legend>${words.credentials}</legend>
-        <div role="alert"><${Problems} messages=${form.messagesOf('credentials')} /></div>
-        <p class="quiet">${credentialsNote()}</p>
-        ${
-          stored &&
-          html`<button type="button" class="button" aria-expanded=${hasCredentials} onClick=${toggleCredentials}>
-            ${hasCredentials ? words.keepCredentials : words.replaceCredentials}
-          </button>`
-        }
-        ${
-          hasCredentials &&
-          signIn &&
-          html`<${FormField}
-            form=${form}
-            path=${signInPath}
-            label=${words.signIn}
-            options=${signIn.choices.map((value) => ({ value, label: signInName(value) }))}
-          />`
-        }
-        ${hasCredentials && [...shown(ofSignIn), ...shown(others)]}
-      </fieldset>`
-    }
+    <${ConnectorFields} form=${form} kind=${kind} fields=${config.filter(({ isRequired }) => isRequired)} />
+    ${credentials.own.length > 0 && html`<${Credentials} form=${form} kind=${kind} of=${credentials} />`}
     <details open=${stored !== undefined && further.some(isSet)}>
       <summary>${words.further(further.length)}</summary>
-      ${shown(further)}
+      <${ConnectorFields} form=${form} kind=${kind} fields=${further} />
     </details>
   </${FormCard}>`
 }

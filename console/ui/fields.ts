@@ -1,8 +1,9 @@
 // The fields of forms: a label, an input, what helps to fill it in and, if something is wrong, what it is.
 import { useState } from 'preact/hooks'
 import { partsOf, type Field } from '../form.ts'
-import { html } from '../html.ts'
-import { inLanguage } from '../preferences.ts'
+import { formatBytes, formatDuration } from '../format.ts'
+import { html, type Children } from '../html.ts'
+import { inLanguage, locale } from '../preferences.ts'
 import * as formCatalogue from '../texts/form.ts'
 import type { Form, Message } from './use-form.ts'
 
@@ -15,7 +16,7 @@ export interface Option {
   /** Written behind the label. */
   note?: string
   /** Written below the label. */
-  hint?: string
+  hint?: string | undefined
 }
 
 interface FieldProps {
@@ -23,17 +24,29 @@ interface FieldProps {
   path: string
   label: string
   hint?: string | undefined
-  /** Written behind the input. */
+  /** Written behind the input, unless the name of the value says it. */
   unit?: string | undefined
   /** Of a text of several lines. */
   rows?: number
-  isMono?: boolean
   isDisabled?: boolean
   placeholder?: string
   /** The value may be made by the browser. */
   isGenerated?: boolean
   /** What can be chosen, if the choices of the field do not speak for themselves. */
   options?: readonly Option[]
+}
+
+/**
+ * Returns the unit with which the name of a number ends. A large number is also written so that people can compare it: 86400 seconds are a day.
+ */
+export const unitOf = (path: string, text: string): string | undefined => {
+  const words = formWords()
+  const value = Number(text)
+  const equals = (unit: string, other: string | false) => (other && text.trim() !== '' ? `${unit} = ${other}` : unit)
+  if (path.endsWith('_seconds')) return equals(words.seconds, value >= 60 && formatDuration(value * 1_000, locale()))
+  if (path.endsWith('_bytes')) return equals(words.bytes, value >= 1_000 && formatBytes(value, locale()))
+  if (path.endsWith('_hours')) return words.hours
+  return path.endsWith('_days') ? words.days : undefined
 }
 
 const idOf = (path: string) => path.replaceAll('.', '-')
@@ -72,16 +85,16 @@ const valueOf = (event: Event) => (event.target as HTMLInputElement).value
 const isChecked = (event: Event) => (event.target as HTMLInputElement).checked
 
 /** The rows of an input of several lines. */
-const rowsOf: Partial<Record<Field['input'], number>> = { lines: 6, json: 8, pairs: 3, list: 3 }
+const rowsOf: Partial<Record<Field['input'], number>> = { lines: 4, json: 8, pairs: 3, list: 3 }
 
 /** Returns a signing secret in the form of Standard Webhooks. */
 const randomSecret = (): string => `whsec_${btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))}`
 
-const Input = ({ form, path, label, unit, rows, isMono, isGenerated, placeholder, options }: FieldProps) => {
+const Input = ({ form, path, label, unit = unitOf(path, form.texts[path]!), rows, isGenerated, placeholder, options }: FieldProps) => {
   const words = formWords()
   const [isShown, setShown] = useState(false)
   const field = form.fieldOf(path)
-  const { input, isSecret, maxLength, separator, fallback, choices } = field
+  const { input, isSecret, isRequired, maxLength, separator, fallback, choices } = field
   const id = idOf(path)
   const shared = {
     id,
@@ -91,8 +104,9 @@ const Input = ({ form, path, label, unit, rows, isMono, isGenerated, placeholder
     'aria-describedby': `${id}-help`,
   }
   if (input === 'choice') {
-    const known = choices.map((choice) => ({ value: choice, label: choice === fallback ? words.isDefault(choice) : choice }))
-    const all = options ?? (fallback === '' ? [{ value: '', label: words.noChoice }, ...known] : known)
+    const known = options ?? choices.map((choice) => ({ value: choice, label: choice === fallback ? words.isDefault(choice) : choice }))
+    const isOpen = fallback === '' && (!isRequired || form.isEmptyAtFirst(path))
+    const all = isOpen ? [{ value: '', label: isRequired ? words.choose : words.noChoice }, ...known] : known
     return html`<select ...${shared} onChange=${(event: Event) => form.enter(path, valueOf(event))}>
       ${all.map((option) => html`<option key=${option.value} value=${option.value}>${option.label}</option>`)}
     </select>`
@@ -105,7 +119,7 @@ const Input = ({ form, path, label, unit, rows, isMono, isGenerated, placeholder
     spellcheck: false,
     onInput: (event: Event) => form.enter(path, valueOf(event)),
   }
-  if (rowsOf[input] !== undefined && !separator) {
+  if (rowsOf[input] !== undefined && (input !== 'list' || !separator)) {
     return html`<textarea ...${typed} rows=${rows ?? rowsOf[input]} class=${`mono ${isSecret ? 'masked' : ''}`}></textarea>`
   }
   // Not type=number: browsers give no text for what is not a number, and change a number when the page is scrolled.
@@ -113,7 +127,7 @@ const Input = ({ form, path, label, unit, rows, isMono, isGenerated, placeholder
     ...${typed}
     type=${isSecret && !isShown ? 'password' : input === 'date' ? 'date' : 'text'}
     inputmode=${input === 'number' ? 'numeric' : undefined}
-    class=${input === 'number' ? 'number' : isMono ? 'mono' : ''}
+    class=${input === 'number' ? 'number' : input === 'date' || isSecret || path === 'name' ? '' : 'mono'}
   />`
   const generate = () => {
     form.enter(path, randomSecret())
@@ -202,4 +216,59 @@ export const FormField = (props: FieldProps) => {
     <${Input} ...${props} />
     <${Help} id=${id} rules=${rulesOf(field, hintOf(props))} messages=${form.messagesOf(path)} />
   </div>`
+}
+
+/** The texts of the fields of a form, by their paths. */
+export interface FieldWords {
+  /** The labels, in the order in which the fields are shown. */
+  fields: Readonly<Record<string, string>>
+  hints: Readonly<Record<string, string>>
+  /** The labels of what can be chosen. */
+  choices?: Readonly<Record<string, Readonly<Record<string, string>>>>
+  choiceHints?: Readonly<Record<string, Readonly<Record<string, string>>>>
+}
+
+type Shown = Partial<Omit<FieldProps, 'form' | 'path'>> & {
+  /** Path of a field that stands beside it, where there is room. */
+  beside?: string
+  /** Stands below the field. */
+  after?: Children
+}
+
+interface FieldsProps {
+  form: Form
+  words: FieldWords
+  /** What only some fields have, by their paths. */
+  more?: Readonly<Record<string, Shown>>
+  /** Returns false for the path of a field that is shown elsewhere. */
+  has?: (path: string) => boolean
+}
+
+/** The fields of a form, with the labels, hints and choices of their texts. One without a label has its path, and comes last. */
+export const FormFields = ({
+  form,
+  words: { fields, hints, choices = {}, choiceHints = {} },
+  more = {},
+  has = () => true,
+}: FieldsProps) => {
+  const order = Object.keys(fields)
+  const placeOf = ({ path }: Field) => (order.includes(path) ? order.indexOf(path) : order.length)
+  const optionsOf = ({ path, choices: values }: Field): Option[] | undefined =>
+    choices[path] && values.map((value) => ({ value, label: choices[path]![value] ?? value, hint: choiceHints[path]?.[value] }))
+  const draw = (field: Field) => {
+    const { path } = field
+    const { after: _, beside: __, ...rest } = more[path] ?? {}
+    const shown = { label: fields[path] ?? path, hint: hints[path], options: optionsOf(field), ...rest }
+    return html`<${FormField} key=${path} form=${form} path=${path} ...${shown} />`
+  }
+  const all = form.fields.filter(({ path }) => has(path))
+  const second = new Set(Object.values(more).map(({ beside }) => beside))
+  return all
+    .filter(({ path }) => !second.has(path))
+    .toSorted((one, other) => placeOf(one) - placeOf(other))
+    .map((field) => {
+      const { after, beside } = more[field.path] ?? {}
+      const other = beside === undefined ? undefined : all.find(({ path }) => path === beside)
+      return html`${other ? html`<div key=${beside} class="two">${draw(field)} ${draw(other)}</div>` : draw(field)}${after}`
+    })
 }

@@ -1,6 +1,17 @@
 import { useRef, useState } from 'preact/hooks'
 import { toApiError, type ApiError, type ErrorDetail } from '../api.ts'
-import { changedValues, newValues, placeDetails, textsOf, type Field, type Problem, type Texts, type Values } from '../form.ts'
+import {
+  changedValues,
+  isRequiredIn,
+  newValues,
+  placeDetails,
+  textsOf,
+  withWhole,
+  type Field,
+  type Problem,
+  type Texts,
+  type Values,
+} from '../form.ts'
 import { inLanguage } from '../preferences.ts'
 import * as formCatalogue from '../texts/form.ts'
 
@@ -24,6 +35,8 @@ interface Options {
   groups?: readonly string[]
   /** Returns what is wrong with values that the fields alone accept, by path. */
   check?: (values: Values) => Record<string, string>
+  /** Paths of objects that are sent whole if anything in them differs. */
+  wholes?: readonly string[]
   /** Makes the body of the request from the values. */
   toBody?: (values: Values, texts: Texts) => Values
   /** True if the form says while a value is typed that it is wrong. */
@@ -35,6 +48,8 @@ export interface Form {
   element: { current: HTMLFormElement | null }
   /** Paths at which the form shows messages. */
   places: readonly string[]
+  /** The fields that are a part of the request now. */
+  fields: readonly Field[]
   fieldOf(path: string): Field
   /** Returns true if the form cannot be sent without a value. */
   isRequired(path: string): boolean
@@ -93,7 +108,7 @@ const focusFirstProblem = (form: HTMLFormElement | null): void => {
 }
 
 /** Keeps what is entered in a form, finds what differs from the stored values, and assigns the messages of the relay to the fields. */
-export const useForm = ({ fields, groups = [], check, toBody, isLive = false, ...origin }: Options): Form => {
+export const useForm = ({ fields, groups = [], check, wholes = [], toBody, isLive = false, ...origin }: Options): Form => {
   const element = useRef<HTMLFormElement>(null)
   // What was stored when the form was opened: that is what a change refers to.
   const [{ stored, start }] = useState(origin)
@@ -108,7 +123,8 @@ export const useForm = ({ fields, groups = [], check, toBody, isLive = false, ..
     const problem = problems[field.path]
     if (problem !== undefined) found[field.path] = problemText(problem, field)
   }
-  const body = toBody ? toBody(values, texts) : values
+  const sent = withWhole(values, wholes, fields, texts)
+  const body = toBody ? toBody(sent, texts) : sent
   const isUnchanged = stored !== undefined && Object.keys(body).length === 0
   const places = [...fields.map(({ path }) => path), ...groups]
   const { at, others } = placeDetails(state.error?.details ?? [], places)
@@ -144,8 +160,9 @@ export const useForm = ({ fields, groups = [], check, toBody, isLive = false, ..
   return {
     element,
     places,
+    fields: fields.filter(({ when }) => when?.(texts) !== false),
     fieldOf,
-    isRequired: (path) => fieldOf(path).isRequired && fieldOf(path).when?.(texts) !== false,
+    isRequired: (path) => isRequiredIn(fieldOf(path), texts),
     isEmptyAtFirst: (path) => first[path] === '',
     texts,
     enter: (path, text) => setEntered((before) => ({ ...before, [path]: fieldOf(path).takenFrom?.exec(text)?.[1] ?? text })),

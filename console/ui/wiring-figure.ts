@@ -72,8 +72,8 @@ export const WiringFigure = ({ wiring }: { wiring: Wiring }) => {
       />`
     })
   return html`<figure class="wiring card" aria-hidden="true">
-    <span class="small">${words.repositories}</span><span></span><span class="small">${words.connections}</span><span></span
-    ><span class="small">${words.destinations}</span>
+    <span class="small">${words.fields.repository_ids}</span><span></span><span class="small">${words.connections}</span><span></span
+    ><span class="small">${words.fields.destination_ids}</span>
     <div class="nodes">${end('repositories', repositories, incoming, 'from')}</div>
     <${Lines} lines=${incoming} height=${height} isDim=${isDim} />
     <div class="nodes">

@@ -1,7 +1,8 @@
 // Schemas of an enrichment: in requests of the management API, and in the file of `relay apply`.
 import { z } from 'zod'
-import { checkSignIn, httpSignIn, ownHeaders } from '../connectors/shared/http-sign-in.ts'
+import { checkSignIn, httpSignIn, httpSignIns, ownHeaders } from '../connectors/shared/http-sign-in.ts'
 import { caCertificate, plainUrl } from '../connectors/shared/schema-fields.ts'
+import { noSignIn, withSignIns } from '../connectors/shared/sign-in.ts'
 import { lateDaysBounds, waitSecondsBounds } from '../domain/bounds.ts'
 import { toCamelCase, toSnakeCase, type CamelCasedOutput } from '../domain/casing.ts'
 import { enrichmentStatuses, type EnrichmentStatus } from '../domain/enrichment-states.ts'
@@ -188,7 +189,7 @@ const http = z.strictObject({
 })
 
 /** Credentials of the system of `http`, as those of a webhook. */
-export const enrichmentCredentials = z.strictObject(httpSignIn).superRefine(checkSignIn)
+export const enrichmentCredentials = withSignIns(z.strictObject(httpSignIn).superRefine(checkSignIn), [noSignIn, ...httpSignIns])
 
 const shape = {
   name: displayName,

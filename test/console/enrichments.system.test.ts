@@ -99,7 +99,8 @@ test(
     await page.getByLabel('Wait of deliveries').fill('9')
     await page.getByLabel('It calls a system over HTTP').check()
     await page.getByLabel('Address').fill(`${odata.origin}/orders`)
-    await page.getByLabel('User').fill(odata.credentials.username)
+    await page.getByLabel('Sign-in').selectOption({ label: 'User name and password' })
+    await page.getByLabel('User name').fill(odata.credentials.username)
     await page.getByLabel('Password').fill(odata.credentials.password)
     await page.getByLabel('Steps').fill(JSON.stringify([{ ...steps[0], path: '/A_Order({order})' }]))
     await page.getByRole('button', { name: 'Create an enrichment' }).click()
@@ -130,6 +131,20 @@ test(
       http: { url: `${odata.origin}/orders`, headers: { 'x-tenant': '7' } },
     })
     expect((await call('GET', `/documents/${documentId}`)).json.data.attributes.enrichment).toBeNull()
+
+    // Another address needs the credentials again, in any way that the API has. What was typed stays.
+    await page.getByRole('button', { name: 'Edit' }).click()
+    await page.getByLabel('Address').fill(`${odata.origin}/other`)
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.locator('.problem', { hasText: 'must not be sent to another address' }).waitFor()
+    await page.getByLabel('Sign-in').selectOption({ label: 'Secret header' })
+    await page.getByLabel('Secret header: name').fill('X-Key')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.locator('.problem', { hasText: 'Enter a value.' }).waitFor()
+    await page.getByLabel('Secret header: value').fill('canary')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.', { exact: true }).first().waitFor()
+    expect((await list())[0].attributes).toMatchObject({ has_credentials: true, http: { url: `${odata.origin}/other` } })
 
     await page.getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()

@@ -1,14 +1,18 @@
 import { readMetadata } from '../../console/audit-changes.ts'
-import { changedValues, fieldAt, newValues, textsOf, type Texts } from '../../console/form.ts'
+import { changedValues, fieldAt, newValues, textsOf, withWhole, type Texts } from '../../console/form.ts'
+import type { JsonSchema } from '../../console/schema-form.ts'
 import { checkSettings, settingsFields, type Settings } from '../../console/settings-form.ts'
+import { describeRequests } from '../../src/api/console/request-schemas.ts'
 import { toCamelCase, toSnakeCase } from '../../src/domain/casing.ts'
 import { changeSettings, settingsPatchFields, workspaceSettings, workspaceSettingsFields } from '../../src/domain/settings.ts'
 
 const defaults = { ...(toSnakeCase(workspaceSettingsFields, workspaceSettings({})) as object), tier: 'standard' } as Settings
 
+const schema = describeRequests()['PATCH /settings'] as JsonSchema
+
 /** Reads the form of the settings after some texts have been entered. */
 const fill = (entered: Texts, current: Settings = defaults) => {
-  const fields = settingsFields(current)
+  const fields = settingsFields(schema, current)
   const first = textsOf(fields, current)
   const texts = { ...first, ...entered }
   const { values, problems } = changedValues(fields, texts, first)
@@ -124,6 +128,18 @@ test('values are found and put at their paths', () => {
     values: { config: { url: null }, is_active: true },
     problems: {},
   })
+})
+
+test('an object that the API replaces is sent whole', () => {
+  const fields = [fieldAt('name', 'text'), fieldAt('http', 'object'), fieldAt('http.url', 'text'), fieldAt('http.headers', 'pairs')]
+  const stored = textsOf(fields, { name: 'A', http: { url: 'https://a.example', headers: { a: '1' } } })
+  const body = (entered: Texts) => {
+    const texts = { ...stored, ...entered }
+    return withWhole(changedValues(fields, texts, stored).values, ['http'], fields, texts)
+  }
+  expect(body({ name: 'B' })).toEqual({ name: 'B' })
+  expect(body({ 'http.headers': 'b: 2' })).toEqual({ http: { url: 'https://a.example', headers: { b: '2' } } })
+  expect(body({ 'http.headers': '' })).toEqual({ http: { url: 'https://a.example' } })
 })
 
 test('the metadata of an audit log entry are its changes, the key or person, and the rest', () => {

@@ -1,7 +1,15 @@
 import { changedValues, newValues, placeDetails, textOf, textsOf } from '../../console/form.ts'
 import { fieldsOf, signInField, signInPath, type JsonSchema, type SchemaField } from '../../console/schema-form.ts'
+import { en as connections } from '../../console/texts/connections.ts'
 import * as fieldTexts from '../../console/texts/connector-fields.ts'
+import { en as enrichments } from '../../console/texts/enrichments.ts'
+import { en as apiKeys } from '../../console/texts/keys.ts'
+import { en as notifications } from '../../console/texts/notifications.ts'
+import { en as repositories } from '../../console/texts/repositories.ts'
+import { en as settings } from '../../console/texts/settings.ts'
+import { en as subscriptions } from '../../console/texts/subscriptions.ts'
 import { presentConnectorType } from '../../src/api/connector-types.ts'
+import { describeRequests, formOperations } from '../../src/api/console/request-schemas.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { testConfig } from '../support/factories.ts'
 
@@ -101,6 +109,54 @@ test('each connector and each of its fields has texts in both languages', () => 
   }
 })
 
+const requests = describeRequests()
+const pathsOf = (operation: (typeof formOperations)[number]) => fieldsOf(requests[operation] as JsonSchema)
+
+test.each([
+  ['POST /api-keys', apiKeys],
+  ['POST /connections', connections],
+  ['POST /enrichments', enrichments],
+  ['POST /event-subscriptions', subscriptions],
+  ['POST /event-subscriptions/:id/replay', subscriptions],
+  ['POST /notifications', notifications],
+  ['POST /repositories', repositories],
+  ['PATCH /settings', settings],
+] as const)('each field of %s has a label, and each of its choices', (operation, { fields, ...words }) => {
+  const choices = 'choices' in words ? words.choices : {}
+  const shown = pathsOf(operation).filter(({ path }) => path !== 'user_id' && !path.startsWith('credentials.'))
+  expect(Object.keys(fields)).toEqual(expect.arrayContaining(shown.map(({ path }) => path)))
+  const chosen = shown.filter((field) => field.choices.length > 0)
+  const labelled = Object.fromEntries(Object.entries<object>(choices).map(([path, labels]) => [path, Object.keys(labels).toSorted()]))
+  expect(labelled).toMatchObject(Object.fromEntries(chosen.map((field) => [field.path, field.choices.toSorted()])))
+})
+
+test('the fields of requests follow from their schemas', () => {
+  const fields = new Map(formOperations.map((operation) => [operation, new Map(pathsOf(operation).map((field) => [field.path, field]))]))
+  const at = (operation: (typeof formOperations)[number], path: string) => fields.get(operation)!.get(path)
+  expect(at('POST /notifications', 'events')).toMatchObject({ input: 'checks', isRequired: true })
+  expect(at('POST /notifications', 'quiet_seconds')).toMatchObject({ input: 'number', isRequired: true, fallback: '900', maximum: 604_800 })
+  expect(at('POST /notifications', 'is_active')).toMatchObject({ input: 'switch', fallback: 'true' })
+  expect(at('POST /enrichments', 'repository_ids')).toMatchObject({ input: 'list', isRequired: false, empty: [] })
+  expect(at('POST /enrichments', 'steps')).toMatchObject({ input: 'json', isRequired: true })
+  expect(at('POST /enrichments', 'http')).toMatchObject({ input: 'object', fallback: 'false' })
+  expect(at('POST /enrichments', 'http.url')!.when!({ http: 'false' })).toBe(false)
+  expect(at('POST /enrichments', 'http.url')!.when!({ http: 'true' })).toBe(true)
+  expect(at('POST /repositories', 'upstream.private_key')).toMatchObject({ input: 'lines', isSecret: true })
+  expect(at('POST /api-keys', 'expires_at')).toMatchObject({ input: 'date', isRequired: false })
+  expect(at('PATCH /settings', 'content_days')).toMatchObject({ input: 'number', isRequired: false })
+  expect(at('PATCH /settings', 'max_retries')).toMatchObject({ input: 'number', isRequired: true, minimum: 0, maximum: 100 })
+})
+
+test('the system of an enrichment is signed in at as a webhook is', () => {
+  const credentials = (requests['POST /enrichments'] as JsonSchema).properties!['credentials']!
+  expect(signInField(credentials)!.choices).toEqual(signInField(schemas.get('webhook')!.credentials)!.choices)
+  for (const { key, description: described = '' } of fieldsOf(credentials, 'credentials')) {
+    expect(fieldTexts.de.label(key, '')).not.toBe('')
+    expect(fieldTexts.en.description('webhook', key, described)).toMatch(/\w/)
+    expect(fieldTexts.de.description('webhook', key, '')).toMatch(/\w/)
+  }
+})
+
 test('every kind of input is in use, and each field has the one that fits it', () => {
   const inputs = [...schemas].flatMap(([kind, { config, credentials }]) =>
     [...fieldsOf(config, 'config'), ...fieldsOf(credentials, 'credentials')].map(({ key, input, isSecret }) => [
@@ -131,6 +187,7 @@ const valueOf = (schema: object, text: string) => {
 const port = { type: 'integer', minimum: 1, maximum: 65_535 }
 const addresses = { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] }
 const headers = { type: 'object', additionalProperties: { type: 'string' } }
+const oneOrSeveral = { type: 'object', additionalProperties: addresses }
 
 test.each([
   ['a number', port, ' 22 ', 22],
@@ -143,6 +200,7 @@ test.each([
   ['a switch', { type: 'boolean' }, 'false', false],
   ['one or several', addresses, 'a@b.example\n\nc@d.example', ['a@b.example', 'c@d.example']],
   ['pairs', headers, 'X-Client: relay\nX-Address: a:b', { 'X-Client': 'relay', 'X-Address': 'a:b' }],
+  ['pairs of one or several', oneOrSeveral, 'kind: RE\ncode: 1, 2', { kind: 'RE', code: ['1', '2'] }],
   ['pairs without a colon', headers, 'X-Client', 'pairs'],
   ['an object', { type: 'object' }, '{"a":1}', { a: 1 }],
   ['an object that is none', { type: 'object' }, '{"a":', 'json'],

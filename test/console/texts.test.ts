@@ -45,12 +45,12 @@ test.each([
   ['outcome of an attempt', document.outcomes, attemptOutcomes],
   ['end of a delivery', document.endedBy, deliveryEnds],
   ['level of a key', common.en.app.level, keyLevels],
-  ['level of a new key', keys.levels, keyLevels],
+  ['level of a new key', keys.choices.level, keyLevels],
   ['event of the audit log', audit.events, auditEventNames],
   ['subject of the audit log', audit.subjects, auditSubjectTypes],
-  ['incident', notifications.incidents, incidentEventNames],
+  ['incident', notifications.choices.events, incidentEventNames],
   ['status of a notice', notifications.noticeStatus, noticeStatuses],
-  ['event', subscriptions.names, eventNames],
+  ['event', subscriptions.choices.events, eventNames],
   ['reason why a body is not stored', requests.reasons, [...truncationReasons, 'unknown']],
 ] as const)('each %s has a text', (_, texts, values) => {
   expect(Object.keys(texts).toSorted()).toEqual([...values].toSorted())

@@ -14,6 +14,7 @@ import { entityTagOf } from '../endpoint.ts'
 import type { EventStreams } from './event-streams.ts'
 import { loadConsoleFiles, type ConsoleFile } from './files.ts'
 import { createPage, type Page } from './page.ts'
+import { describeRequests } from './request-schemas.ts'
 import { createSignIn, startPath, type SignInDeps } from './sign-in.ts'
 
 type ConsoleConfig = SessionDeps['config'] &
@@ -45,7 +46,7 @@ interface Loaded {
 }
 
 const load = async (basePath: string): Promise<Loaded> => {
-  const { files, digest } = await loadConsoleFiles()
+  const { files, digest } = await loadConsoleFiles(describeRequests())
   const page = createPage(basePath, files, digest)
   return { page, pageTag: entityTagOf(page), files: new Map(files.map((file) => [`/console/assets/${digest}/${file.name}`, file])) }
 }

@@ -16,7 +16,6 @@ const root = new URL('../../..', import.meta.url)
 /** Modules of the relay that the console uses, too. They import nothing. */
 const sharedModules = [
   'src/connectors/error-codes',
-  'src/domain/bounds',
   'src/domain/delivery-states',
   'src/domain/refusal-codes',
   'src/domain/retry',
@@ -62,10 +61,21 @@ const readPackage = async (name: (typeof packages)[number]): Promise<Buffer> => 
   return Buffer.from(`${script}\nexport default uPlot\n`)
 }
 
-/** Returns all files of the console with a digest of their contents, which is a part of their addresses. */
-export const loadConsoleFiles = async (): Promise<{ files: ConsoleFile[]; digest: string }> => {
+const schemasModule = 'console/request-schemas.js'
+
+/** Writes the schemas of requests into the module that has them. */
+const withSchemas = (file: ConsoleFile, schemas: object): ConsoleFile =>
+  file.name === schemasModule
+    ? { ...file, body: Buffer.from(`${file.body.toString()}\nObject.assign(requestSchemas, ${JSON.stringify(schemas)})\n`) }
+    : file
+
+/**
+ * Returns all files of the console with a digest of their contents, which is a part of their addresses.
+ * @param schemas of the requests that the forms make, by operation
+ */
+export const loadConsoleFiles = async (schemas: object): Promise<{ files: ConsoleFile[]; digest: string }> => {
   const files = [
-    ...(await readConsoleSources()),
+    ...(await readConsoleSources()).map((file) => withSchemas(file, schemas)),
     ...(await Promise.all(sharedModules.map(async (name) => ({ name: `${name}.js`, body: await readShared(name) })))),
     ...(await Promise.all(packages.map(async (name) => ({ name: packageFile(name), body: await readPackage(name) })))),
     { name: 'packages/uplot.css', body: await readFile(new URL(import.meta.resolve('uplot/dist/uPlot.min.css'))) },

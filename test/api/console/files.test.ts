@@ -118,7 +118,7 @@ test('every file that the page names exists, may be cached for ever, and all tog
 })
 
 test('the modules import files of the console, or packages that the import map names, and no types are left', async () => {
-  const { files } = await loadConsoleFiles()
+  const { files } = await loadConsoleFiles({})
   const html = await (await fetch(`${relay.url}/console`)).text()
   const { imports } = JSON.parse(importMapOf(html)) as { imports: Record<string, string> }
   const names = new Set(files.map(({ name }) => name))
@@ -132,6 +132,13 @@ test('the modules import files of the console, or packages that the import map n
       })
     }
   }
+})
+
+test('the forms get the schemas of the requests with the modules', async () => {
+  const schemas = { 'POST /things': { properties: { name: { type: 'string' } } } }
+  const { files } = await loadConsoleFiles(schemas)
+  const { body } = files.find(({ name }) => name === 'console/request-schemas.js')!
+  expect(body.toString()).toContain(`Object.assign(requestSchemas, ${JSON.stringify(schemas)})`)
 })
 
 test('types are removed, and imports name the files that browsers load', () => {

@@ -1,10 +1,16 @@
-import { defaultPathTemplate, settingsFields, settingsOf } from '../../console/connection-settings.ts'
-import { textsOf } from '../../console/form.ts'
+import { connectionFields, defaultPathTemplate, settingsOf } from '../../console/connection-fields.ts'
+import { textsOf, type Texts } from '../../console/form.ts'
+import type { JsonSchema } from '../../console/schema-form.ts'
+import { describeRequests } from '../../src/api/console/request-schemas.ts'
 import { connectionSettings, connectionSettingsFields } from '../../src/domain/connection-settings.ts'
 
+const schema = describeRequests()['POST /connections'] as JsonSchema
+const fields = connectionFields(schema, { isNew: true })
+const settingsIn = (texts: Texts) => settingsOf(fields, texts)
+
 test('what is not filled in is left to the default', () => {
-  expect(settingsOf(textsOf(settingsFields))).toEqual({})
-  expect(connectionSettings({}).pathTemplate).toBe(defaultPathTemplate)
+  expect(settingsIn(textsOf(fields))).toEqual({})
+  expect(connectionSettings({}).pathTemplate).toBe(defaultPathTemplate(schema))
 })
 
 test('settings stay the same when they are edited and nothing is changed', () => {
@@ -21,16 +27,16 @@ test('settings stay the same when they are edited and nothing is changed', () =>
     },
   }
   expect(connectionSettingsFields.parse(settings)).toEqual(settings)
-  expect(settingsOf(textsOf(settingsFields, { settings }))).toEqual(settings)
+  expect(settingsIn(textsOf(fields, { settings }))).toEqual(settings)
 })
 
 test('lists are separated by commas, and content types by blanks, too', () => {
   const texts = {
-    ...textsOf(settingsFields),
+    ...textsOf(fields),
     'settings.filter.content_types': ' application/pdf,image/tiff  text/plain, ',
     'settings.filter.comp_ids': 'data, my file.pdf,',
   }
-  expect(settingsOf(texts)).toEqual({
+  expect(settingsIn(texts)).toEqual({
     filter: { content_types: ['application/pdf', 'image/tiff', 'text/plain'], comp_ids: ['data', 'my file.pdf'] },
   })
 })

@@ -1,0 +1,74 @@
+// The form of an object that administrators configure.
+import { callRaw } from '../api.ts'
+import type { Values } from '../form.ts'
+import { html } from '../html.ts'
+import { inLanguage } from '../preferences.ts'
+import * as formCatalogue from '../texts/form.ts'
+import { FormFields, type FieldWords } from './fields.ts'
+import { FormCard } from './form.ts'
+import type { Form } from './use-form.ts'
+
+const formWords = inLanguage(formCatalogue)
+
+/** A stored object, with the ETag of what the form shows. */
+export interface Stored<Attributes> {
+  id: string
+  attributes: Attributes
+  etag: string
+}
+
+/** What a screen gives to the form of its object. */
+export interface FormProps<Attributes> {
+  /** The object to change. Without it, the form creates one. */
+  stored?: Stored<Attributes>
+  /** Shows the current values, after somebody else has saved others. */
+  reload: () => void
+  onSaved: (id: string) => void
+}
+
+/** Creates an object, or changes the stored one. @returns its id @throws ApiError */
+export const saveObject = async (
+  resource: string,
+  stored: Omit<Stored<unknown>, 'attributes'> | undefined,
+  body: Values,
+): Promise<string> => {
+  const response = stored
+    ? await callRaw('PATCH', `/${resource}/${stored.id}`, { body, headers: { 'if-match': stored.etag } })
+    : await callRaw('POST', `/${resource}`, { body })
+  return ((await response.json()) as { data: { id: string } }).data.id
+}
+
+interface ObjectFormProps extends FormProps<unknown> {
+  form: Form
+  /** Name of the resource in the API. */
+  resource: string
+  /** Address of the list, to which a new object returns. */
+  list: string
+  words: FieldWords & { create: string }
+  more?: Parameters<typeof FormFields>[0]['more']
+  has?: Parameters<typeof FormFields>[0]['has']
+  /** Sees the request that saves. */
+  during?: (request: Promise<string>) => Promise<string>
+}
+
+export const ObjectForm = ({
+  form,
+  resource,
+  list,
+  words,
+  stored,
+  more,
+  has,
+  reload,
+  onSaved,
+  during = (request) => request,
+}: ObjectFormProps) =>
+  html`<${FormCard}
+    form=${form}
+    action=${stored ? formWords().save : words.create}
+    onSave=${async (body: Values) => onSaved(await during(saveObject(resource, stored, body)))}
+    reload=${reload}
+    cancelTo=${stored ? undefined : list}
+  >
+    <${FormFields} form=${form} words=${words} more=${more} has=${has} />
+  </${FormCard}>`
