@@ -101,7 +101,7 @@ export const startApi = async (
       createOverdueMetric(share, config),
       createPollersMetric(config.TEMPORAL_TASK_QUEUE, () => listPollers(temporal.connection, temporal.client.options.namespace, config)),
     ])
-    const bridgeThreads = createThreads(config)
+    const bridgeThreads = createThreads()
     onClose(bridgeThreads.close)
     const bridge = createBridge({
       ...bridgeUseCases(share),
@@ -152,7 +152,7 @@ export const startApi = async (
         outbound,
         workspaces: createWorkspaces(share),
         installation: createInstallation(share),
-        ...openEnrichmentTasks(config, onClose),
+        ...openEnrichmentTasks(onClose),
       }),
       people: signIn.people,
     })

@@ -15,7 +15,7 @@ import { receiverUseCases } from './use-cases.ts'
 export const openReceiver = ({ config, log, tracing, db, launcher, stores, writeTo, keyRing, outbound, onClose }: Runtime) => {
   const captures = createCaptureQueue(createCaptureStore(db), config, log)
   onClose(captures.close)
-  const searchThreads = createThreads(config)
+  const searchThreads = createThreads()
   onClose(searchThreads.close)
   const sealedQueries = createSealedQueries(keyRing)
   const receiving = receiverUseCases(db, config)

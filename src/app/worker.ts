@@ -152,7 +152,7 @@ export const startWorker = async (
       keyRing,
       outbound,
       installation,
-      ...openEnrichmentTasks(config, onClose),
+      ...openEnrichmentTasks(onClose),
       config,
     })
     // The SDK's runtime keeps a process alive until a worker has used it.

@@ -201,7 +201,7 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
         keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
         workspaces: createWorkspaces(db),
         installation: createInstallation(db),
-        ...openEnrichmentTasks(config, (close) => void closing.push(close)),
+        ...openEnrichmentTasks((close) => void closing.push(close)),
       })
       const request = { workspaceId, id: enrichmentId, documentId: document.id, actor: systemActor }
       return await tryOn(request, new AbortController().signal)

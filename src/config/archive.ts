@@ -29,11 +29,6 @@ export const archiveVariables = {
       'Commands that need a signature in a repository with signature_verification: all of them, or those that the ' +
         'docProt of the document names',
     ),
-  RELAY_THREADS: integer(
-    2,
-    1,
-    'Number of threads per process for each kind of work that takes long: searches, calls through the bridge, answers that enrichments read. A workspace uses at most one of a kind at a time',
-  ),
   RELAY_DRAIN_MS: integer(
     0,
     0,

@@ -1,4 +1,4 @@
-import { integer, KiB, MiB } from './values.ts'
+import { integer, MiB } from './values.ts'
 
 /** Variables of captured requests, deliveries, download links and the bridge. */
 export const deliveryVariables = {
@@ -56,9 +56,4 @@ export const deliveryVariables = {
   ),
 
   RFC_TIMEOUT_MS: integer(60_000, 100, 'Maximum duration of one remote function call'),
-  RFC_ANSWER_MAX_BYTES: integer(
-    2 * MiB,
-    1 * KiB,
-    'Maximum size of the answer to a remote function call, as XML. Reading it takes a thread 0.3 seconds and 60 MB per MiB',
-  ),
 }

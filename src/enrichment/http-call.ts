@@ -8,13 +8,14 @@ import { withDeliveryErrors } from '../connectors/shared/errors.ts'
 import { clientCertificateOf, signInSecretsOf, signsIn, withSignIn, type HttpSignIn } from '../connectors/shared/http-sign-in.ts'
 import { readResponse } from '../connectors/shared/http.ts'
 import { hopsHeader } from '../domain/headers.ts'
+import { systemAnswerMaxBytes } from '../rfc/rfc-client.ts'
 import type { OutboundGuard } from '../security/outbound.ts'
 import type { HttpSettings } from './settings.ts'
 
 export interface HttpCallDeps {
   outbound: OutboundGuard
   installation: { id(): Promise<string> }
-  config: Pick<Config, 'RFC_TIMEOUT_MS' | 'RFC_ANSWER_MAX_BYTES' | 'DELIVERY_CONNECT_TIMEOUT_MS'>
+  config: Pick<Config, 'RFC_TIMEOUT_MS' | 'DELIVERY_CONNECT_TIMEOUT_MS'>
 }
 
 export interface HttpCall {
@@ -37,7 +38,7 @@ const isStraight = (url: string): boolean =>
 /** Creates the function that sends a request of an enrichment once. Its answer is text. It throws a `DeliveryError` if there is none. */
 export const createHttpCall = ({ outbound, installation, config }: HttpCallDeps) => {
   const tokens = createClientTokens(createTokenCache())
-  const { RFC_TIMEOUT_MS: timeoutMs, RFC_ANSWER_MAX_BYTES: maxBytes, DELIVERY_CONNECT_TIMEOUT_MS: connectTimeoutMs } = config
+  const { RFC_TIMEOUT_MS: timeoutMs, DELIVERY_CONNECT_TIMEOUT_MS: connectTimeoutMs } = config
 
   const sendOnce = async (
     { method, url, body }: HttpCall,
@@ -70,15 +71,15 @@ export const createHttpCall = ({ outbound, installation, config }: HttpCallDeps)
       headersTimeout: timeoutMs,
       bodyTimeout: timeoutMs,
     })
-    const text = await readResponse(response.body, { maxBytes: maxBytes + 1, timeoutMs, secrets })
+    const text = await readResponse(response.body, { maxBytes: systemAnswerMaxBytes + 1, timeoutMs, secrets })
     signal.throwIfAborted()
     const { statusCode: status } = response
     if (status < 200 || status > 299) {
       const message = `the system answered ${status} ${STATUS_CODES[status] ?? ''}`.trimEnd()
       throw new DeliveryError(`http_${status}`, message, { permanent: false, answer: { status } })
     }
-    if (Buffer.byteLength(text) > maxBytes) {
-      throw new DeliveryError('request_failed', `the answer exceeds RFC_ANSWER_MAX_BYTES (${maxBytes} bytes)`)
+    if (Buffer.byteLength(text) > systemAnswerMaxBytes) {
+      throw new DeliveryError('request_failed', `the answer exceeds ${systemAnswerMaxBytes} bytes`)
     }
     return text
   }

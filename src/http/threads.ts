@@ -1,5 +1,4 @@
 import { Piscina } from 'piscina'
-import type { Config } from '../config/config.ts'
 import { createRunTask, TaskLimitError, type RunTask } from './task-limits.ts'
 import { runTaskTask, type SentTask, type TaskNews } from './thread-entry.ts'
 
@@ -8,6 +7,9 @@ export interface Threads {
   run: RunTask
   close(): Promise<void>
 }
+
+// A workspace uses at most one of a kind at a time.
+const threadsPerKind = 2
 
 // After a minute without work a thread ends, and its memory is free. Starting it again takes about 50 ms.
 const idleTimeoutMs = 60_000
@@ -21,12 +23,12 @@ const isOutOfHeap = (thrown: unknown): boolean => thrown instanceof Error && 'co
  * Creates threads for one kind of work: the tasks of another kind have threads of their own, and do not wait behind these. A thread starts with
  * the first task that needs it.
  */
-export const createThreads = ({ RELAY_THREADS }: Pick<Config, 'RELAY_THREADS'>): Threads => {
+export const createThreads = (maxThreads = threadsPerKind): Threads => {
   const pool = new Piscina<SentTask, unknown>({
     filename: runTaskTask.file,
     name: runTaskTask.name,
     minThreads: 0,
-    maxThreads: RELAY_THREADS,
+    maxThreads,
     idleTimeout: idleTimeoutMs,
     resourceLimits: { maxOldGenerationSizeMb: heapMaxMebibytes },
   })

@@ -3,6 +3,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createReceivingRepositories } from '../../src/archive/receiving-repository.ts'
 import { newId } from '../../src/base/ids.ts'
 import { rfcBoundValues } from '../../src/domain/settings.ts'
+import { systemAnswerMaxBytes } from '../../src/rfc/rfc-client.ts'
 import { rfcCredentialsOf } from '../../src/security/seal.ts'
 import { startApi } from '../support/api.ts'
 import { blockTask, createGate } from '../support/blocking-task.ts'
@@ -33,7 +34,7 @@ const system = share(
     Z_OTHER: () => exception('Z_OTHER', 'NO_AUTHORITY', 'You are not allowed'),
     Z_SLOW: () => ({ body: '', delayMs: 2_000 }),
     Z_HANGING: () => ({ body: '', delayMs: 600_000 }),
-    Z_LARGE: (parameters) => result('Z_LARGE', parameters, `<TEXT>${'x'.repeat(300_000)}</TEXT>`),
+    Z_LARGE: (parameters) => result('Z_LARGE', parameters, `<TEXT>${'x'.repeat(systemAnswerMaxBytes)}</TEXT>`),
     Z_LOGIN: () => ({ contentType: 'text/html', body: '<html>Please log on</html>' }),
     ARCHIV_CONNECTION_INSERT: (parameters) =>
       parameters['OBJECT_ID'] === 'WRONG' ? fault('ERROR_CONNECTIONTABLE') : result('ARCHIV_CONNECTION_INSERT', parameters, ''),
@@ -72,7 +73,7 @@ const startBridge = async (
   const { db } = database
   const api = share(
     await startApi(db, {
-      variables: { RFC_ANSWER_MAX_BYTES: '200000', RELAY_ALLOWED_PRIVATE_CIDRS: cidrs, ...variables },
+      variables: { RELAY_ALLOWED_PRIVATE_CIDRS: cidrs, ...variables },
       limits: { bridge: { maxBytes: 1_024, maxValues: 100, maxConcurrentPerWorkspace, ...limits } },
     }),
   )
@@ -220,7 +221,7 @@ describe('a remote function call', () => {
   })
 
   test.each([
-    ['Z_LARGE', 502, 'rfc_failed', 'RFC_ANSWER_MAX_BYTES'],
+    ['Z_LARGE', 502, 'rfc_failed', 'exceeds 2097152 bytes'],
     ['Z_LOGIN', 502, 'rfc_failed', 'did not answer in SOAP'],
     ['Z_BROKEN', 502, 'rfc_failed', 'Deserialization'],
     ['RFC_PING', 502, 'rfc_failed', 'not found'],

@@ -23,6 +23,7 @@ import { newEnrichment } from '../../src/enrichment/settings.ts'
 import { createReaderProcess } from '../../src/http/reader-process.ts'
 import type { RunTask } from '../../src/http/task-limits.ts'
 import { createThreads } from '../../src/http/threads.ts'
+import { systemAnswerMaxBytes } from '../../src/rfc/rfc-client.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createWorkspaces } from '../../src/workspace/workspaces.ts'
@@ -41,11 +42,11 @@ import { cii, pdfWith, ubl } from './invoices.ts'
 import { startODataSystem } from './odata-system.ts'
 
 const { db } = share(await createTestDatabase())
-const config = testConfig({ RFC_ANSWER_MAX_BYTES: '100000' })
+const config = testConfig()
 const { find: findConnector } = createConnectors()
 const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
 const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
-const threads = createThreads(config)
+const threads = createThreads()
 const reader = createReaderProcess()
 share(disposable({}, async () => void (await Promise.all([threads.close(), reader.close(), outbound.close()]))))
 
@@ -53,7 +54,7 @@ const deep = `${'['.repeat(40_000)}${']'.repeat(40_000)}`
 const odata = share(
   await startODataSystem({
     "/Orders('O''Neil / 1')": { body: { d: { Customer: 'Café "Zur Post"', Net: '12.50-', Empty: '', Long: 'x'.repeat(201) } } },
-    '/huge': { body: Buffer.from(`{"value":"${'x'.repeat(200_000)}"}`) },
+    '/huge': { body: Buffer.from(`{"value":"${'x'.repeat(systemAnswerMaxBytes)}"}`) },
     '/deep': { body: Buffer.from(`{"a":${deep}}`) },
     '/latin1': { body: Buffer.from('{"value":"Müller"}', 'latin1') },
     '/login': { contentType: 'text/html', body: Buffer.from('<html>Please log on</html>') },
@@ -167,7 +168,7 @@ test('values are escaped for where they go, and only the named fields are kept, 
 })
 
 test.each([
-  ['an answer that is too large', call('/huge', value), 'failed', 'RFC_ANSWER_MAX_BYTES'],
+  ['an answer that is too large', call('/huge', value), 'failed', 'exceeds 2097152 bytes'],
   ['an answer that is nested too deeply', call('/deep', { name: 'value', path: '$..value' }), 'incomplete', 'nested too deeply'],
   ['an answer in another character set', call('/latin1', value), 'incomplete', 'is not in UTF-8'],
   ['a login page', call('/login', value), 'incomplete', 'is no JSON'],
@@ -523,7 +524,7 @@ describe('an electronic invoice', () => {
   })
 
   test('of a batch behind slow work is not begun, and read later', async () => {
-    const own = createThreads({ RELAY_THREADS: 1 })
+    const own = createThreads(1)
     const gate = createGate()
     try {
       const documents = await Promise.all(Array.from({ length: 20 }, () => receive([step], { data: ubl })))
@@ -550,7 +551,7 @@ describe('an electronic invoice', () => {
   })
 
   test('that takes too long is tried again, before that is a verdict', async () => {
-    const own = createThreads({ RELAY_THREADS: 1 })
+    const own = createThreads(1)
     try {
       // The reading hangs, as far as the caller can tell.
       const runInProcess: RunTask = async (_, workspace, __, signal, limits) =>
@@ -590,7 +591,7 @@ describe('an electronic invoice', () => {
       { status: 'failed', error: 'the stored document could not be read: the disk is gone' },
     ])
 
-    const own = createThreads({ RELAY_THREADS: 1 })
+    const own = createThreads(1)
     const gate = createGate()
     const runInProcess: RunTask = async (_, workspace, __, signal, limits) =>
       (await own.run(blockTask, workspace, gate.input, signal, limits)) as never

@@ -1,10 +1,11 @@
+import { systemAnswerMaxBytes } from '../../src/rfc/rfc-client.ts'
 import type { RfcCall } from '../../src/rfc/soap.ts'
 import { result, startRfcSystem } from '../support/rfc-system.ts'
 import { hostileJson, repeated } from './hostile.ts'
 import type { HostileRequest } from './measured-relay.ts'
 
-// The default of RFC_ANSWER_MAX_BYTES, less the envelope.
-const answerBytes = 2 * 1024 * 1024 - 1_000
+// Less the envelope.
+const answerBytes = systemAnswerMaxBytes - 1_000
 
 const answers: Record<string, string> = {
   Z_ROWS: repeated('<item><A>1</A></item>', answerBytes),

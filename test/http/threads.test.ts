@@ -4,11 +4,10 @@ import { createThreads } from '../../src/http/threads.ts'
 import { searchWindow, searchWindowTask } from '../../src/receiver/search/search.ts'
 import { blockTask, createGate } from '../support/blocking-task.ts'
 import { disposable } from '../support/disposable.ts'
-import { testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 
-const threads = share(disposable(createThreads(testConfig({ RELAY_THREADS: '2' })), (each) => each.close()))
+const threads = share(disposable(createThreads(), (each) => each.close()))
 
 const window = (sizeBytes: number, pattern: Uint8Array) => ({
   bytes: new Uint8Array(new SharedArrayBuffer(sizeBytes)),

@@ -139,7 +139,7 @@ export const startApi = async (
   const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
   const captures = createCaptureQueue(createCaptureStore(db), config, log, { writeIntervalMs: 20 })
   const sealedQueries = createSealedQueries(keyRing)
-  const threads = createThreads(config)
+  const threads = createThreads()
   const reader = createReaderProcess()
   const common = { config, ...logs, keyRing, outbound, authenticator, captures, runOnThread: threads.run, launch: () => {}, ...temporal }
 

@@ -73,7 +73,7 @@ export const startRelay = async (
   let bulkPage: BulkPage
   const sendAll: Launcher['sendAll'] = (messages) => launcher.sendAll(messages)
   const wakeNext = createWakeNext(db, config, (messages) => launcher.launch(messages), createLog('silent'))
-  const threads = createThreads(config)
+  const threads = createThreads()
   const reader = createReaderProcess()
   const installation = createInstallation(db)
   const { find: findConnector } = createConnectors()

@@ -101,7 +101,7 @@ test('a search that takes too long is answered 503', async () => {
 test('a search with a hostile pattern is answered 503, and its thread serves the next search', async () => {
   // Searching a window for this pattern takes a thread 2.5 seconds.
   const hostile = `${'a'.repeat(512)}b${'a'.repeat(511)}`
-  const impatient = await startScene({ variables: { RELAY_SEARCH_TIMEOUT_MS: '1000', RELAY_THREADS: '1' } })
+  const impatient = await startScene({ variables: { RELAY_SEARCH_TIMEOUT_MS: '1000' } })
   try {
     const { source } = await impatient.workspace()
     await source.create('D1', bytes)

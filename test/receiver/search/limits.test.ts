@@ -8,10 +8,9 @@ import { Refusal } from '../../../src/receiver/refusal.ts'
 import { searchWithinLimits } from '../../../src/receiver/search/limits.ts'
 import { searchContent, searchWindowTask } from '../../../src/receiver/search/search.ts'
 import { disposable } from '../../support/disposable.ts'
-import { testConfig } from '../../support/factories.ts'
 import { share } from '../../support/share.ts'
 
-const threads = share(disposable(createThreads(testConfig({ RELAY_THREADS: '1' })), (each) => each.close()))
+const threads = share(disposable(createThreads(1), (each) => each.close()))
 
 const windowBytes = 64 * 1024 * 1024
 const content = { id: 'x', sizeBytes: windowBytes }
