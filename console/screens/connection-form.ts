@@ -55,6 +55,7 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
   const entered = useForm({
     fields,
     stored: before && valuesOf(before),
+    etag: stored?.etag,
     start: repositoryId === null ? {} : { repository_ids: [repositoryId] },
     wholes: ['settings'],
     isLive: true,
@@ -66,7 +67,7 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
   const isComplete = from.length > 0 && to.length > 0
 
   const save = async (body: Values) => {
-    const id = await saveObject('connections', stored && { id: stored.connection.id, etag: stored.etag }, body)
+    const id = await saveObject('connections', before?.id, form, body)
     onSaved?.()
     navigate(`connections/${id}`)
   }

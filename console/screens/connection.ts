@@ -161,12 +161,6 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
     ${asked === 'delete' && html`<${ConfirmDelete} connection=${connection} onClose=${() => setAsked(undefined)} />`}`
 }
 
-/** Keeps what was shown when the form was opened: that is what the change refers to. */
-const Edit = ({ stored, onSaved }: { stored: { connection: Connection; etag: string }; onSaved: () => void }) => {
-  const [opened] = useState(stored)
-  return html`<${ConnectionForm} stored=${opened} onSaved=${onSaved} />`
-}
-
 const Stored = ({ id }: { id: string }) => {
   const words = connectionsWords()
   const { screens } = texts()
@@ -184,7 +178,7 @@ const Stored = ({ id }: { id: string }) => {
     <${Loaded} live=${live}>
       ${() =>
         route.value.query.has('edit') && may('member')
-          ? html`<${Edit} stored=${live.data!} onSaved=${live.reload} />`
+          ? html`<${ConnectionForm} stored=${live.data!} onSaved=${live.reload} />`
           : html`<${Show} connection=${live.data!.connection} reload=${live.reload} />`}
     </${Loaded}>`
 }

@@ -56,7 +56,7 @@ export const NewDestination = ({ kind }: { kind: string | null }) => {
 const loadEdited = async (id: string, signal: AbortSignal) => {
   const [types, response] = await Promise.all([loadConnectorTypes(), callRaw('GET', `/destinations/${encodeURIComponent(id)}`, { signal })])
   const { data } = (await response.json()) as Schemas['SingleDestinationResponse']
-  return { types, data, etag: response.headers.get('etag') }
+  return { types, data, etag: response.headers.get('etag') ?? '*' }
 }
 
 /** Shows the form of a stored destination. */

@@ -56,6 +56,7 @@ export const EnrichmentForm = ({ stored, repositories, ...rest }: Props) => {
       ...credentials.fields.map((field) => ({ ...field, when: (texts: Texts) => hasHttp(texts) && field.when?.(texts) !== false })),
     ],
     stored: stored?.attributes,
+    etag: stored?.etag,
     start,
     groups: [credentialsPath],
     wholes: ['http'],

@@ -71,6 +71,7 @@ const NotificationForm = ({ stored, destinations, ...rest }: FormProps<Attribute
   const form = useForm({
     fields: notificationFields(),
     stored: stored?.attributes,
+    etag: stored?.etag,
     start: { events: Object.keys(words.choices.events) },
   })
   return html`<${ObjectForm}

@@ -48,13 +48,14 @@ export const RepositoryForm = ({ stored, onSaved }: { stored?: Stored<Attributes
       ({ path }) => !(stored && path === 'repo_id') && (isAdmin || path !== 'signed_parameter_order'),
     ),
     stored: before,
+    etag: stored?.etag,
     wholes: ['upstream'],
     toBody,
   })
   const address = stored ? `repositories/${stored.id}` : 'repositories'
 
   const save = async (body: Values) => {
-    const id = await saveObject('repositories', stored, body)
+    const id = await saveObject('repositories', stored?.id, form, body)
     onSaved?.()
     navigate(`repositories/${id}`)
   }

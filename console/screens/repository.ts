@@ -227,17 +227,11 @@ const Stored = ({ id }: { id: string }) => {
     <${Loaded} live=${live}>
       ${() => {
         const { data, etag } = live.data!
-        if (query.has('edit') && may('member')) return html`<${Edit} stored=${{ ...data, etag }} onSaved=${live.reload} />`
+        if (query.has('edit') && may('member')) return html`<${RepositoryForm} stored=${{ ...data, etag }} onSaved=${live.reload} />`
         if (query.has('add') && may('admin')) return html`<${CertificateForm} id=${id} onSaved=${live.reload} />`
         return html`<${Show} repository=${data} reload=${live.reload} />`
       }}
     </${Loaded}>`
-}
-
-/** Keeps what was shown when the form was opened: that is what the change refers to. */
-const Edit = ({ stored, onSaved }: { stored: Repository & { etag: string }; onSaved: () => void }) => {
-  const [opened] = useState(stored)
-  return html`<${RepositoryForm} stored=${opened} onSaved=${onSaved} />`
 }
 
 const New = () => {

@@ -123,11 +123,12 @@ const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => voi
   const form = useForm({
     fields: settingsFields(requestSchemas['PATCH /settings']!, settings),
     stored: settings,
+    etag,
     groups: ['rfc.credentials'],
     check: (values) => Object.fromEntries(Object.entries(checkSettings(values)).map(([path, problem]) => [path, words[problem]])),
   })
   const save = async (body: Values) => {
-    await callRaw('PATCH', '/settings', { body, headers: { 'if-match': etag } })
+    await callRaw('PATCH', '/settings', { body, headers: form.headers })
     onSaved()
   }
   const shown = (group: Group) =>

@@ -68,6 +68,7 @@ const SubscriptionForm = ({ stored, destinations, ...rest }: FormProps<Attribute
   const form = useForm({
     fields: subscriptionFields(),
     stored: stored?.attributes,
+    etag: stored?.etag,
     start,
   })
   return html`<${ObjectForm}

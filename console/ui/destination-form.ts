@@ -23,7 +23,7 @@ interface Stored {
   config: Values
   /** The way in which the stored credentials sign in, if the connector knows several. */
   signIn: string | null
-  etag: string | null
+  etag: string
 }
 
 interface FormProps {
@@ -48,6 +48,7 @@ export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
     fields: [...fieldsOf(requestSchemas['POST /destinations']!).filter(({ path }) => path === 'name'), ...config, ...credentials.fields],
     groups: [credentialsPath],
     stored: stored && { name: stored.name, config: stored.config, ...(stored.signIn !== null && { [signInPath]: stored.signIn }) },
+    etag: stored?.etag,
     toBody: (values) => ({ ...(!stored && { config: {} }), ...credentials.toBody(values) }),
   })
   const { orAsk } = credentials
@@ -71,8 +72,7 @@ export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
       navigate(`destinations/${data.id}`)
       return
     }
-    const headers: Record<string, string> = stored.etag === null ? {} : { 'if-match': stored.etag }
-    await orAsk(callRaw('PATCH', `/destinations/${stored.id}`, { body, headers }))
+    await orAsk(callRaw('PATCH', `/destinations/${stored.id}`, { body, headers: form.headers }))
     announce(words.wasSaved)
     navigate(`destinations/${stored.id}`)
   }

@@ -27,14 +27,10 @@ export interface FormProps<Attributes> {
 }
 
 /** Creates an object, or changes the stored one. @returns its id @throws ApiError */
-export const saveObject = async (
-  resource: string,
-  stored: Omit<Stored<unknown>, 'attributes'> | undefined,
-  body: Values,
-): Promise<string> => {
-  const response = stored
-    ? await callRaw('PATCH', `/${resource}/${stored.id}`, { body, headers: { 'if-match': stored.etag } })
-    : await callRaw('POST', `/${resource}`, { body })
+export const saveObject = async (resource: string, id: string | undefined, { headers }: Form, body: Values): Promise<string> => {
+  const response = await (id === undefined
+    ? callRaw('POST', `/${resource}`, { body })
+    : callRaw('PATCH', `/${resource}/${id}`, { body, headers }))
   return ((await response.json()) as { data: { id: string } }).data.id
 }
 
@@ -66,7 +62,7 @@ export const ObjectForm = ({
   html`<${FormCard}
     form=${form}
     action=${stored ? formWords().save : words.create}
-    onSave=${async (body: Values) => onSaved(await during(saveObject(resource, stored, body)))}
+    onSave=${async (body: Values) => onSaved(await during(saveObject(resource, stored?.id, form, body)))}
     reload=${reload}
     cancelTo=${stored ? undefined : list}
   >

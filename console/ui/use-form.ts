@@ -29,6 +29,8 @@ interface Options {
   fields: readonly Field[]
   /** The values of what the form changes. Only what differs from them is sent. */
   stored?: Values | undefined
+  /** The ETag of the stored values. */
+  etag?: string | undefined
   /** The values that the form of something new starts with. */
   start?: Values
   /** Paths of objects at which the form shows messages, too. */
@@ -61,6 +63,8 @@ export interface Form {
   reset(path: string): void
   /** What the form would send now, as far as it is right. */
   body: Values
+  /** The headers of a change: it is refused if somebody else has changed the values that the form was opened with. */
+  headers: Readonly<Record<string, string>>
   /** Paths of the values that are wrong, as far as the form can tell. */
   wrong: readonly string[]
   messagesOf(path: string): readonly Message[]
@@ -111,7 +115,7 @@ const focusFirstProblem = (form: HTMLFormElement | null): void => {
 export const useForm = ({ fields, groups = [], check, wholes = [], toBody, isLive = false, ...origin }: Options): Form => {
   const element = useRef<HTMLFormElement>(null)
   // What was stored when the form was opened: that is what a change refers to.
-  const [{ stored, start }] = useState(origin)
+  const [{ stored, start, etag }] = useState(origin)
   const [entered, setEntered] = useState<Texts>({})
   const [state, setState] = useState<State>({})
 
@@ -168,6 +172,7 @@ export const useForm = ({ fields, groups = [], check, wholes = [], toBody, isLiv
     enter: (path, text) => setEntered((before) => ({ ...before, [path]: fieldOf(path).takenFrom?.exec(text)?.[1] ?? text })),
     reset: (path) => setEntered((before) => Object.fromEntries(Object.entries(before).filter(([each]) => !each.startsWith(`${path}.`)))),
     body,
+    headers: etag === undefined ? {} : { 'if-match': etag },
     wrong: Object.keys(found),
     messagesOf,
     busy: state.busy,

@@ -139,6 +139,10 @@ test(
 
     await call('PATCH', '/settings', { max_retries: 7 })
     await page.getByLabel('Attempts after the first one').fill('5')
+    // A page that was hidden loads everything again. The form refers to what it has shown.
+    const loaded = page.waitForResponse((response) => response.url().endsWith('/settings'))
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await loaded
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Somebody else has saved other values meanwhile.').waitFor()
     expect((await settings()).max_retries).toBe(7)
