@@ -1,4 +1,4 @@
-// Bounds of values that people set. The console and the command line check them, too, so this module imports nothing.
+// Bounds of values that people set. The command line reads them without loading the relay, so this module imports nothing.
 
 /** Tiers of a workspace. The compliance tier keeps the audit log indefinitely. */
 export const tiers = ['standard', 'compliance'] as const
