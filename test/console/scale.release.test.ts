@@ -17,7 +17,7 @@ import { openPage, startBrowser } from './browser.ts'
 import { insertManyDocuments, invoiceOf, openAmong } from './many-documents.ts'
 import { testMs } from './scene.ts'
 
-// docs/console.md states the numbers that a full run prints.
+// docs/measurements/console.md states the numbers that a full run prints.
 const count = fullOr(1_000_000, 20_000)
 // A limit for a busy machine. An idle one fills the workspace in minutes in a full run, otherwise in seconds.
 const fillMs = 3_600_000
