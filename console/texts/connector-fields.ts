@@ -54,7 +54,6 @@ const labels = {
     scope: 'Token scope',
     secret: 'Signing secret',
     secret_access_key: 'Secret access key',
-    send_traceparent: 'Send traceparent',
     server_side_encryption: 'Server-side encryption',
     service_account: 'Key file of the service account',
     session_token: 'Session token',
@@ -123,7 +122,6 @@ const labels = {
     scope: 'Scope des Tokens',
     secret: 'Signaturgeheimnis',
     secret_access_key: 'Geheimer Zugriffsschlüssel',
-    send_traceparent: 'traceparent senden',
     server_side_encryption: 'Serverseitige Verschlüsselung',
     service_account: 'Schlüsseldatei des Dienstkontos',
     session_token: 'Sitzungstoken',
@@ -172,7 +170,6 @@ const englishDescriptions: Names = {
   'webhook.username': 'Sent together with the password as Authorization: Basic',
   cc: 'Further recipients',
   from: 'An address without a display name',
-  send_traceparent: 'Requests carry the header traceparent while the relay records traces, so that the target can continue the trace',
   to: 'Up to 100 addresses',
 }
 
@@ -254,8 +251,6 @@ const germanDescriptions: Names = {
   scope: 'Scope des Tokens, falls der OAuth2-Server einen braucht',
   secret: 'Signiert jede Anfrage: whsec_ und base64, oder ein beliebiger Text, dessen UTF-8-Bytes der Schlüssel sind',
   secret_access_key: 'Geheimnis zum Zugriffsschlüssel',
-  send_traceparent:
-    'Anfragen tragen den Header traceparent, solange das Relay Traces aufzeichnet, sodass das Ziel den Trace fortsetzen kann',
   server_side_encryption: 'Vom Speicher verlangte Verschlüsselung. Standard: die des Buckets',
   service_account: 'Die Schlüsseldatei des Dienstkontos, als JSON-Objekt wie in der Datei; ihre übrigen Angaben werden nicht beachtet',
   session_token: 'Sitzungstoken befristeter Zugangsdaten',

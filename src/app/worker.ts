@@ -130,7 +130,6 @@ export const startWorker = async (
       keyRing,
       installation,
       outbound,
-      traceparent: tracing?.traceparent,
       config,
     })
     const { bringLateData, metrics: lateDataMetrics } = createLateData({

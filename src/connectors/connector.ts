@@ -99,8 +99,6 @@ export interface AttemptContext {
   answerMaxBytes: number
   /** Identifies this installation of the relay: a receiver of the same installation refuses a request that carries it. */
   installationId: string
-  /** The span of the attempt, in the form of the header `traceparent`, if the attempt is traced. */
-  traceparent?: string | undefined
   /** The state that the previous run saved, if its worker was lost or stopped during the delivery. */
   saved: unknown
   /**

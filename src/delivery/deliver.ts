@@ -41,8 +41,6 @@ export interface DeliverDeps extends ConcludeDeps, CallTargetDeps {
   /** Returns a link to the content that needs no API key, or undefined if the relay's own address is not configured. */
   downloadUrl(download: LinkedDownload): string | undefined
   keyRing: KeyRing
-  /** Returns the span of the running attempt. Absent unless traces are recorded. */
-  traceparent?: (() => string | undefined) | undefined
   config: CallTargetDeps['config'] & Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 }
 
@@ -245,7 +243,6 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
         onProgress: (bytesSent) => {
           progress.bytesSent = bytesSent
         },
-        traceparent: deps.traceparent?.(),
         saved: progress.savedUpload === undefined ? undefined : uploads.open(progress.savedUpload),
         save: (state) => saveUpload(uploads.seal(state)),
         pin: (values) => Object.assign(pinned, values),

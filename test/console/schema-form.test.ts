@@ -168,7 +168,6 @@ test('every kind of input is in use, and each field has the one that fits it', (
     'webhook.url': 'text',
     'webhook.method': 'choice',
     'webhook.headers': 'pairs',
-    'webhook.send_traceparent': 'switch',
     'webhook.ca_certificate': 'lines',
     'webhook.secret': 'secret text',
     'webhook.max_concurrent_deliveries': 'number',

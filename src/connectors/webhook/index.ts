@@ -90,7 +90,6 @@ const sendOnce = async (
       'user-agent': 'document-relay',
       [hopsHeader]: context.installationId,
       ...config.headers,
-      ...(config.send_traceparent && context.traceparent !== undefined && { traceparent: context.traceparent }),
       ...authorized,
       ...signed,
     },

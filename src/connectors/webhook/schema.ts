@@ -33,10 +33,6 @@ export const webhookConfig = z.strictObject({
     .describe(
       'Signatures that the secret of credentials makes. standard_webhooks: over the bytes of the body; http_message: over the digest of the body and over headers (RFC 9421), so that a body of the format raw is read once instead of twice; both',
     ),
-  send_traceparent: z
-    .boolean()
-    .default(false)
-    .describe('If true, requests carry the header traceparent while the relay records traces, so that the target can continue the trace'),
   ca_certificate: caCertificate,
 })
 

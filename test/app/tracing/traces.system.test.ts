@@ -44,7 +44,7 @@ const routes = await createRoutes(db, [{ name: 'good' }, { name: 'failing' }], {
 const workspace = `acme/${routes.workspaceSlug}`
 const { call, keys } = await openClient(db, api.baseUrl, { id: routes.workspaceId, name: workspace })
 for (const [name, id] of Object.entries(routes.destinations)) {
-  const config = { url: `${target.origin}/${name}/${inPath}?key=${inQuery}`, send_traceparent: name === 'good' }
+  const config = { url: `${target.origin}/${name}/${inPath}?key=${inQuery}` }
   await saveTarget(db, { workspaceId: routes.workspaceId, id }, 'webhook', config, { bearer_token: credential })
 }
 
@@ -179,17 +179,6 @@ test('a signed create with two destinations, one of which fails first, is one tr
     ])
   }
   for (const span of spans) expect(span.endedAt).toBeGreaterThanOrEqual(span.startedAt)
-})
-
-test('a webhook gets the span of the attempt, if its destination is configured so', () => {
-  const sent = (name: string) =>
-    target.arrivals.filter(({ url }) => url.startsWith(`/${name}/`)).map(({ headers }) => headers['traceparent'])
-  const failing = attemptsIn(collector.spans).find(({ isError }) => isError)!
-  const isGood = ({ attributes }: ReceivedSpan) => attributes['relay.destination_id'] !== failing.attributes['relay.destination_id']
-  const good = attemptsIn(collector.spans).filter(isGood)
-  expect(sent('good')).toEqual(good.map(({ spanId }) => `00-${traceId}-${spanId}-01`))
-  expect(good).toHaveLength(1)
-  expect(sent('failing')).toEqual([undefined, undefined])
 })
 
 test('log lines have the ids of the span in which they were written', async () => {
