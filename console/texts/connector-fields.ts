@@ -159,7 +159,7 @@ const englishDescriptions: Names = {
   'email.port': 'TCP port. Default: 587; 465 with the encryption implicit; 25 with none',
   folder_id: 'Folder to store documents in: paste its address, or enter the last part of it. A shared drive is a folder, too',
   signatures:
-    'Signatures that the signing secret makes. standard_webhooks: over the bytes of the body; http_message: over the digest of the body and over headers (RFC 9421), so that a body of the format raw is read once instead of twice; both',
+    'Signatures of documents that the signing secret makes. http_message: over the digest of the body and over headers (RFC 9421), so that a body of the format raw is read once; standard_webhooks: over the bytes of the body, which are read twice; both. Pings, notices, events and late data have both',
   token_auth_method:
     'How the client ID and the client secret are sent to the token URL: in the header or in the form. Default: client_secret_basic',
   token_ca_certificate:
@@ -255,7 +255,7 @@ const germanDescriptions: Names = {
   service_account: 'Die Schlüsseldatei des Dienstkontos, als JSON-Objekt wie in der Datei; ihre übrigen Angaben werden nicht beachtet',
   session_token: 'Sitzungstoken befristeter Zugangsdaten',
   signatures:
-    'Signaturen, die das Signaturgeheimnis erzeugt. standard_webhooks: über die Bytes des Inhalts; http_message: über den Digest des Inhalts und über Header (RFC 9421), sodass ein Inhalt der Form raw einmal statt zweimal gelesen wird; both: beide',
+    'Signaturen der Dokumente, die das Signaturgeheimnis erzeugt. http_message: über den Digest des Inhalts und über Header (RFC 9421), sodass ein Inhalt der Form raw einmal gelesen wird; standard_webhooks: über die Bytes des Inhalts, die zweimal gelesen werden; both: beide. Pings, Benachrichtigungen, Ereignisse und nachgelieferte Daten haben beide',
   site_url:
     'Adresse der Website selbst, zum Beispiel https://contoso.sharepoint.com/sites/Finance, ohne Bibliothek, Seite oder Abfrage dahinter',
   storage_class: 'Speicherklasse neuer Objekte, zum Beispiel STANDARD_IA. Standard: die des Buckets',

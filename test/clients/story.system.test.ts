@@ -33,7 +33,8 @@ test('the story in TypeScript', async () => {
     const secret = 'a secret of the story'
     const begun = (await unwrap(client.GET('/events', { params: { query: { after: 'latest' } } }))).meta.next_cursor
 
-    const webhook = { connector_type: 'webhook', config: { url: `${target.origin}/documents` }, credentials: { secret } } as const
+    const config = { url: `${target.origin}/documents`, signatures: 'standard_webhooks' } as const
+    const webhook = { connector_type: 'webhook', config, credentials: { secret } } as const
     const destination: Destination = (await unwrap(client.POST('/destinations', { body: { name: 'TypeScript', ...webhook } }))).data
     const once = { params: { header: { 'Idempotency-Key': 'typescript' } }, body: { repo_id: 'TS', name: 'Invoices' } }
     const repository = (await unwrap(client.POST('/repositories', once))).data

@@ -17,7 +17,7 @@ const document = Buffer.concat([Buffer.from('%PDF-1.7'), randomBytes(500)])
 const arrivalOf = async (credentials: object, bytes: Buffer = document) => {
   await using server = await startHttpTarget()
   const target = {
-    config: webhook.config.parse({ url: `${server.origin}/documents` }),
+    config: webhook.config.parse({ url: `${server.origin}/documents`, signatures: 'standard_webhooks' }),
     credentials: webhook.credentials.parse(credentials),
   }
   await webhook.deliver(payloadOf(bytes), target, contextOf(outbound))

@@ -50,7 +50,7 @@ const joined = (head: string, body: Webhook['body']): Uint8Array<ArrayBuffer> =>
 }
 
 /**
- * Verifies a request of a webhook destination by its Standard Webhooks signature (`signatures`: `both` or `standard_webhooks`). One of several signatures
+ * Verifies a request of a webhook destination by its Standard Webhooks signature (of a document if `signatures` is `both` or `standard_webhooks`). One of several signatures
  * suffices: there are two while the secret is changed. The signature covers the id, the time and the body, not the headers `x-relay-*`.
  * @returns the id of the message, which is the same in every repetition, and its time
  * @throws WebhookError if the request must be refused

@@ -28,7 +28,7 @@ const headers = [
   header(
     'webhook-signature',
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
-    'One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none, or makes others.',
+    'One signature for each secret of the destination: `v1,` and base64. Absent if the destination has none.',
     false,
   ),
   header('x-relay-workspace', 'acme/invoices', 'The workspace, as in the body: `{userSlug}/{workspaceSlug}`.'),

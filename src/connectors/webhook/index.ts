@@ -78,9 +78,9 @@ const sendOnce = async (
   if (clientCertificate && new URL(config.url).protocol !== 'https:') {
     throw new DeliveryError('config_invalid', 'client_certificate needs an https url; correct url, or save the credentials without it')
   }
-  const { method, signatures } = config
+  const { method } = config
   const signingSecrets = [credentials.secret, credentials.previous_secret].filter((secret) => secret !== undefined)
-  const signed = await signedHeaders(message, { method, signatures, secrets: signingSecrets, nowMs: Date.now() })
+  const signed = await signedHeaders(message, { method, secrets: signingSecrets, nowMs: Date.now() })
 
   const { body, isConsumed } = trackConsumption(message.open(context.onProgress), message.sizeBytes)
   const { connectTimeoutMs, idleTimeoutMs } = context

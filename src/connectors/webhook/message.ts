@@ -14,11 +14,12 @@ export interface Message {
   /** SHA-256 of the body, if it is known before the body is read. */
   digest?: Buffer | undefined
   headers: Record<string, string>
+  signatures: WebhookConfig['signatures']
   /** Opens the body at its beginning: to send it, and before that to sign it, if a signature covers what is not known of it. */
   open(onProgress?: AttemptContext['onProgress']): Readable
 }
 
-/** Returns a small object as a message: a ping or a notice. */
+/** Returns a small object as a message: a ping, a notice, an event or late data. It lies in memory, so both forms of signatures cost nothing. */
 export const jsonMessage = (id: string, value: { type: string }, workspace?: string): Message => {
   const body = Buffer.from(JSON.stringify(value))
   return {
@@ -27,6 +28,7 @@ export const jsonMessage = (id: string, value: { type: string }, workspace?: str
     sizeBytes: body.length,
     digest: createHash('sha256').update(body).digest(),
     headers: { 'x-relay-event-type': value.type, ...(workspace !== undefined && { 'x-relay-workspace': workspace }) },
+    signatures: 'both',
     open: () => Readable.from([body], { objectMode: false }),
   }
 }
@@ -41,12 +43,13 @@ const eventOf = (copy: DeliveredCopy) => ({
 })
 
 /** Returns a document as a message. */
-export const documentMessage = (payload: Payload, { format }: WebhookConfig, { signal }: AttemptContext): Message => {
+export const documentMessage = (payload: Payload, { format, signatures }: WebhookConfig, { signal }: AttemptContext): Message => {
   const body = bodyOf(payload, format)
   return {
     ...body,
     id: payload.messageId,
     headers: documentHeaders(payload, fileNameOf(payload)),
+    signatures,
     open: (onProgress) => {
       const document = openPayload(payload, { signal, onProgress })
       return format === 'raw' ? document : Readable.from(body.wrap(document), { objectMode: false, signal })
@@ -152,7 +155,6 @@ const metadataOf = (payload: Payload) => ({
 
 interface SignedRequest {
   method: string
-  signatures: WebhookConfig['signatures']
   /** Each adds one signature of every kind. */
   secrets: string[]
   nowMs: number
@@ -162,11 +164,9 @@ interface SignedRequest {
  * Returns the headers of a message, with its signatures. Reads the body only if a signature covers its bytes (Standard Webhooks), or its
  * digest, if that is not known.
  */
-export const signedHeaders = async (
-  message: Message,
-  { method, signatures, secrets, nowMs }: SignedRequest,
-): Promise<Record<string, string>> => {
+export const signedHeaders = async (message: Message, { method, secrets, nowMs }: SignedRequest): Promise<Record<string, string>> => {
   const seconds = String(Math.floor(nowMs / 1_000))
+  const { signatures } = message
   const keys = secrets.map(signingKey)
   const overBytes = signatures === 'http_message' ? [] : keys.map((key) => createHmac('sha256', key).update(`${message.id}.${seconds}.`))
   const overDigest = signatures === 'standard_webhooks' ? [] : keys

@@ -29,9 +29,9 @@ export const webhookConfig = z.strictObject({
     ),
   signatures: z
     .enum(['both', 'standard_webhooks', 'http_message'])
-    .default('both')
+    .default('http_message')
     .describe(
-      'Signatures that the secret of credentials makes. standard_webhooks: over the bytes of the body; http_message: over the digest of the body and over headers (RFC 9421), so that a body of the format raw is read once instead of twice; both',
+      'Signatures of documents that the secret of credentials makes. http_message: over the digest of the body and over headers (RFC 9421), so that a body of the format raw is read once; standard_webhooks: over the bytes of the body, which are read twice; both. Pings, notices, events and late data have both',
     ),
   ca_certificate: caCertificate,
 })

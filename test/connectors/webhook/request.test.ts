@@ -180,7 +180,7 @@ describe('the signature of a webhook', () => {
   const secret = `whsec_${randomBytes(32).toString('base64')}`
 
   test('is verified by the Standard Webhooks library', async () => {
-    await deliver(payloadOf(Buffer.from('{"größe":1}')), {}, { secret })
+    await deliver(payloadOf(Buffer.from('{"größe":1}')), { signatures: 'standard_webhooks' }, { secret })
     const { headers, body } = only()
     expect(new Webhook(secret).verify(body.toString(), headers as Record<string, string>)).toEqual({ größe: 1 })
     expect(() => new Webhook(secret).verify(`${body.toString()} `, headers as Record<string, string>)).toThrow(
@@ -190,7 +190,7 @@ describe('the signature of a webhook', () => {
 
   test('covers the bytes of a binary document', async () => {
     const bytes = randomBytes(100_000)
-    await deliver(payloadOf(bytes), {}, { secret })
+    await deliver(payloadOf(bytes), { signatures: 'standard_webhooks' }, { secret })
     const { headers } = only()
     const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
     const expected = createHmac('sha256', key)
@@ -202,8 +202,8 @@ describe('the signature of a webhook', () => {
 
   test('has two values while the secret is changed, and every attempt has the same id', async () => {
     const payload = payloadOf(Buffer.from('{}'))
-    await deliver(payload, { format: 'json' }, { secret, previous_secret: 'plain words' })
-    await deliver(payload, { format: 'json' }, { secret, previous_secret: 'plain words' })
+    await deliver(payload, { format: 'json', signatures: 'both' }, { secret, previous_secret: 'plain words' })
+    await deliver(payload, { format: 'json', signatures: 'both' }, { secret, previous_secret: 'plain words' })
     const [first, second] = server.arrivals
     expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
     expect(String(first?.headers['webhook-signature']).split(' ')).toHaveLength(2)
@@ -233,6 +233,7 @@ describe('the signature of a webhook', () => {
   const digestOf = (bytes: Buffer) => `sha-256=:${createHash('sha256').update(bytes).digest('base64')}:`
 
   test.each([
+    ['raw', undefined, 1],
     ['raw', 'http_message', 1],
     ['json', 'http_message', 2],
     ['multipart', 'http_message', 2],
@@ -241,7 +242,7 @@ describe('the signature of a webhook', () => {
     ['raw', 'standard_webhooks', 2],
   ] as const)('of a body of the format %s, in the form %s, needs the document read so often: %i', async (format, signatures, times) => {
     const { payload, starts } = watched(payloadOf(randomBytes(70_000), { docId: 'Ä 1%', contentType: 'text/plain; charset=utf-8 ' }))
-    await deliver(payload, { format, signatures, method: 'PUT' }, both)
+    await deliver(payload, { format, method: 'PUT', ...(signatures && { signatures }) }, both)
     const arrival = only()
     expect(starts).toEqual(Array.from({ length: times }, () => 0))
     const isHttp = signatures !== 'standard_webhooks'
@@ -249,7 +250,7 @@ describe('the signature of a webhook', () => {
     expect(arrival.headers).toMatchObject(isHttp || format === 'raw' ? { 'content-digest': digestOf(arrival.body) } : {})
     expect(arrival.headers).toHaveProperty(isHttp ? 'signature-input' : 'webhook-signature')
     expect('signature' in arrival.headers).toBe(isHttp)
-    expect('webhook-signature' in arrival.headers).toBe(signatures !== 'http_message')
+    expect('webhook-signature' in arrival.headers).toBe(!['http_message', undefined].includes(signatures))
     for (const name of isHttp ? ['webhook-id', 'content-type', 'content-digest', 'x-relay-doc-id', 'x-relay-path'] : []) {
       const altered = { ...arrival, headers: { ...arrival.headers, [name]: 'another' } }
       expect([name, await verified(altered, [secret])]).toEqual([name, [false]])
@@ -273,7 +274,7 @@ describe('the signature of a webhook', () => {
     expect(starts).toEqual([0])
   })
 
-  test('is also sent with the ping of a probe', async () => {
+  test('is sent in both forms with the ping of a probe', async () => {
     await webhook.probe(target({}, { secret }), contextOf(outbound))
     const { headers, body } = only()
     expect(headers['content-type']).toBe('application/json')

@@ -50,7 +50,7 @@ def verify_webhook(
 ) -> Webhook:
     """Verifies a request of a webhook destination by its Standard Webhooks signature.
 
-    The destination's ``signatures`` is ``both`` or ``standard_webhooks``. One of several signatures suffices: there
+    A document has it if the destination's ``signatures`` is ``both`` or ``standard_webhooks``. One of several signatures suffices: there
     are two while the secret is changed. The signature covers the id, the time and the body, not the headers
     ``x-relay-*``.
 
