@@ -8,10 +8,12 @@ FROM ${BASE_IMAGE} AS build
 ARG NPM_CONFIG_REGISTRY
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY clients/check-source/package.json clients/check-source/
+COPY clients/typescript/package.json clients/typescript/
 COPY script/check-installed.ts script/
 # Not npm ci: it refuses a lock file without the packages for other platforms. npm install --no-save installs the locked versions, and
 # check-installed.ts fails if it did not.
-RUN npm install --no-save --no-audit --no-fund --ignore-scripts --workspaces=false
+RUN npm install --no-save --no-audit --no-fund --ignore-scripts
 RUN node script/check-installed.ts
 COPY . .
 RUN npm run build

@@ -1,7 +1,5 @@
 // `npm run docs` writes the generated files; with --check it reports those that are out of date.
 import { readFile, writeFile } from 'node:fs/promises'
-import { schemaTypes } from '../clients/typescript/generate.ts'
-import { describeApi } from '../src/api/open-api/document.ts'
 import { workspacesSchema } from '../src/cli/apply/workspaces-schema.ts'
 import { createConnectors } from '../src/connectors/index.ts'
 import { configurationPage } from './configuration.ts'
@@ -13,10 +11,8 @@ import { withHardeningChecklist } from './hardening.ts'
 import { copiesInChart, valuesSchema } from './helm-chart.ts'
 import { securityPage } from './levels.ts'
 import { mcpPage } from './mcp.ts'
-import { withMigratedDatabase } from './migrated-database.ts'
 import { openApiFile } from './openapi.ts'
 import { architecturePage, contributingPage } from './rooms.ts'
-import { schemaSql } from './schema.ts'
 
 const made: Record<string, string> = {
   'CONTRIBUTING.md': contributingPage(),
@@ -30,10 +26,8 @@ const made: Record<string, string> = {
   ...connectorPages(createConnectors().all),
   'docs/relay.schema.json': `${JSON.stringify(workspacesSchema(), null, 2)}\n`,
   'openapi.json': openApiFile(),
-  'clients/typescript/src/schema.ts': await schemaTypes(describeApi()),
   'deploy/helm/document-relay/values.schema.json': valuesSchema(),
   ...(await copiesInChart()),
-  'docs/schema.sql': await withMigratedDatabase(schemaSql),
 }
 
 for (const [path, text] of Object.entries(made)) {

@@ -1,7 +1,7 @@
+// `npm run types` makes src/schema.ts, the types of every operation in openapi.json. It is not in the repository.
+import { readFile, writeFile } from 'node:fs/promises'
 import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescript'
 import ts from 'typescript'
-
-const heading = '// Generated from openapi.json by `npm run docs`. Do not edit.\n\n'
 
 /**
  * Returns the type of a text of which the known values are described, and to which later versions add others. Their union with every other text
@@ -13,15 +13,16 @@ const valuesOf = (known: unknown): ts.TypeNode | undefined => {
   return factory.createUnionTypeNode(known.map((value) => factory.createLiteralTypeNode(factory.createStringLiteral(String(value)))))
 }
 
-/** Returns the content of src/schema.ts: the types of every operation in an OpenAPI document. */
-export const schemaTypes = async (document: object): Promise<string> => {
-  const types = await openapiTypescript(document as OpenAPI3, {
-    alphabetize: true,
-    defaultNonNullable: false,
-    rootTypes: true,
-    rootTypesNoSchemaPrefix: true,
-    rootTypesKeepCasing: true,
-    transform: (schema) => valuesOf((schema as Record<string, unknown>)['x-extensible-enum']),
-  })
-  return heading + astToString(types)
-}
+const document = JSON.parse(await readFile(new URL('../../openapi.json', import.meta.url), 'utf8')) as OpenAPI3
+const types = await openapiTypescript(document, {
+  alphabetize: true,
+  defaultNonNullable: false,
+  rootTypes: true,
+  rootTypesNoSchemaPrefix: true,
+  rootTypesKeepCasing: true,
+  transform: (schema) => valuesOf((schema as Record<string, unknown>)['x-extensible-enum']),
+})
+const made = `// Generated from openapi.json by \`npm run types\`. Do not edit.\n\n${astToString(types)}`
+const file = new URL('src/schema.ts', import.meta.url)
+// A compiler may be reading it.
+if (made !== (await readFile(file, 'utf8').catch(() => ''))) await writeFile(file, made)

@@ -33,7 +33,8 @@ describe('the READMEs of the rooms', () => {
   })
 
   test('name each table of the database in the room that owns it, once', () => {
-    const tables = [...readFileSync(new URL('docs/schema.sql', root), 'utf8').matchAll(/^create table (\w+)/gm)].map(([, table]) => table!)
+    const migrations = globSync('migrations/*.sql', { cwd: root }).map((path) => readFileSync(new URL(path, root), 'utf8'))
+    const tables = migrations.flatMap((sql) => [...sql.matchAll(/^create table (\w+)/gm)].map(([, table]) => table!))
     const owned = readmes
       .filter((path) => path.startsWith('src/'))
       .flatMap((path) => {
