@@ -3,6 +3,7 @@ import { AppError } from '../base/errors.ts'
 import type { Replay } from '../capture/replay.ts'
 import { systemActor, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
+import type { Acknowledge } from './acknowledge.ts'
 import {
   bulkRetryColumns,
   discardedDocuments,
@@ -12,7 +13,6 @@ import {
   type BulkAction,
   type BulkRetry,
 } from './bulk-retry.ts'
-import type { Acknowledge } from './erase.ts'
 import { planExisting } from './plan-existing.ts'
 import { ended, lockDocument, requeue } from './retry.ts'
 

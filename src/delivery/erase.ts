@@ -1,5 +1,4 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
-import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import { contentIdsOf, type Piece } from '../capture/stored-body.ts'
@@ -7,7 +6,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type CancelDelivery } from '../db/outbox.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import { openDeliveryStatuses, transitions, type DeliveryEnd, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
+import { transitions, type DeliveryEnd, type DeliveryStatus } from '../domain/delivery-states.ts'
 
 interface ErasedContent {
   id: string
@@ -194,56 +193,3 @@ const cancelOpen = async (trx: Transaction, document: DocumentKey): Promise<Canc
   await addMessages(trx, messages)
   return messages
 }
-
-interface Acknowledgeable {
-  status: DocumentStatus
-  acknowledgedAt: Date | null
-  repoId: string
-  docId: string
-  compId: string
-}
-
-export const createAcknowledge =
-  (db: Database) =>
-  /**
-   * Acknowledges a failed or discarded document: an operator has seen it and will not have it delivered. Its open deliveries go on. A change of
-   * its status, a retry, or a delivery that fails later ends the acknowledgement.
-   * @throws `AppError` 404, or 409 if the document has another status
-   */
-  (workspaceId: string, id: string, actor: AuditActor): Promise<void> =>
-    db.transaction(async (trx) => {
-      const found: Acknowledgeable | undefined = await trx('documents')
-        .select('status', 'acknowledged_at as acknowledgedAt', 'repo_id as repoId', 'doc_id as docId', 'comp_id as compId')
-        .where({ workspace_id: workspaceId, id })
-        .forNoKeyUpdate()
-        .first()
-      if (!found) throw notFound()
-      if (found.status !== 'failed' && found.status !== 'discarded') {
-        throw new AppError(
-          'conflict',
-          `Only a failed or discarded document can be acknowledged. The status of this document is ${found.status}.`,
-        )
-      }
-      if (found.acknowledgedAt) return
-      await trx('documents').where({ id }).update({ acknowledged_at: trx.fn.now() })
-      const open: string[] = await trx('deliveries')
-        .where({ document_id: id })
-        .whereIn('status', openDeliveryStatuses)
-        .orderBy('destination_id')
-        .pluck('destination_id')
-      await record(trx, {
-        workspaceId,
-        event: 'document.acknowledged',
-        subjectId: id,
-        description: `The ${found.status === 'failed' ? 'failure' : 'discarding'} of document ${found.repoId}/${found.docId}/${found.compId} was acknowledged.`,
-        metadata: {
-          repo_id: found.repoId,
-          doc_id: found.docId,
-          comp_id: found.compId,
-          ...(open.length > 0 && { open_destination_ids: open }),
-        },
-        actor,
-      })
-    })
-
-export type Acknowledge = ReturnType<typeof createAcknowledge>

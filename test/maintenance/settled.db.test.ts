@@ -1,7 +1,7 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createAcknowledge } from '../../src/delivery/erase.ts'
+import { createAcknowledge } from '../../src/delivery/acknowledge.ts'
 import { planExisting } from '../../src/delivery/plan-existing.ts'
 import { createRedeliverAppended } from '../../src/delivery/redeliver.ts'
 import { createRelease } from '../../src/delivery/release.ts'

@@ -1,5 +1,5 @@
 import { newId } from '../../src/base/ids.ts'
-import { createAcknowledge } from '../../src/delivery/erase.ts'
+import { createAcknowledge } from '../../src/delivery/acknowledge.ts'
 import type { IncidentEvent } from '../../src/domain/notices.ts'
 import { createCheckIncidents } from '../../src/notifications/check-incidents.ts'
 import { createNoticeLog, type Notice } from '../../src/notifications/notice-log.ts'

@@ -1,8 +1,7 @@
 import type { Replay } from '../../src/capture/replay.ts'
 import type { Database } from '../../src/db/database.ts'
+import { createAcknowledge, createAcknowledgeReplayed } from '../../src/delivery/acknowledge.ts'
 import { createBulkPage } from '../../src/delivery/bulk-page.ts'
-import { createAcknowledgeReplayed } from '../../src/delivery/discarded.ts'
-import { createAcknowledge } from '../../src/delivery/erase.ts'
 import { testConfig } from './factories.ts'
 
 const withoutReceiver: Replay = () => Promise.reject(new Error('There is no receiver in this test'))
