@@ -19,7 +19,7 @@ import { createCheckIncidents } from '../src/notifications/check-incidents.ts'
 import { computeAggregates, createAggregateMetrics } from '../src/observe/aggregates.ts'
 import {
   createHeldBackMetric,
-  createOutboxMetrics,
+  createWaitingMetrics,
   createOverdueMetric,
   createRepositoryMetrics,
   createStorageMetrics,
@@ -69,7 +69,7 @@ const work: Record<string, (side: Side<Filled>) => Promise<unknown>> = {
   '/metrics': ({ db, config }) => {
     const registry = new Registry()
     const metrics = [
-      ...createOutboxMetrics(db, createOutbox(db)),
+      ...createWaitingMetrics(db, createOutbox(db)),
       ...createStorageMetrics(db, config),
       ...createRepositoryMetrics(db),
       createHeldBackMetric(db),

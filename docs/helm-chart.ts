@@ -85,7 +85,7 @@ export const valuesSchema = (): string => {
           targetQueueSize: count,
           temporalAuthentication: text,
           prometheusAddress: text,
-          targetOutboxSeconds: count,
+          targetWaitingSeconds: count,
         }),
       }),
       migrate: object({ args: listOf(text), resources: anyObject, activeDeadlineSeconds: count }),

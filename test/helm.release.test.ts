@@ -393,7 +393,7 @@ test('autoscalers replace the numbers of replicas', async () => {
     },
     {
       type: 'prometheus',
-      metadata: { serverAddress: 'http://prometheus:9090', query: 'max(relay_outbox_oldest_seconds)', threshold: '15' },
+      metadata: { serverAddress: 'http://prometheus:9090', query: 'max(relay_waiting_oldest_seconds)', threshold: '15' },
     },
   ])
 })

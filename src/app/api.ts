@@ -24,7 +24,7 @@ import { createThreads } from '../http/threads.ts'
 import { createAggregateMetrics } from '../observe/aggregates.ts'
 import {
   createHeldBackMetric,
-  createOutboxMetrics,
+  createWaitingMetrics,
   createOverdueMetric,
   createPollersMetric,
   createRepositoryMetrics,
@@ -85,7 +85,7 @@ export const startApi = async (
     const waiting = createWaiting(log)
     probes.watchPool(db)
     probes.add(dependenciesOf(runtime), [
-      ...createOutboxMetrics(db, outbox),
+      ...createWaitingMetrics(db, outbox),
       ...captures.metrics,
       ...runtime.passedOver.metrics,
       ...connections.metrics,

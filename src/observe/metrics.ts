@@ -69,9 +69,9 @@ export const createPools = (stuckMs = poolStuckMs): { metric: Metric; watch(db: 
 }
 
 /** What waits for Temporal: commands in the outbox, and deliveries to begin. */
-export const createOutboxMetrics = (db: Database, outbox: Pick<Outbox, 'count' | 'oldestDueSeconds'>): Metric[] => [
+export const createWaitingMetrics = (db: Database, outbox: Pick<Outbox, 'count' | 'oldestDueSeconds'>): Metric[] => [
   new Gauge({
-    name: 'relay_outbox_messages',
+    name: 'relay_waiting',
     help: 'Commands not yet sent to Temporal, and deliveries that are due and not yet begun',
     registers: [],
     async collect() {
@@ -85,7 +85,7 @@ export const createOutboxMetrics = (db: Database, outbox: Pick<Outbox, 'count' |
     },
   }),
   new Gauge({
-    name: 'relay_outbox_oldest_seconds',
+    name: 'relay_waiting_oldest_seconds',
     help: 'Time for which the oldest unsent command, or the oldest new document that is not begun, has been due; 0 if there is none',
     registers: [],
     async collect() {

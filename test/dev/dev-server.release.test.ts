@@ -82,7 +82,7 @@ test('the worker runs in a process of its own with probes of its own, at a lower
   const metrics = async (url: string) => (await fetch(`${url}/metrics`)).text()
   expect(await metrics(ready.worker_url!)).toContain('relay_attempts_total')
   const ofApi = await metrics(ready.probes_url!)
-  expect(ofApi).toContain('relay_outbox_messages')
+  expect(ofApi).toContain('relay_waiting')
   expect(ofApi).not.toContain('relay_attempts_total')
 
   const nicenessOf = (part: string) => children().find(({ command }) => command.includes(part))!.niceness

@@ -5,7 +5,7 @@ import { createOutbox } from '../../src/db/outbox.ts'
 import { listPartitionEnds } from '../../src/db/partitions.ts'
 import { createEnrichments } from '../../src/enrichment/enrichments.ts'
 import { aggregates, computeAggregates, createAggregateMetrics } from '../../src/observe/aggregates.ts'
-import { createOutboxMetrics } from '../../src/observe/metrics.ts'
+import { createWaitingMetrics } from '../../src/observe/metrics.ts'
 import { foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
@@ -22,7 +22,7 @@ const createCounted = async () => {
     /** Returns the values that a scrape sees, by name and labels. */
     scrape: async (): Promise<Record<string, number>> => {
       const registry = new Registry()
-      for (const metric of [...createAggregateMetrics(db), ...createOutboxMetrics(db, createOutbox(db))]) {
+      for (const metric of [...createAggregateMetrics(db), ...createWaitingMetrics(db, createOutbox(db))]) {
         registry.registerMetric(metric)
       }
       const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -219,9 +219,9 @@ test('the age of the oldest unsent message is exported, but not of one that is n
   const { db, scrape } = counted
   await noteAllBegun(db)
   await db('outbox').insert({ key: 'later', message: '{}', due_at: db.raw(`now() + interval '1 hour'`) })
-  expect(await scrape()).toMatchObject({ relay_outbox_oldest_seconds: 0 })
+  expect(await scrape()).toMatchObject({ relay_waiting_oldest_seconds: 0 })
   await db('outbox').insert({ key: 'now', message: '{}', due_at: db.raw(`now() - interval '1 minute'`) })
-  const { relay_outbox_oldest_seconds: seconds } = await scrape()
+  const { relay_waiting_oldest_seconds: seconds } = await scrape()
   expect(seconds).toBeGreaterThanOrEqual(60)
   expect(seconds).toBeLessThan(600)
 })
@@ -235,13 +235,13 @@ test('the age and the number of documents that nobody has begun are exported, an
   await db('deliveries')
     .whereNotNull('begin_at')
     .update({ begin_as: 'delivery', begin_at: db.raw(`now() - interval '10 minutes'`) })
-  const { relay_outbox_messages: count, ...released } = await scrape()
+  const { relay_waiting: count, ...released } = await scrape()
   expect(count).toBeGreaterThan(0)
-  expect(released).toMatchObject({ relay_outbox_oldest_seconds: 0 })
+  expect(released).toMatchObject({ relay_waiting_oldest_seconds: 0 })
   await db('deliveries').whereNotNull('begin_at').update({ begin_as: 'document' })
   const received = await scrape()
-  expect(received).toMatchObject({ relay_outbox_messages: count })
-  expect(received['relay_outbox_oldest_seconds']).toBeGreaterThanOrEqual(600)
+  expect(received).toMatchObject({ relay_waiting: count })
+  expect(received['relay_waiting_oldest_seconds']).toBeGreaterThanOrEqual(600)
   await noteAllBegun(db)
 })
 

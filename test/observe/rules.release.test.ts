@@ -58,11 +58,11 @@ const cases: Record<string, Case> = {
     quiet: { [`up{${api}}`]: '0 0 0 1 0 0 0 0 0', 'up{job="other",instance="other:80"}': '0x10' },
   },
   RelayDatabaseUnavailable: {
-    fires: { [`relay_outbox_messages{${api}}`]: nan },
+    fires: { [`relay_waiting{${api}}`]: nan },
     at: '5m',
     labels: apiLabels,
     summary: 'api:8080 cannot read the database',
-    quiet: { [`relay_outbox_messages{${api}}`]: '7x10' },
+    quiet: { [`relay_waiting{${api}}`]: '7x10' },
   },
   RelayTemporalUnavailable: {
     fires: { [`relay_task_queue_pollers{${api},task_queue="document-relay"}`]: nan },
@@ -117,11 +117,11 @@ const cases: Record<string, Case> = {
       [`relay_database_pool_connections{${api},state="used"}`]: '10x10',
     },
   },
-  RelayOutboxDelayed: {
-    fires: { [`relay_outbox_oldest_seconds{${api}}`]: '0+60x10' },
+  RelayStartsDelayed: {
+    fires: { [`relay_waiting_oldest_seconds{${api}}`]: '0+60x10' },
     at: '6m',
     summary: 'Documents wait 6m 0s for the start of their delivery',
-    quiet: { [`relay_outbox_oldest_seconds{${api}}`]: '0 60 120 0 60 120 20' },
+    quiet: { [`relay_waiting_oldest_seconds{${api}}`]: '0 60 120 0 60 120 20' },
   },
   RelayDeliveriesDelayed: {
     fires: {
