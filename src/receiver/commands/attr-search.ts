@@ -5,7 +5,7 @@ import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
 import { searchWithinLimits } from '../search/limits.ts'
 import { parseConditions, type Condition } from '../search/print-list.ts'
-import { searchIndex, searchIndexWindowTask } from '../search/search-index.ts'
+import { searchIndex, searchIndexSectionTask } from '../search/search-index.ts'
 import { patternMaxBytes, searchRangeOf } from './search.ts'
 
 /** Searches the index of a print list for values. The answer is the number of matches, then the offset and length of each in `data`. */
@@ -16,7 +16,7 @@ export const attrSearch: CommandHandler = async (context, deps): Promise<Answer>
   const { content, store } = findContent(findComponent(await findDocument(context, deps), 'descr'), deps.contents)
   const ranges = await searchWithinLimits(context, deps, (signal) =>
     searchIndex(store, content, search, {
-      searchIndexWindow: (window) => deps.runOnThread(searchIndexWindowTask, repository.workspace.id, window, signal),
+      searchIndexSection: (section) => deps.runOnThread(searchIndexSectionTask, repository.workspace.id, section, signal),
       signal,
     }),
   )

@@ -5,7 +5,7 @@ import type { Command } from '../command.ts'
 import { findComponent, findContent, findDocument } from '../read-document.ts'
 import { Refusal } from '../refusal.ts'
 import { maxResults, searchWithinLimits } from '../search/limits.ts'
-import { searchContent, searchWindowTask } from '../search/search.ts'
+import { searchContent, searchSectionTask } from '../search/search.ts'
 
 // Long enough for every text that people search for.
 export const patternMaxBytes = 1_024
@@ -25,7 +25,7 @@ export const search: CommandHandler = async (context, deps): Promise<Answer> => 
       store,
       content,
       { pattern, ...range },
-      { searchWindow: (window) => deps.runOnThread(searchWindowTask, repository.workspace.id, window, signal), signal },
+      { searchSection: (section) => deps.runOnThread(searchSectionTask, repository.workspace.id, section, signal), signal },
     ),
   )
   return { status: 200, headers: { 'Content-Type': plainText }, body: [offsets.length, ...offsets].map((number) => `${number};`).join('') }

@@ -1,10 +1,10 @@
 import { threadTask } from '../../base/thread-task.ts'
 import type { Content, ContentStore } from '../../content/store.ts'
 import { createIndexSearch, lineMaxCharacters, type Condition } from './print-list.ts'
-import { readWindows, type WindowOptions } from './windows.ts'
+import { readSections, type SectionOptions } from './sections.ts'
 
-/** The bytes of one window of the index of a print list, and what the previous windows have left to it. */
-interface IndexWindow {
+/** The bytes of one section of the index of a print list, and what the previous sections have left to it. */
+interface IndexSection {
   bytes: Uint8Array
   conditions: Condition[]
   isCaseSensitive: boolean
@@ -20,7 +20,7 @@ interface IndexWindow {
   defined: boolean[]
 }
 
-interface SearchedIndexWindow extends Pick<IndexWindow, 'line' | 'defined'> {
+interface SearchedIndexSection extends Pick<IndexSection, 'line' | 'defined'> {
   /** Offset and length of each range, in the order of the index. Numbers are copied between threads faster than objects. */
   found: number[]
 }
@@ -50,11 +50,11 @@ export const splitLines = (line: string, bytes: Uint8Array, maxCharacters: numbe
   return { lines, rest }
 }
 
-/** Searches one window of an index. A window without bytes ends the last line. */
-export const searchLines = (window: IndexWindow): SearchedIndexWindow => {
-  const { bytes, from, to, isBackward, maxResults } = window
-  const index = createIndexSearch(window.conditions, window)
-  const { lines, rest } = bytes.length > 0 ? splitLines(window.line, bytes, lineMaxCharacters) : { lines: [window.line], rest: '' }
+/** Searches one section of an index. A section without bytes ends the last line. */
+export const searchLines = (section: IndexSection): SearchedIndexSection => {
+  const { bytes, from, to, isBackward, maxResults } = section
+  const index = createIndexSearch(section.conditions, section)
+  const { lines, rest } = bytes.length > 0 ? splitLines(section.line, bytes, lineMaxCharacters) : { lines: [section.line], rest: '' }
   const found: number[] = []
   for (const line of lines) {
     const range = index.read(line)
@@ -64,13 +64,13 @@ export const searchLines = (window: IndexWindow): SearchedIndexWindow => {
   return { found: isBackward ? found.slice(Math.max(found.length - kept, 0)) : found.slice(0, kept), line: rest, defined: index.defined() }
 }
 
-export const searchIndexWindowTask = threadTask(import.meta.url, searchLines)
+export const searchIndexSectionTask = threadTask(import.meta.url, searchLines)
 
-type IndexSearch = Omit<IndexWindow, 'bytes' | 'line' | 'defined'>
+type IndexSearch = Omit<IndexSection, 'bytes' | 'line' | 'defined'>
 
-interface Options extends WindowOptions {
-  /** Searches one window, as a rule on a thread of its own. */
-  searchIndexWindow: (window: IndexWindow) => Promise<SearchedIndexWindow>
+interface Options extends SectionOptions {
+  /** Searches one section, as a rule on a thread of its own. */
+  searchIndexSection: (section: IndexSection) => Promise<SearchedIndexSection>
 }
 
 /**
@@ -81,7 +81,7 @@ export const searchIndex = async (
   store: ContentStore,
   content: Content,
   search: IndexSearch,
-  { searchIndexWindow, ...options }: Options,
+  { searchIndexSection, ...options }: Options,
 ): Promise<number[][] | undefined> => {
   const { isBackward, maxResults } = search
   const none = new Uint8Array()
@@ -89,7 +89,7 @@ export const searchIndex = async (
   let found: number[] = []
 
   const searchNext = async (bytes: Uint8Array) => {
-    const searched = await searchIndexWindow({ ...search, bytes, line, defined })
+    const searched = await searchIndexSection({ ...search, bytes, line, defined })
     ;({ line, defined } = searched)
     found = [...found, ...searched.found]
     const kept = 2 * maxResults
@@ -97,7 +97,7 @@ export const searchIndex = async (
   }
   // The whole index is read in any case, because a later line may define a field.
   const wholeIndex = { from: 0, to: content.sizeBytes - 1, isBackward: false }
-  for await (const { bytes } of readWindows(store, content, wholeIndex, options)) await searchNext(bytes)
+  for await (const { bytes } of readSections(store, content, wholeIndex, options)) await searchNext(bytes)
   await searchNext(none)
 
   if (!defined.every(Boolean)) return undefined

@@ -1,8 +1,8 @@
 import { threadTask } from '../../base/thread-task.ts'
 import type { Content, ContentStore } from '../../content/store.ts'
-import { readWindows, type WindowOptions, type WindowRange } from './windows.ts'
+import { readSections, type SectionOptions, type SectionRange } from './sections.ts'
 
-interface SearchWindow {
+interface SearchSection {
   bytes: Uint8Array
   pattern: Uint8Array
   /** Searches from the end to the beginning. */
@@ -26,11 +26,11 @@ const folded = (bytes: Uint8Array): Buffer => {
 }
 
 /**
- * Searches one window. `Buffer.indexOf` needs 10 ms for 2 MiB, and up to 2.5 s for a hostile pattern, such as 512 times "a", "b" and 511
+ * Searches one section. `Buffer.indexOf` needs 10 ms for 2 MiB, and up to 2.5 s for a hostile pattern, such as 512 times "a", "b" and 511
  * times "a" in a text of "a". So it runs on a thread, and the end of the search ends the thread.
- * @returns where matches begin, relative to the window, in the order of the search. Matches may overlap
+ * @returns where matches begin, relative to the section, in the order of the search. Matches may overlap
  */
-export const searchWindow = ({ bytes, pattern, isBackward, isCaseSensitive, maxResults }: SearchWindow): number[] => {
+export const searchSection = ({ bytes, pattern, isBackward, isCaseSensitive, maxResults }: SearchSection): number[] => {
   const [text, wanted] = isCaseSensitive ? [bufferOf(bytes), pattern] : [folded(bytes), folded(pattern)]
   const found: number[] = []
   let at = isBackward ? text.lastIndexOf(wanted) : text.indexOf(wanted)
@@ -43,29 +43,29 @@ export const searchWindow = ({ bytes, pattern, isBackward, isCaseSensitive, maxR
   return found
 }
 
-export const searchWindowTask = threadTask(import.meta.url, searchWindow)
+export const searchSectionTask = threadTask(import.meta.url, searchSection)
 
 /** A search for matches that begin in a range of a content. Matches may overlap. */
-export type Search = Omit<SearchWindow, 'bytes'> & WindowRange
+export type Search = Omit<SearchSection, 'bytes'> & SectionRange
 
-interface Options extends WindowOptions {
-  /** Searches one window, as a rule on a thread of its own. */
-  searchWindow: (window: SearchWindow) => Promise<number[]>
+interface Options extends SectionOptions {
+  /** Searches one section, as a rule on a thread of its own. */
+  searchSection: (section: SearchSection) => Promise<number[]>
 }
 
-/** Returns the offsets of a pattern in stored bytes, in the order of the search. Reads window by window, and no further than necessary. */
+/** Returns the offsets of a pattern in stored bytes, in the order of the search. Reads section by section, and no further than necessary. */
 export const searchContent = async (
   store: ContentStore,
   content: Content,
   { from, to, ...search }: Search,
-  { searchWindow: searchOne, ...options }: Options,
+  { searchSection: searchOne, ...options }: Options,
 ): Promise<number[]> => {
   const found: number[] = []
   if (search.maxResults === 0) return found
-  // Each match lies in exactly one window as a whole.
+  // Each match lies in exactly one section as a whole.
   const overlapBytes = search.pattern.length - 1
   const range = { from, to: to + overlapBytes, isBackward: search.isBackward, overlapBytes }
-  for await (const { bytes, start } of readWindows(store, content, range, options)) {
+  for await (const { bytes, start } of readSections(store, content, range, options)) {
     const offsets = await searchOne({ ...search, bytes, maxResults: search.maxResults - found.length })
     for (const offset of offsets) found.push(start + offset)
     if (found.length === search.maxResults) break

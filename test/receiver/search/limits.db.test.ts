@@ -32,7 +32,7 @@ const openStore = (db: Database) => {
 const scene = share(await startScene({ openStore }))
 const [acme, other, third] = [await scene.workspace(), await scene.workspace(), await scene.workspace()]
 
-// Several windows of 2 MiB.
+// Several sections of 2 MiB.
 const bytes = Buffer.alloc(5 * 1024 * 1024, 'a')
 const query = 'search&pVersion=0045&contRep=Z1&docId=D1&compId=data&pattern=b'
 
@@ -46,7 +46,7 @@ const busy = {
   headers: { 'retry-after': expect.stringMatching(/^\d+$/), 'x-errordescription': expect.stringContaining('too many searches') },
 }
 
-/** Runs work while every search waits for the bytes of its first window. */
+/** Runs work while every search waits for the bytes of its first section. */
 const whileSearchesWait = async (work: (untilWaiting: (count: number) => Promise<unknown>) => Promise<void>) => {
   const hold = Promise.withResolvers<void>()
   held = hold.promise
@@ -99,7 +99,7 @@ test('a search that takes too long is answered 503', async () => {
 })
 
 test('a search with a hostile pattern is answered 503, and its thread serves the next search', async () => {
-  // Searching a window for this pattern takes a thread 2.5 seconds.
+  // Searching a section for this pattern takes a thread 2.5 seconds.
   const hostile = `${'a'.repeat(512)}b${'a'.repeat(511)}`
   const impatient = await startScene({ variables: { RELAY_SEARCH_TIMEOUT_MS: '1000' } })
   try {

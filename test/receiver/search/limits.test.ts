@@ -6,27 +6,27 @@ import { ClientGone } from '../../../src/receiver/body.ts'
 import type { CommandContext, CommandDeps } from '../../../src/receiver/command-context.ts'
 import { Refusal } from '../../../src/receiver/refusal.ts'
 import { searchWithinLimits } from '../../../src/receiver/search/limits.ts'
-import { searchContent, searchWindowTask } from '../../../src/receiver/search/search.ts'
+import { searchContent, searchSectionTask } from '../../../src/receiver/search/search.ts'
 import { disposable } from '../../support/disposable.ts'
 import { share } from '../../support/share.ts'
 
 const threads = share(disposable(createThreads(1), (each) => each.close()))
 
-const windowBytes = 64 * 1024 * 1024
-const content = { id: 'x', sizeBytes: windowBytes }
-const store = { read: () => Readable.from([Buffer.alloc(windowBytes, 'a')]) } as unknown as ContentStore
+const sectionBytes = 64 * 1024 * 1024
+const content = { id: 'x', sizeBytes: sectionBytes }
+const store = { read: () => Readable.from([Buffer.alloc(sectionBytes, 'a')]) } as unknown as ContentStore
 const searches = createConcurrencyLimit(() => ({ total: 2, perWorkspace: 2 }))
 
 /** Searches 64 MiB as a whole on the only thread. Of the hostile pattern, it would take more than a minute. */
 const search = (pattern: string, timeoutMs: number, onAbandoned: (listener: () => void) => void = () => {}) => {
   const context = { repository: { workspace: { id: 'W' } }, exchange: { request: { onAbandoned } } } as unknown as CommandContext
   const limits = { RELAY_SEARCH_TIMEOUT_MS: timeoutMs } as CommandDeps['limits']
-  const query = { pattern: Buffer.from(pattern), from: 0, to: windowBytes, isBackward: false, isCaseSensitive: true, maxResults: 1 }
+  const query = { pattern: Buffer.from(pattern), from: 0, to: sectionBytes, isBackward: false, isCaseSensitive: true, maxResults: 1 }
   return searchWithinLimits(context, { searches, limits }, (signal) =>
     searchContent(store, content, query, {
-      searchWindow: (window) => threads.run(searchWindowTask, 'W', window, signal),
+      searchSection: (section) => threads.run(searchSectionTask, 'W', section, signal),
       signal,
-      windowBytes,
+      sectionBytes,
     }),
   )
 }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import * as fc from 'fast-check'
 import type { ContentStore } from '../../../src/content/store.ts'
-import { searchContent, searchWindow as searchOneWindow, type Search } from '../../../src/receiver/search/search.ts'
+import { searchContent, searchSection as searchOneSection, type Search } from '../../../src/receiver/search/search.ts'
 
 /** Creates a store that holds bytes in memory and records in `reads` which of them are read. */
 const storeOf = (bytes: Buffer) => {
@@ -15,9 +15,9 @@ const storeOf = (bytes: Buffer) => {
   return { store: store as ContentStore, content: { id: 'x', sizeBytes: bytes.length }, reads }
 }
 
-const searchWindow = async (window: Parameters<typeof searchOneWindow>[0]) => searchOneWindow(window)
+const searchSection = async (section: Parameters<typeof searchOneSection>[0]) => searchOneSection(section)
 
-/** Searches without windows, as the expected result. */
+/** Searches without sections, as the expected result. */
 const searchNaively = (bytes: Buffer, { pattern, from, to, isBackward, isCaseSensitive, maxResults }: Search): number[] => {
   const text = (buffer: Buffer) => {
     const characters = buffer.toString('latin1')
@@ -42,17 +42,17 @@ const search = fc.record({
   maxResults: fc.nat(70),
 })
 
-describe('a search window by window', () => {
-  test('finds the same as a search of the whole content, for any bytes, pattern, range and window', async () => {
+describe('a search section by section', () => {
+  test('finds the same as a search of the whole content, for any bytes, pattern, range and section', async () => {
     const seed = Number(process.env['TEST_SEED'] ?? Date.now() % 2 ** 31)
     console.info(`TEST_SEED=${seed}`)
     const property = fc.asyncProperty(
       bytesOf({ maxLength: 60 }),
       search,
       fc.integer({ min: 1, max: 20 }),
-      async (bytes, query, windowBytes) => {
+      async (bytes, query, sectionBytes) => {
         const { store, content } = storeOf(bytes)
-        expect(await searchContent(store, content, query, { windowBytes, searchWindow })).toEqual(searchNaively(bytes, query))
+        expect(await searchContent(store, content, query, { sectionBytes, searchSection })).toEqual(searchNaively(bytes, query))
       },
     )
     await fc.assert(property, { seed, numRuns: 3_000 })
@@ -63,28 +63,28 @@ describe('a search window by window', () => {
   test('reads only as far as necessary, from either end', async () => {
     const bytes = Buffer.alloc(1_000, 'x')
     const forward = storeOf(bytes)
-    await searchContent(forward.store, forward.content, { ...all, pattern: Buffer.from('x') }, { windowBytes: 100, searchWindow })
+    await searchContent(forward.store, forward.content, { ...all, pattern: Buffer.from('x') }, { sectionBytes: 100, searchSection })
     expect(forward.reads).toEqual([{ start: 0, end: 99 }])
     const backward = storeOf(bytes)
     const query = { ...all, isBackward: true, pattern: Buffer.from('xx') }
-    expect(await searchContent(backward.store, backward.content, query, { windowBytes: 100, searchWindow })).toEqual([998])
+    expect(await searchContent(backward.store, backward.content, query, { sectionBytes: 100, searchSection })).toEqual([998])
     expect(backward.reads).toEqual([{ start: 900, end: 999 }])
   })
 
-  test('never reads more than a window at once', async () => {
+  test('never reads more than a section at once', async () => {
     const { store, content, reads } = storeOf(Buffer.alloc(9 * 1024 * 1024))
-    expect(await searchContent(store, content, { ...all, pattern: Buffer.from('x') }, { searchWindow })).toEqual([])
+    expect(await searchContent(store, content, { ...all, pattern: Buffer.from('x') }, { searchSection })).toEqual([])
     expect(reads.map(({ start, end }) => end - start + 1)).toEqual([2, 2, 2, 2, 1].map((mebibytes) => mebibytes * 1024 * 1024))
   })
 
-  test('ends at the next window if its caller has stopped waiting', async () => {
+  test('ends at the next section if its caller has stopped waiting', async () => {
     const { store, content, reads } = storeOf(Buffer.alloc(1_000))
     const stop = new AbortController()
-    const untilSecond = async (window: Parameters<typeof searchOneWindow>[0]) => {
+    const untilSecond = async (section: Parameters<typeof searchOneSection>[0]) => {
       if (reads.length === 2) stop.abort(new Error('gone'))
-      return searchWindow(window)
+      return searchSection(section)
     }
-    const options = { windowBytes: 100, searchWindow: untilSecond, signal: stop.signal }
+    const options = { sectionBytes: 100, searchSection: untilSecond, signal: stop.signal }
     await expect(searchContent(store, content, { ...all, pattern: Buffer.from('x') }, options)).rejects.toThrow('gone')
     expect(reads).toHaveLength(2)
   })
