@@ -90,7 +90,7 @@ export const EnrichmentTry = ({ id, repoId }: { id: string; repoId: string | und
   const tryOn = async (documentId: string) => {
     setState({ isBusy: true })
     try {
-      const { data } = await call<Schemas['EnrichmentTrialResponse']>('POST', `/enrichments/${id}/try`, {
+      const { data } = await call<Schemas['EnrichmentTryResponse']>('POST', `/enrichments/${id}/try`, {
         body: { document_id: documentId },
       })
       setState({ isBusy: false, steps: data.steps })

@@ -99,8 +99,8 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...statsEndpoints(deps),
 ]
 
-// Tests and trials at a time, in one process. Each may wait for another system for 20 to 60 seconds.
-const concurrentTrials = { total: 32, perWorkspace: 8, perCaller: 4 }
+// At a time, in one process. Each may wait for another system for 20 to 60 seconds.
+const concurrentTests = { total: 32, perWorkspace: 8, perCaller: 4 }
 
 /** Creates the middleware of the management API, which answers every request below `/api`. */
 export const createApi = (deps: ApiDeps): Koa.Middleware => {
@@ -108,7 +108,7 @@ export const createApi = (deps: ApiDeps): Koa.Middleware => {
     ...deps,
     authenticate: createAuthenticate(deps),
     idempotency: createIdempotency(deps),
-    trials: createConcurrencyLimit(() => concurrentTrials),
+    tests: createConcurrencyLimit(() => concurrentTests),
   })
   const errors = answerErrors(deps, 'api')
   const cors = allowOrigins(deps.config.RELAY_CORS_ORIGINS)

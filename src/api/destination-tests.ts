@@ -35,7 +35,7 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       description: 'Checks that the relay can authenticate to the target and write to it; `message` says what was tried. Stores nothing.',
       body: targetBody.meta({ id: 'DestinationTest' }),
       response: testResult,
-      isTrial: true,
+      isTest: true,
       changesNothing: true,
       status: 200,
       handle: async ({ body }, { signal }) => ({ data: await testNew(body, signal) }),
@@ -51,7 +51,7 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
         '`connected`, and pins the host key of an SFTP server whose destination has none.',
       params: idParams,
       response: testResult,
-      isTrial: true,
+      isTest: true,
       status: 200,
       handle: async ({ params: { id } }, { workspaceId, signal }) => {
         const result = await test(workspaceId, id, signal)
@@ -72,7 +72,7 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       params: idParams,
       body: targetChange.meta({ id: 'DestinationTestChange' }),
       response: testResult,
-      isTrial: true,
+      isTest: true,
       changesNothing: true,
       status: 200,
       handle: async ({ params: { id }, body }, { workspaceId, signal }) => ({ data: await testChange(workspaceId, id, body, signal) }),

@@ -92,7 +92,7 @@ interface Definition<
    * The endpoint tries something at another system, or stores a document as a source system does. It takes its time, so it has no place among
    * the requests that use the database, but a limit of its own.
    */
-  isTrial?: true
+  isTest?: true
   /** A POST that changes nothing, so that a repetition may be executed: its answer is not stored for an `Idempotency-Key`. */
   changesNothing?: true
   /** The handler calls `checkVersion`. Any other endpoint that changes something refuses `If-Match`: it has no version to compare. */
@@ -159,18 +159,18 @@ export interface MountDeps {
   authenticate: Authenticate
   idempotency: Idempotency
   places: Pick<Places, 'enter'>
-  trials: Pick<ConcurrencyLimit, 'enter'>
+  tests: Pick<ConcurrencyLimit, 'enter'>
   config: Pick<Config, 'RELAY_BASE_URL'>
 }
 
-const trialRetryAfterSeconds = 5
+const testRetryAfterSeconds = 5
 
 /** Lets a request begin as soon as its turn has come. @throws `AppError` 429 or 503 if too many are running */
-const begin = async (definition: Endpoint, actor: Actor, { places, trials }: Pick<MountDeps, 'places' | 'trials'>): Promise<Place> => {
-  if (!definition.isTrial) return places.enter(actor)
+const begin = async (definition: Endpoint, actor: Actor, { places, tests }: Pick<MountDeps, 'places' | 'tests'>): Promise<Place> => {
+  if (!definition.isTest) return places.enter(actor)
   const caller = `${actor.type} ${actor.id}`
-  const work = { workspaceId: actor.workspace.id, caller, what: 'running tests and trials', retryAfterSeconds: trialRetryAfterSeconds }
-  return { leave: trials.enter(work), whileElsewhere: (wait) => wait() }
+  const work = { workspaceId: actor.workspace.id, caller, what: 'running tests', retryAfterSeconds: testRetryAfterSeconds }
+  return { leave: tests.enter(work), whileElsewhere: (wait) => wait() }
 }
 
 const serve =

@@ -83,7 +83,7 @@ const triedStep = stepOutcome
       .meta({ examples: [[{ name: 'erp_object_id', value: '51056001012026', problem: null }]] }),
   })
   .meta({ id: 'TriedStep' })
-const trial = one(z.object({ steps: z.array(triedStep) }).meta({ id: 'EnrichmentTrial' }))
+const tried = one(z.object({ steps: z.array(triedStep) }).meta({ id: 'EnrichmentTry' }))
 
 export interface EnrichmentDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   enrichments: Enrichments
@@ -191,9 +191,9 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
         .strictObject({
           document_id: z.string().refine(isId, 'must be the id of a document').describe('The document that the calls are made for.'),
         })
-        .meta({ id: 'EnrichmentTrialInput' }),
-      response: trial,
-      isTrial: true,
+        .meta({ id: 'EnrichmentTryInput' }),
+      response: tried,
+      isTest: true,
       status: 200,
       handle: async ({ params: { id }, body: { documentId } }, { workspaceId, actor, signal }) => ({
         data: { steps: await tryEnrichment({ workspaceId, id, documentId, actor: actorOf(actor) }, signal) },

@@ -157,7 +157,7 @@ export const notificationEndpoints = (deps: NotificationDeps): Endpoint[] => {
         'The notification may be inactive. The message is not listed among its notices.',
       params: idParams,
       response: testResult,
-      isTrial: true,
+      isTest: true,
       status: 200,
       handle: async ({ params: { id } }, { actor, signal }) => ({
         data: await test(actor.workspace, id, actorOf(actor), signal),

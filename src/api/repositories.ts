@@ -192,7 +192,7 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
         'Neither signature nor source address are checked. The document stays until it is erased, like any other.',
       params: idParams,
       response: testDocument,
-      isTrial: true,
+      isTest: true,
       status: 201,
       conflict: 'The repository is inactive, no connection leads from it to a destination, or the workspace stores as much as it may.',
       handle: async ({ params }, { workspaceId, actor }) => {
@@ -212,7 +212,7 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
         'what it answers. Changes nothing, here or there.',
       params: idParams,
       response: testResult,
-      isTrial: true,
+      isTest: true,
       changesNothing: true,
       status: 200,
       conflict: 'The repository has no upstream.',

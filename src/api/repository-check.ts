@@ -59,7 +59,7 @@ export const repositoryCheckEndpoints = ({ repositories, checkRepository }: Repo
       params: idParams,
       body: checkInput,
       response: one(checkReport),
-      isTrial: true,
+      isTest: true,
       status: 200,
       conflict: 'The repository is inactive, no connection leads from it to a destination, or a check of the workspace is running.',
       handle: async ({ params, body }, { workspaceId, actor, signal }) => {

@@ -187,7 +187,7 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
       params: idParams,
       response: one(z.object({ replay_of: z.string(), new_request_id: z.string() }).meta({ id: 'Replay' })),
       conflict: 'The request cannot be repeated: its body is not stored or contains redacted values, or it is a call through the bridge.',
-      isTrial: true,
+      isTest: true,
       status: 202,
       handle: async ({ params }, { workspaceId, actor }) => {
         const { newRequestId } = await replay(workspaceId, params.id, actorOf(actor))
