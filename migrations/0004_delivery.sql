@@ -137,7 +137,7 @@ where needs_attention or status = 'retrying';
 comment on index failures_by_time is
   'Serves the oldest and the newest failure of a group, and failures of a minimum age.';
 
-create table delivery_metadata (
+create table late_data (
   document_id text collate "C" not null,
   destination_id text collate "C" not null,
   digest text,
@@ -150,23 +150,23 @@ create table delivery_metadata (
   primary key (document_id, destination_id),
   foreign key (document_id, destination_id) references deliveries on delete cascade
 );
-comment on table delivery_metadata is
+comment on table late_data is
   'The business data that a delivered copy has. Only documents with an enrichment have rows, and copies without the properties of their connection.';
-comment on column delivery_metadata.digest is
+comment on column late_data.digest is
   'Of the data that the copy has. Null if it may have none.';
-comment on column delivery_metadata.status is
+comment on column late_data.status is
   'current: the copy was delivered with what was known. The others are of data that was found later: it is still to be brought, was brought, '
   'could not be brought, or cannot be at this kind of destination.';
-comment on column delivery_metadata.next_try_at is
+comment on column late_data.next_try_at is
   'When the next try is due to bring data that is pending.';
-comment on column delivery_metadata.attempts is
+comment on column late_data.attempts is
   'Failed tries since the data was found.';
-comment on column delivery_metadata.found_at is
+comment on column late_data.found_at is
   'When the data that the copy lacked was found.';
 
-create index delivery_metadata_due on delivery_metadata (destination_id, next_try_at, document_id)
+create index late_data_due on late_data (destination_id, next_try_at, document_id)
 where status = 'pending';
-comment on index delivery_metadata_due is
+comment on index late_data_due is
   'Serves the dispatcher, which looks for destinations with copies that lack data, and their runs, which take the oldest.';
 
 create table outbox (

@@ -219,7 +219,7 @@ export const createDocuments = (db: Database) => {
       )
 
   const findLateData = async (id: string): Promise<Map<string, LateData>> => {
-    const rows: (LateData & { destinationId: string })[] = await db('delivery_metadata')
+    const rows: (LateData & { destinationId: string })[] = await db('late_data')
       .where({ document_id: id })
       .whereNot({ status: 'current' })
       .select('destination_id as destinationId', 'status', 'found_at as foundAt', 'updated_at as updatedAt', 'error')

@@ -54,16 +54,16 @@ const copiesOf = (condition: string) => `
     repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
     erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields,
     coalesce((select settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}') as properties,
-    delivery_metadata.digest, found_at as "foundAt", found_at::text as "foundAtText", coalesce(delivery_metadata.attempts, 0) as tries,
+    late_data.digest, found_at as "foundAt", found_at::text as "foundAtText", coalesce(late_data.attempts, 0) as tries,
     coalesce(extract(epoch from now() - found_at) * 1000, 0)::float8 as "ageMs"
   from deliveries
   join documents on documents.id = deliveries.document_id
   join destinations on destinations.id = deliveries.destination_id
   join workspaces on workspaces.id = deliveries.workspace_id
   left join document_enrichments on document_enrichments.document_id = documents.id
-  left join delivery_metadata
-    on delivery_metadata.document_id = deliveries.document_id
-    and delivery_metadata.destination_id = deliveries.destination_id
+  left join late_data
+    on late_data.document_id = deliveries.document_id
+    and late_data.destination_id = deliveries.destination_id
   where deliveries.document_id = :documentId
     ${condition}
     and deliveries.status = 'delivered'
@@ -102,7 +102,7 @@ interface StaleDeps {
 }
 
 const writeState = (trx: Transaction, { documentId, destinationId }: DeliveryRef, status: 'pending' | 'not_possible'): Promise<unknown> =>
-  trx('delivery_metadata')
+  trx('late_data')
     .insert({
       document_id: documentId,
       destination_id: destinationId,
@@ -129,7 +129,7 @@ const writeDelivered = createStatement<TemplateDocument>(
   'note-delivered-data',
   `
   with noted as (
-    insert into delivery_metadata (document_id, destination_id, digest, status)
+    insert into late_data (document_id, destination_id, digest, status)
     select document_id, destination_id, :digest, 'current'
     from deliveries
     where document_id = :documentId
@@ -139,7 +139,7 @@ const writeDelivered = createStatement<TemplateDocument>(
     on conflict (document_id, destination_id) do update
     set
       digest = excluded.digest,
-      status = case when delivery_metadata.status = 'pending' then 'pending' else 'current' end
+      status = case when late_data.status = 'pending' then 'pending' else 'current' end
     returning document_id
   )
   select
@@ -226,7 +226,7 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
   const recordUpdate = (copy: Copy, digest: string): Promise<void> =>
     db.transaction(async (trx) => {
       const { documentId, destinationId, destinationName, workspaceId, repoId, docId, compId } = copy
-      const updated = await trx('delivery_metadata')
+      const updated = await trx('late_data')
         .where({ document_id: documentId, destination_id: destinationId })
         .update({
           digest,
@@ -248,7 +248,7 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
 
   /** The copy needs nothing: it has been updated, was delivered with everything, or is gone. What was found meanwhile, it needs. */
   const recordNothing = async ({ documentId, destinationId }: DeliveryRef, foundAt: string | null): Promise<void> => {
-    await db('delivery_metadata')
+    await db('late_data')
       .where({ document_id: documentId, destination_id: destinationId, status: 'pending' })
       .whereRaw('found_at = coalesce(?::timestamptz, found_at)', [foundAt])
       .update({ status: db.raw(`case when updated_at is null then 'current' else 'updated' end`), error: null })
@@ -259,7 +259,7 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
     const error = `${failure.code}: ${failure.message}`
     const delayMs = Math.max(delaysMs[tries] ?? longestDelayMs, failure.retryAfterMs ?? 0)
     const isFinal = failure.permanent || ageMs + delayMs > giveUpAfterMs
-    await db('delivery_metadata')
+    await db('late_data')
       .where({ document_id: documentId, destination_id: destinationId, status: 'pending' })
       // What was found meanwhile is tried at once.
       .whereRaw('found_at is not distinct from ?::timestamptz', [copy.foundAtText])
@@ -303,7 +303,7 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
       take: (limit: number, except: string[]) => takeDue(db, { destinationId, limit, except: JSON.stringify(except) }),
       work: (copy: DeliveryRef) => tryOnce(copy, cancelled),
       postpone: async ({ documentId }: DeliveryRef) =>
-        void (await db('delivery_metadata')
+        void (await db('late_data')
           .where({ document_id: documentId, destination_id: destinationId })
           .update({ next_try_at: db.raw(`now() + ? * interval '1 millisecond'`, [postponedMs]) })),
     }
@@ -317,7 +317,7 @@ const takeDue = createStatement<DeliveryRef>(
   'take-late-data',
   `
   select document_id as "documentId", destination_id as "destinationId"
-  from delivery_metadata
+  from late_data
   where destination_id = :destinationId
     and status = 'pending'
     and next_try_at <= now()
@@ -336,7 +336,7 @@ export const createFindLateData = (db: Database): ClaimDue =>
     pending as (
       (
         select destination_id, next_try_at
-        from delivery_metadata
+        from late_data
         where status = 'pending'
         order by destination_id, next_try_at
         limit 1
@@ -346,7 +346,7 @@ export const createFindLateData = (db: Database): ClaimDue =>
       from pending
       cross join lateral (
         select destination_id, next_try_at
-        from delivery_metadata
+        from late_data
         where status = 'pending'
           and destination_id > pending.destination_id
         order by destination_id, next_try_at

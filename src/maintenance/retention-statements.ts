@@ -171,7 +171,7 @@ export const lockDocuments = `
  * Removes what belongs to the documents. Foreign keys and triggers would do it row by row: then, each document also writes the changes of
  * counters for itself.
  */
-export const removeParts = ['delivery_metadata', 'deliveries', 'document_keys', 'document_enrichments'].map(
+export const removeParts = ['late_data', 'deliveries', 'document_keys', 'document_enrichments'].map(
   (table) => `
   delete from ${table}
   where document_id = any (:ids)

@@ -196,7 +196,7 @@ test(
     const document = { workspaceId, repositoryId, repoId: 'Z2', docId: 'DOC2', status: 'delivered' as const, deliveries }
     const documentId = await insertDocument(database.db, document)
     const late = { status: 'failed', error: 'the object is gone' }
-    await database.db('delivery_metadata').insert({ document_id: documentId, destination_id: destinationId, ...late })
+    await database.db('late_data').insert({ document_id: documentId, destination_id: destinationId, ...late })
     const { page, errors } = await open('viewer')
     await page.goto(`${consoleUrl}/documents/${documentId}`)
     await page.getByText('could not be brought to the copy').waitFor()

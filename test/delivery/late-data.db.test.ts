@@ -24,7 +24,7 @@ const { find } = createConnectors()
 const never = new AbortController().signal
 
 beforeEach(async () => {
-  await db('delivery_metadata').delete()
+  await db('late_data').delete()
   await db('side_queues').delete()
 })
 
@@ -65,7 +65,7 @@ const deliver = async (connector = find('webhook')!, properties: object = {}) =>
     },
     { lingerMs: 0 },
   )
-  const row = () => db('delivery_metadata').where({ document_id: documentId })
+  const row = () => db('late_data').where({ document_id: documentId })
   const run = () => bringLateData({ queueId: destinationId, workspaceId: routes.workspaceId }, never)
   return {
     ...routes,
@@ -191,14 +191,14 @@ test("a failure of the relay's own database is no failed try of the target", asy
   await delivered.attempt()
   await delivered.find({ vendor: 'Acme' })
   // The target has the data, and the database refuses to say so, also at the last try.
-  await db.raw(`alter table delivery_metadata add constraint refused check (status <> 'updated') not valid`)
+  await db.raw(`alter table late_data add constraint refused check (status <> 'updated') not valid`)
   try {
     await delivered.bring()
     await delivered.row().update({ attempts: 40, found_at: new Date(Date.now() - 86_000_000) })
     await delivered.bring()
     expect(await delivered.state()).toMatchObject({ status: 'pending', error: null })
   } finally {
-    await db.raw('alter table delivery_metadata drop constraint refused')
+    await db.raw('alter table late_data drop constraint refused')
   }
   expect(await delivered.bring()).toMatchObject({ status: 'updated' })
   expect([copies, await delivered.state()]).toEqual([3, { ...current, status: 'updated' }])

@@ -163,7 +163,7 @@ test('data that is found after a delivery is brought to every copy, and the byte
     // A second run changes nothing.
     const counts = () => [store.arrivals.filter(({ method }) => method === 'PUT').length, dms.arrivals.length, mails.mails.length]
     const before = [counts(), await deliveries()]
-    const rows = () => relay.db('delivery_metadata').where({ document_id: document.id })
+    const rows = () => relay.db('late_data').where({ document_id: document.id })
     await rows().where({ status: 'updated' }).update({ status: 'pending', next_try_at: new Date() })
     await until(env, 'the copies are looked at', async () => (await rows().where({ status: 'pending' })).length === 0, 500)
     expect([counts(), await deliveries()]).toEqual(before)
