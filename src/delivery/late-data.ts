@@ -238,7 +238,7 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
       if (updated === 0) return
       await record(trx, {
         workspaceId,
-        event: 'document.metadata_updated',
+        event: 'document.copy_updated',
         subjectId: documentId,
         description: `Business data of document ${repoId}/${docId}/${compId} was brought to destination ${destinationName}.`,
         metadata: { repo_id: repoId, doc_id: docId, comp_id: compId, destination_id: destinationId, destination: destinationName },

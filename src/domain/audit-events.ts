@@ -41,6 +41,7 @@ export const auditEvents = {
   'document.erased': 'Document',
   'document.enriched': 'Document',
   'document.metadata_updated': 'Document',
+  'document.copy_updated': 'Document',
   'bulk_retry.started': 'BulkRetry',
   'bulk_retry.cancelled': 'BulkRetry',
   'document_migration.started': 'DocumentMigration',

@@ -35,6 +35,7 @@ const elsewhere: Partial<Record<AuditEvent, string>> = {
   'incident.closed': 'the check for incidents',
   'notice.delivered': 'the worker',
   'notice.failed': 'the worker',
+  'document.copy_updated': 'the worker',
 }
 
 const { database, api, acme } = share(await startScene())

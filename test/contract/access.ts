@@ -202,6 +202,7 @@ const decidedEvents = {
   'destination.links_revoked': 'Destination',
   'connection.updated': 'Connection',
   'document.metadata_updated': 'Document',
+  'document.copy_updated': 'Document',
   'bulk_retry.started': 'BulkRetry',
   'bulk_retry.cancelled': 'BulkRetry',
   'document_migration.started': 'DocumentMigration',

@@ -168,7 +168,7 @@ test('data that is found after a delivery is brought to every copy, and the byte
     await until(env, 'the copies are looked at', async () => (await rows().where({ status: 'pending' })).length === 0, 500)
     expect([counts(), await deliveries()]).toEqual(before)
 
-    const { json } = await routes.call('GET', '/audit-logs?event=document.metadata_updated')
+    const { json } = await routes.call('GET', '/audit-logs?event=document.copy_updated')
     const entries = json.data.map(({ attributes }: { attributes: { description: string } }) => attributes.description)
     for (const name of ['bucket', 'folder', 'dms']) {
       expect(entries).toContain(`Business data of document Z1/LATE/data was brought to destination ${name}.`)
