@@ -31,7 +31,7 @@ const copySources = async (folder: string, ref?: string) => {
   await mkdir(folder)
   const copy = ref === undefined ? copyWorkingTree : copyCommit
   await run('bash', ['-o', 'pipefail', '-c', copy, 'bash', folder, ref ?? ''], { cwd: root })
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  for (const modules of ['node_modules', 'clients/typescript/node_modules']) await symlink(join(root, modules), join(folder, modules))
 }
 
 const npm = async (folder: string, ...args: string[]) => {
