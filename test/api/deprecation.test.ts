@@ -21,7 +21,7 @@ const old = endpoint({
 test('a deprecated endpoint names in its headers since when, until when and what to use instead, beside the links of its list', async () => {
   const workspace = { id: 'w', userSlug: 'acme', workspaceSlug: 'prod' }
   const authenticate = async () => ({ type: 'api_key', id: 'k', level: 'viewer', workspace })
-  const deps = { sessions: { authenticate }, places: createPlaces({ total: 1 }), config: {} } as unknown as MountDeps
+  const deps = { authenticate, places: createPlaces({ total: 1 }), config: {} } as unknown as MountDeps
   const server = new Koa().use(mount([old], deps)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/api/acme/prod/old-things`)
