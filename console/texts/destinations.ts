@@ -66,7 +66,6 @@ export const en = {
   since: 'Last change of the circuit',
   created: 'Created',
   changed: 'Changed',
-  statuses: { connected: 'Connected', failing: 'Failing' },
   circuits: { closed: 'Closed: deliveries flow', open: 'Open: deliveries wait', half_open: 'Half open: one delivery tries' },
   connectionStatus: { active: 'Active', inactive: 'Inactive' },
   chooseKind: 'Choose where the documents go.',
@@ -166,7 +165,6 @@ export const de: typeof en = {
   since: 'Letzte Änderung der Sicherung',
   created: 'Angelegt',
   changed: 'Geändert',
-  statuses: { connected: 'Verbunden', failing: 'Gestört' },
   circuits: {
     closed: 'Geschlossen: Zustellungen laufen',
     open: 'Offen: Zustellungen warten',

@@ -29,7 +29,6 @@ export const en = {
   ended: (done: number, of: number) => `Done for ${done} of ${of} documents. Each row says what happened.`,
   noDeliveries: 'No destination',
   component: (name: string) => `Component ${name}`,
-  delivered: (done: number, of: number) => `${done} of ${of} delivered`,
 }
 
 export const de: typeof en = {
@@ -63,5 +62,4 @@ export const de: typeof en = {
   ended: (done, of) => `Für ${done} von ${of} Dokumenten erledigt. Jede Zeile sagt, was geschehen ist.`,
   noDeliveries: 'Kein Ziel',
   component: (name) => `Komponente ${name}`,
-  delivered: (done, of) => `${done} von ${of} zugestellt`,
 }

@@ -46,7 +46,6 @@ export const en = {
   attempts: 'Attempts',
   waiting: 'Oldest open delivery of each destination',
   noWaiting: 'No delivery is open.',
-  destination: 'Destination',
   document: 'Document received',
   status: 'Delivery',
 }
@@ -97,7 +96,6 @@ export const de: typeof en = {
   attempts: 'Versuche',
   waiting: 'Älteste offene Zustellung je Ziel',
   noWaiting: 'Keine Zustellung ist offen.',
-  destination: 'Ziel',
   document: 'Dokument empfangen',
   status: 'Zustellung',
 }
