@@ -1,7 +1,7 @@
 // The fields of the workspace settings. Pure, so that it can be tested without a browser.
 import type { components } from '../clients/typescript/src/schema.ts'
 import type { Field, Texts, Values } from './form.ts'
-import { changed, fieldsOf, type JsonSchema } from './schema-form.ts'
+import { changed } from './schema-form.ts'
 
 export type Settings = components['schemas']['Settings']['attributes']
 export type NumberName = {
@@ -23,10 +23,8 @@ const rules: Record<string, Partial<Field>> = {
 }
 
 /** Returns the fields of the settings. In the compliance tier, the relay decides on the retention of the audit log. */
-export const settingsFields = (schema: JsonSchema, { tier }: Pick<Settings, 'tier'>): Field[] =>
-  changed(fieldsOf(schema), { ...rules, audit_days: { isRequired: true } }).filter(
-    ({ path }) => path !== 'audit_days' || tier !== 'compliance',
-  )
+export const settingsFields = (all: readonly Field[], { tier }: Pick<Settings, 'tier'>): Field[] =>
+  changed(all, { ...rules, audit_days: { isRequired: true } }).filter(({ path }) => path !== 'audit_days' || tier !== 'compliance')
 
 type SettingsProblem = 'orderOfWaits' | 'ttlTooShort'
 

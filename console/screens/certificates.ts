@@ -1,13 +1,15 @@
 import { useState } from 'preact/hooks'
 import { call, callRaw, may, type Schemas } from '../api.ts'
 import { certificateText, compareFingerprint, daysUntil, expiringDays, fingerprintLines } from '../certificate.ts'
-import { fieldAt, type Values } from '../form.ts'
+import type { Values } from '../form.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale } from '../preferences.ts'
+import { requestFields } from '../request-schemas.ts'
 import { addressOf, navigate } from '../router.ts'
+import { changed } from '../schema-form.ts'
 import * as certificatesCatalogue from '../texts/certificates.ts'
-import { FormField } from '../ui/fields.ts'
+import { FormFields } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
 import { Badge, Confirm, Facts, Loaded, Notice, Time } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
@@ -170,12 +172,15 @@ const Ask = ({
   </${Confirm}>`
 }
 
-const certificateFields = [fieldAt('auth_id', 'text', { isRequired: true }), fieldAt('certificate', 'lines', { isRequired: true })]
-
 /** Adds a certificate to a repository. */
 export const CertificateForm = ({ id, onSaved }: { id: string; onSaved: () => void }) => {
   const words = certificatesWords()
-  const form = useForm({ fields: certificateFields })
+  const form = useForm({
+    // A certificate is activated after its fingerprint was compared.
+    fields: changed(requestFields('POST /repositories/:id/certificates'), { certificate: { input: 'lines' } }).filter(
+      ({ path }) => path !== 'status',
+    ),
+  })
   const address = `repositories/${id}`
   const choose = async (event: Event) => {
     const [file] = (event.target as HTMLInputElement).files ?? []
@@ -188,8 +193,7 @@ export const CertificateForm = ({ id, onSaved }: { id: string; onSaved: () => vo
   }
   return html`<${FormCard} form=${form} label=${words.add} title=${words.add} action=${words.add} cancelTo=${address} onSave=${add}>
     <p class="quiet">${words.addHint}</p>
-    <${FormField} form=${form} path="auth_id" label=${words.authId} hint=${words.authIdHint} isMono />
-    <${FormField} form=${form} path="certificate" label=${words.certificate} hint=${words.certificateHint} />
+    <${FormFields} form=${form} words=${words} />
     <div class="entry">
       <p class="label"><label for="certificate-file">${words.file}</label></p>
       <input id="certificate-file" type="file" accept=".pem,.crt,.cer,.der,.p7b,.p7c" onChange=${(event: Event) => void choose(event)} />

@@ -4,7 +4,7 @@ import { partsOf, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
+import { requestFields } from '../request-schemas.ts'
 import { navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
@@ -51,7 +51,7 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
   const words = connectionsWords()
   const before = stored?.connection
   const repositoryId = route.value.query.get('repository')
-  const fields = connectionFields(requestSchemas['POST /connections']!, { isNew: !stored })
+  const fields = connectionFields(requestFields('POST /connections'), { isNew: !stored })
   const entered = useForm({
     fields,
     stored: before && valuesOf(before),

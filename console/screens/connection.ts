@@ -5,7 +5,7 @@ import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
+import { requestFields } from '../request-schemas.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
@@ -81,7 +81,7 @@ const Filter = ({ connection }: { connection: Connection }) => {
       ],
       [
         words.fields['settings.path_template'],
-        html`<span class="mono">${pathTemplate ?? defaultPathTemplate(requestSchemas['POST /connections']!)}</span>`,
+        html`<span class="mono">${pathTemplate ?? defaultPathTemplate(requestFields('POST /connections'))}</span>`,
       ],
       [
         words.fields['settings.properties'],

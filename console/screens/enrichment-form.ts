@@ -2,8 +2,8 @@ import type { Schemas } from '../api.ts'
 import type { Texts } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
-import { changed, fieldsOf, signInPath } from '../schema-form.ts'
+import { requestFields, requestSchemas } from '../request-schemas.ts'
+import { changed, signInPath } from '../schema-form.ts'
 import * as enrichmentsCatalogue from '../texts/enrichments.ts'
 import { Credentials, credentialsPath, useCredentials } from '../ui/credentials.ts'
 import { ObjectForm, type FormProps } from '../ui/object-form.ts'
@@ -36,7 +36,7 @@ const storedCredentials = (attributes: Attributes | undefined) => {
 
 /** Returns the fields of an enrichment without its credentials. */
 export const enrichmentFields = () =>
-  changed(fieldsOf(requestSchemas['POST /enrichments']!), { repository_ids: { input: 'checks' } }).filter(
+  changed(requestFields('POST /enrichments'), { repository_ids: { input: 'checks' } }).filter(
     ({ path }) => !path.startsWith(`${credentialsPath}.`),
   )
 

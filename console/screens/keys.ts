@@ -4,9 +4,8 @@ import type { Values } from '../form.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, texts } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
+import { requestFields } from '../request-schemas.ts'
 import { addressOf, pageOf, route } from '../router.ts'
-import { fieldsOf } from '../schema-form.ts'
 import * as keysCatalogue from '../texts/keys.ts'
 import { FormFields } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
@@ -27,7 +26,7 @@ const CreateForm = ({ onCreated, onClose }: { onCreated: (key: NewKey) => void; 
   const words = keysWords()
   const form = useForm({
     // The API does not list the members from whom one could be chosen.
-    fields: fieldsOf(requestSchemas['POST /api-keys']!).filter(({ path }) => path !== 'user_id'),
+    fields: requestFields('POST /api-keys').filter(({ path }) => path !== 'user_id'),
     start: { level: 'viewer' },
     check: ({ expires_at: day }): Record<string, string> =>
       typeof day === 'string' && !(endOf(day).getTime() > Date.now()) ? { expires_at: words.inThePast } : {},

@@ -2,9 +2,9 @@ import { call, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
+import { requestFields } from '../request-schemas.ts'
 import { addressOf, route } from '../router.ts'
-import { changed, fieldsOf } from '../schema-form.ts'
+import { changed } from '../schema-form.ts'
 import * as notificationsCatalogue from '../texts/notifications.ts'
 import { choicesOf, linkTo, loadDestinations, type Destination } from '../ui/choose-destination.ts'
 import { configuredScreen } from '../ui/configured-screen.ts'
@@ -64,7 +64,7 @@ const Notices = ({ id }: { id: string }) => {
     </${Loaded}>`
 }
 
-const notificationFields = () => changed(fieldsOf(requestSchemas['POST /notifications']!), { destination_id: { input: 'choice' } })
+const notificationFields = () => changed(requestFields('POST /notifications'), { destination_id: { input: 'choice' } })
 
 const NotificationForm = ({ stored, destinations, ...rest }: FormProps<Attributes> & { destinations: readonly Destination[] }) => {
   const words = notificationsWords()

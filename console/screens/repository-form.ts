@@ -2,9 +2,8 @@ import { may, type Schemas } from '../api.ts'
 import { fieldAt, type Texts, type Values } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
+import { requestFields } from '../request-schemas.ts'
 import { navigate } from '../router.ts'
-import { fieldsOf } from '../schema-form.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { FormFields } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
@@ -44,7 +43,7 @@ export const RepositoryForm = ({ stored, onSaved }: { stored?: Stored<Attributes
   const before = stored?.attributes
   const isAdmin = may('admin')
   const form = useForm({
-    fields: [...fieldsOf(requestSchemas['POST /repositories']!), proxyLogin].filter(
+    fields: [...requestFields('POST /repositories'), proxyLogin].filter(
       ({ path }) => !(stored && path === 'repo_id') && (isAdmin || path !== 'signed_parameter_order'),
     ),
     stored: before,

@@ -6,7 +6,7 @@ import { formatDuration } from '../format.ts'
 import { html, type Children } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
+import { requestFields } from '../request-schemas.ts'
 import { checkSettings, settingsFields, type NumberName, type Settings } from '../settings-form.ts'
 import * as formCatalogue from '../texts/form.ts'
 import * as settingsCatalogue from '../texts/settings.ts'
@@ -121,7 +121,7 @@ const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => voi
   const words = settingsWords()
   const { save: saveLabel } = formWords()
   const form = useForm({
-    fields: settingsFields(requestSchemas['PATCH /settings']!, settings),
+    fields: settingsFields(requestFields('PATCH /settings'), settings),
     stored: settings,
     etag,
     groups: ['rfc.credentials'],

@@ -2,8 +2,8 @@ import { callRaw, type Schemas } from '../api.ts'
 import type { Values } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
-import { changed, fieldsOf } from '../schema-form.ts'
+import { requestFields } from '../request-schemas.ts'
+import { changed } from '../schema-form.ts'
 import * as subscriptionsCatalogue from '../texts/subscriptions.ts'
 import { choicesOf, linkTo, loadDestinations, type Destination } from '../ui/choose-destination.ts'
 import { configuredScreen } from '../ui/configured-screen.ts'
@@ -44,7 +44,7 @@ const factsOfState = (attributes: Attributes): Fact[] => {
 
 const Replay = ({ id, onReplayed, onCancel }: { id: string; onReplayed: () => void; onCancel: () => void }) => {
   const words = subscriptionsWords()
-  const form = useForm({ fields: fieldsOf(requestSchemas['POST /event-subscriptions/:id/replay']!) })
+  const form = useForm({ fields: requestFields('POST /event-subscriptions/:id/replay') })
   const replay = async (body: Values) => {
     await callRaw('POST', `/event-subscriptions/${id}/replay`, { body })
     onReplayed()
@@ -56,9 +56,7 @@ const Replay = ({ id, onReplayed, onCancel }: { id: string; onReplayed: () => vo
 
 // Where a subscription begins is changed by sending again.
 const subscriptionFields = () =>
-  changed(fieldsOf(requestSchemas['POST /event-subscriptions']!), { destination_id: { input: 'choice' } }).filter(
-    ({ path }) => path !== 'after',
-  )
+  changed(requestFields('POST /event-subscriptions'), { destination_id: { input: 'choice' } }).filter(({ path }) => path !== 'after')
 
 /** What a new subscription starts with. */
 const start = { events: ['document.delivered', 'document.failed'] }

@@ -50,10 +50,14 @@ export const en = {
     `${plural('en', count, 'certificate is', 'certificates are')} deleted. The source system can send its own again.`,
   add: 'Add a certificate',
   addHint: 'For a source system that cannot send its certificate.',
-  authId: 'Name of the signer (authId)',
-  authIdHint: 'As in the signed URLs, character by character, without percent-encoding: CN=TST',
-  certificate: 'Certificate',
-  certificateHint: 'PEM, or base64 of DER or PKCS #7',
+  fields: {
+    auth_id: 'Name of the signer (authId)',
+    certificate: 'Certificate',
+  },
+  hints: {
+    auth_id: 'As in the signed URLs, character by character, without percent-encoding: CN=TST',
+    certificate: 'PEM, or base64 of DER or PKCS #7',
+  },
   file: 'Or choose a file',
 }
 
@@ -108,9 +112,13 @@ export const de: typeof en = {
     `${plural('de', count, 'Zertifikat wird', 'Zertifikate werden')} gelöscht. Das Quellsystem kann sein eigenes erneut senden.`,
   add: 'Zertifikat hinzufügen',
   addHint: 'Für ein Quellsystem, das sein Zertifikat nicht senden kann.',
-  authId: 'Name des Unterzeichners (authId)',
-  authIdHint: 'Wie in den signierten URLs, Zeichen für Zeichen, ohne Prozentkodierung: CN=TST',
-  certificate: 'Zertifikat',
-  certificateHint: 'PEM, oder base64 von DER oder PKCS #7',
+  fields: {
+    auth_id: 'Name des Unterzeichners (authId)',
+    certificate: 'Zertifikat',
+  },
+  hints: {
+    auth_id: 'Wie in den signierten URLs, Zeichen für Zeichen, ohne Prozentkodierung: CN=TST',
+    certificate: 'PEM, oder base64 von DER oder PKCS #7',
+  },
   file: 'Oder eine Datei wählen',
 }

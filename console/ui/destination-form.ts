@@ -4,7 +4,7 @@ import type { ConnectorType } from '../connector-types.ts'
 import type { Values } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
-import { requestSchemas } from '../request-schemas.ts'
+import { requestFields } from '../request-schemas.ts'
 import { navigate } from '../router.ts'
 import { fieldsOf, signInPath, type SchemaField } from '../schema-form.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
@@ -45,7 +45,7 @@ export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
     !stored ? 'new' : typeof storedSignIn === 'string' ? { signIn: storedSignIn } : 'some',
   )
   const form = useForm({
-    fields: [...fieldsOf(requestSchemas['POST /destinations']!).filter(({ path }) => path === 'name'), ...config, ...credentials.fields],
+    fields: [...requestFields('POST /destinations').filter(({ path }) => path === 'name'), ...config, ...credentials.fields],
     groups: [credentialsPath],
     stored: stored && { name: stored.name, config: stored.config, ...(stored.signIn !== null && { [signInPath]: stored.signIn }) },
     etag: stored?.etag,

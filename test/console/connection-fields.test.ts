@@ -1,16 +1,16 @@
 import { connectionFields, defaultPathTemplate, settingsOf } from '../../console/connection-fields.ts'
 import { textsOf, type Texts } from '../../console/form.ts'
-import type { JsonSchema } from '../../console/schema-form.ts'
+import { fieldsOf, type JsonSchema } from '../../console/schema-form.ts'
 import { describeRequests } from '../../src/api/console/request-schemas.ts'
 import { connectionSettings, connectionSettingsFields } from '../../src/domain/connection-settings.ts'
 
-const schema = describeRequests()['POST /connections'] as JsonSchema
-const fields = connectionFields(schema, { isNew: true })
+const all = fieldsOf(describeRequests()['POST /connections'] as JsonSchema)
+const fields = connectionFields(all, { isNew: true })
 const settingsIn = (texts: Texts) => settingsOf(fields, texts)
 
 test('what is not filled in is left to the default', () => {
   expect(settingsIn(textsOf(fields))).toEqual({})
-  expect(connectionSettings({}).pathTemplate).toBe(defaultPathTemplate(schema))
+  expect(connectionSettings({}).pathTemplate).toBe(defaultPathTemplate(all))
 })
 
 test('settings stay the same when they are edited and nothing is changed', () => {

@@ -1,6 +1,6 @@
 import { readMetadata } from '../../console/audit-changes.ts'
 import { changedValues, fieldAt, newValues, textsOf, withWhole, type Texts } from '../../console/form.ts'
-import type { JsonSchema } from '../../console/schema-form.ts'
+import { fieldsOf, type JsonSchema } from '../../console/schema-form.ts'
 import { checkSettings, settingsFields, type Settings } from '../../console/settings-form.ts'
 import { describeRequests } from '../../src/api/console/request-schemas.ts'
 import { toCamelCase, toSnakeCase } from '../../src/domain/casing.ts'
@@ -8,11 +8,11 @@ import { changeSettings, settingsPatchFields, workspaceSettings, workspaceSettin
 
 const defaults = { ...(toSnakeCase(workspaceSettingsFields, workspaceSettings({})) as object), tier: 'standard' } as Settings
 
-const schema = describeRequests()['PATCH /settings'] as JsonSchema
+const all = fieldsOf(describeRequests()['PATCH /settings'] as JsonSchema)
 
 /** Reads the form of the settings after some texts have been entered. */
 const fill = (entered: Texts, current: Settings = defaults) => {
-  const fields = settingsFields(schema, current)
+  const fields = settingsFields(all, current)
   const first = textsOf(fields, current)
   const texts = { ...first, ...entered }
   const { values, problems } = changedValues(fields, texts, first)

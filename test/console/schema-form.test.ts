@@ -1,5 +1,6 @@
 import { changedValues, newValues, placeDetails, textOf, textsOf } from '../../console/form.ts'
 import { fieldsOf, signInField, signInPath, type JsonSchema, type SchemaField } from '../../console/schema-form.ts'
+import { en as certificates } from '../../console/texts/certificates.ts'
 import { en as connections } from '../../console/texts/connections.ts'
 import * as fieldTexts from '../../console/texts/connector-fields.ts'
 import { en as enrichments } from '../../console/texts/enrichments.ts'
@@ -120,10 +121,11 @@ test.each([
   ['POST /event-subscriptions/:id/replay', subscriptions],
   ['POST /notifications', notifications],
   ['POST /repositories', repositories],
+  ['POST /repositories/:id/certificates', certificates],
   ['PATCH /settings', settings],
 ] as const)('each field of %s has a label, and each of its choices', (operation, { fields, ...words }) => {
   const choices = 'choices' in words ? words.choices : {}
-  const shown = pathsOf(operation).filter(({ path }) => path !== 'user_id' && !path.startsWith('credentials.'))
+  const shown = pathsOf(operation).filter(({ path }) => !['user_id', 'status'].includes(path) && !path.startsWith('credentials.'))
   expect(Object.keys(fields)).toEqual(expect.arrayContaining(shown.map(({ path }) => path)))
   const chosen = shown.filter((field) => field.choices.length > 0)
   const labelled = Object.fromEntries(Object.entries<object>(choices).map(([path, labels]) => [path, Object.keys(labels).toSorted()]))

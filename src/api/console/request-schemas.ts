@@ -14,6 +14,7 @@ export const formOperations = [
   'POST /event-subscriptions/:id/replay',
   'POST /notifications',
   'POST /repositories',
+  'POST /repositories/:id/certificates',
   'PATCH /settings',
 ] as const
 
