@@ -15,8 +15,6 @@ export const places: Record<string, RegExp> = {
   'docker-compose.yml': /TEMPORAL_WORKER_BUILD_ID:-(.+)\}$/gm,
   Dockerfile: /^ARG VERSION=(.+)$/gm,
   'deploy/helm/document-relay/Chart.yaml': /^(?:version|appVersion): (.+)$/gm,
-  'deploy/kubernetes/document-relay.yaml':
-    /(?:chart: document-relay-|\/version: "|image: "document-relay:|TEMPORAL_WORKER_BUILD_ID\n +value: ")([^"\n]+)/g,
   'docs/kubernetes.md': /\/document-relay:(\d\S+)/g,
   'docs/install.md': /(?: document-relay:| VERSION=)(\d\S+)/g,
 }

@@ -7,7 +7,7 @@ import { createKeyRing } from '../src/security/seal.ts'
 import { blocksOf, commandsOf } from './docs/commands.ts'
 import { runSteps } from './docs/walk.ts'
 import { createFolder } from './support/folder.ts'
-import { helmOnChart, networkValues, renderChart, renderManifests } from './support/helm.ts'
+import { helmOnChart, networkValues, renderChart } from './support/helm.ts'
 import { checkManifests, writeSchemas } from './support/kubeconform.ts'
 import { share } from './support/share.ts'
 import { kubernetesVersions } from './support/tools.ts'
@@ -490,12 +490,6 @@ test('the version of the chart is that of the relay', async () => {
   expect([chart['version'], chart['appVersion']]).toEqual([version, version])
   expect(podOf(await render(minimal), 'api').containers[0].image).toBe(`document-relay:${version}`)
   expect(podOf(await render(full), 'api').containers[0].image).toBe('registry.example/relay:1.2.3')
-})
-
-test('deploy/kubernetes/document-relay.yaml is up to date (npm run kubernetes)', async () => {
-  const file = await readFile(new URL('../deploy/kubernetes/document-relay.yaml', import.meta.url), 'utf8')
-  expect(file).toBe(await renderManifests(helm()))
-  expect(namesOf(manifestsIn(file))).toEqual(always)
 })
 
 test('the Secret that docs/kubernetes.md creates has an address of the database and a sealing key that the relay accepts', async () => {

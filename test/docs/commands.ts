@@ -16,7 +16,6 @@ const commentedFiles = [
   'docker-compose.yml',
   'deploy/helm/document-relay/templates/NOTES.txt',
   'deploy/helm/document-relay/values.yaml',
-  'deploy/kubernetes/document-relay.yaml',
 ]
 
 /**

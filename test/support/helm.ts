@@ -28,16 +28,3 @@ export const networkValues = {
     egress: [{ to: [{ ipBlock: { cidr: '0.0.0.0/0' } }] }],
   },
 }
-
-const header = `# Made by npm run kubernetes from the chart in deploy/helm/document-relay, with its default values. Do not edit: render the chart with
-# your own values instead, or change the address of Temporal and the image with a kustomization.
-#
-#   kubectl delete job document-relay-migrate --ignore-not-found
-#   kubectl apply --filename deploy/kubernetes/document-relay.yaml
-#
-# The processes restart until the job has migrated the schema. docs/kubernetes.md says which Secret they need.
-`
-
-/** Renders deploy/kubernetes/document-relay.yaml. */
-export const renderManifests = async (helm: string): Promise<string> =>
-  header + (await renderChart(helm, ['--set-string', 'config.TEMPORAL_ADDRESS=temporal-frontend.temporal:7233']))

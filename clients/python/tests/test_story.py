@@ -24,6 +24,7 @@ from document_relay_client.models import (
     AuditEventInput,
     ConnectionInput,
     DestinationConfigWebhook,
+    DestinationConfigWebhookSignatures,
     DestinationCredentialsWebhook,
     DestinationInputWebhook,
     RepositoryInput,
@@ -43,7 +44,9 @@ def test_story(relay: Relay, target: Target) -> None:
         webhook = DestinationInputWebhook(
             name="Python",
             connector_type="webhook",
-            config=DestinationConfigWebhook(url=f"{target.url}/documents"),
+            config=DestinationConfigWebhook(
+                url=f"{target.url}/documents", signatures=DestinationConfigWebhookSignatures.STANDARD_WEBHOOKS
+            ),
             credentials=DestinationCredentialsWebhook(secret=secret),
         )
         destination = unwrap(create_destination.sync(client=client, body=webhook)).data
@@ -111,8 +114,10 @@ def test_story(relay: Relay, target: Target) -> None:
         assert connection.id in [item.id for page in pages(list_connections.sync, client=client) for item in page.data]
 
         assert follow(client, begun, ids) == ids
-        wanted = {"after": begun, "types": "document.received", "limit": 2, "wait_seconds": 30}
-        events = (event for page in pages(list_events.sync, client=client, **wanted) for event in page.data)
+        following = pages(
+            list_events.sync, client=client, after=begun, types="document.received", limit=2, wait_seconds=30
+        )
+        events = (event for page in following for event in page.data)
         received = [event.attributes.data["document_id"] for event in islice(events, len(ids))]
         assert received == ids[::-1]
 
