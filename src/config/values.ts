@@ -32,7 +32,6 @@ export const httpUrl = (description: string) =>
 
 export const isOrigin = (text: string) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && new URL(text).origin === text
 
-export const KiB = 1024
-export const MiB = 1024 * KiB
+export const MiB = 1024 * 1024
 export const GiB = 1024 * MiB
 export const TiB = 1024 * GiB

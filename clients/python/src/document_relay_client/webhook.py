@@ -50,9 +50,9 @@ def verify_webhook(
 ) -> Webhook:
     """Verifies a request of a webhook destination by its Standard Webhooks signature.
 
-    A document has it if the destination's ``signatures`` is ``both`` or ``standard_webhooks``. One of several signatures suffices: there
-    are two while the secret is changed. The signature covers the id, the time and the body, not the headers
-    ``x-relay-*``.
+    A document has it if the destination's ``signatures`` is ``both`` or ``standard_webhooks``. One of several
+    signatures suffices: there are two while the secret is changed. The signature covers the id, the time and the body,
+    not the headers ``x-relay-*``.
 
     :param headers: The headers of the request, in upper or lower case.
     :param body: The bytes of the body as they were received.
