@@ -8,6 +8,7 @@ import { requestFields } from '../request-schemas.ts'
 import { navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
+import * as formCatalogue from '../texts/form.ts'
 import { FormFields, type Option } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
 import { saveObject } from '../ui/object-form.ts'
@@ -17,6 +18,7 @@ import { PreviewOf, usePreview } from './connection-preview.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)
 const connectorWords = inLanguage(connectorFieldsCatalogue)
+const formWords = inLanguage(formCatalogue)
 
 type Connection = Schemas['Connection']
 
@@ -77,8 +79,8 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
     <${FormCard}
       form=${form}
       label=${before ? words.editTitle(before.name) : words.create}
-      title=${before && words.edit}
-      action=${before ? words.save : words.create}
+      title=${before && formWords().edit}
+      action=${before ? undefined : words.create}
       cancelTo=${address}
       isDisabled=${!isComplete}
       onSave=${save}

@@ -9,6 +9,7 @@ import { requestFields } from '../request-schemas.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
+import * as formCatalogue from '../texts/form.ts'
 import { Badge, Confirm, ExactTime, Facts, Heading, Loaded } from '../ui/parts.ts'
 import { WiringFigure } from '../ui/wiring-figure.ts'
 import { layOutWiring, stateOf } from '../wiring.ts'
@@ -18,6 +19,7 @@ import { ConfirmSwitch, heldText } from './connection-switch.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)
 const connectorWords = inLanguage(connectorFieldsCatalogue)
+const formWords = inLanguage(formCatalogue)
 
 type Connection = Schemas['Connection']
 
@@ -109,7 +111,7 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
         html`<button type="button" class=${`button ${connection.is_active ? '' : 'primary'}`} onClick=${() => setAsked('switch')}>
             ${connection.is_active ? words.switchOff : words.switchOn}
           </button>
-          <a class="button" href=${addressOf(`connections/${id}`, { edit: '1' })}>${words.edit}</a>`
+          <a class="button" href=${addressOf(`connections/${id}`, { edit: '1' })}>${formWords().edit}</a>`
       }
       <a class="button" href=${addressOf('documents', { connection_id: id })}>${words.showDocuments}</a>
       ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.remove}</button>`}
@@ -146,8 +148,8 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
                       >${words.showHeld}</a
                     >`,
             ],
-            [words.created, html`<${ExactTime} at=${connection.created_at} />`],
-            [words.changed, html`<${ExactTime} at=${connection.updated_at} />`],
+            [formWords().created, html`<${ExactTime} at=${connection.created_at} />`],
+            [formWords().changed, html`<${ExactTime} at=${connection.updated_at} />`],
           ]}
         />
       </section>

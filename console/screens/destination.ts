@@ -138,7 +138,7 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
       <button type="button" class="button primary" disabled=${tested.isBusy} onClick=${() => void test()}>
         ${tested.isBusy ? `${words.testing} …` : words.test}
       </button>
-      <a class="button" href=${`destinations/${id}?edit=yes`}>${words.edit}</a>
+      <a class="button" href=${`destinations/${id}?edit=yes`}>${formWords().edit}</a>
       ${
         may('admin') &&
         kind === 'email' &&
@@ -175,8 +175,8 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
         [words.slots, words.slotsOf(used, slots)],
         [words.circuit, words.circuits[circuit]],
         [words.since, optionalTime(attributes.circuit_since)],
-        [words.created, html`<${ExactTime} at=${attributes.created_at} />`],
-        [words.changed, html`<${ExactTime} at=${attributes.updated_at} />`],
+        [formWords().created, html`<${ExactTime} at=${attributes.created_at} />`],
+        [formWords().changed, html`<${ExactTime} at=${attributes.updated_at} />`],
       ]}
     />
     <p class="after">

@@ -66,7 +66,7 @@ export const RepositoryForm = ({ stored, onSaved }: { stored?: Stored<Attributes
     form=${form}
     label=${title ?? words.create}
     title=${title}
-    action=${before ? words.save : words.create}
+    action=${before ? undefined : words.create}
     cancelTo=${address}
     onSave=${save}
   >

@@ -4,6 +4,7 @@ import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
+import * as formCatalogue from '../texts/form.ts'
 import * as remediesCatalogue from '../texts/remedies.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import * as startCatalogue from '../texts/start.ts'
@@ -19,6 +20,7 @@ import { SourceSetup } from './source-setup.ts'
 const repositoriesWords = inLanguage(repositoriesCatalogue)
 const remediesWords = inLanguage(remediesCatalogue)
 const startWords = inLanguage(startCatalogue)
+const formWords = inLanguage(formCatalogue)
 
 const refusalsMax = 3
 
@@ -132,7 +134,7 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
   return html`${
       may('member') &&
       html`<div class="actions">
-        <a class="button" href=${addressOf(`repositories/${id}`, { edit: '1' })}>${words.edit}</a>
+        <a class="button" href=${addressOf(`repositories/${id}`, { edit: '1' })}>${formWords().edit}</a>
         <button type="button" class="button" onClick=${() => setAsked('status')}>
           ${attributes.status === 'active' ? words.deactivate : words.activate}
         </button>
@@ -183,8 +185,8 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
                   >${words.showDocuments}</a
                 >`,
             ],
-            [words.created, html`<${ExactTime} at=${attributes.created_at} />`],
-            [words.changed, html`<${ExactTime} at=${attributes.updated_at} />`],
+            [formWords().created, html`<${ExactTime} at=${attributes.created_at} />`],
+            [formWords().changed, html`<${ExactTime} at=${attributes.updated_at} />`],
           ]}
         />
       </section>

@@ -119,7 +119,6 @@ const Schedule = ({ values }: { values: Readonly<Record<string, string>> }) => {
 
 const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => void; onSaved: () => void }) => {
   const words = settingsWords()
-  const { save: saveLabel } = formWords()
   const form = useForm({
     fields: settingsFields(requestFields('PATCH /settings'), settings),
     stored: settings,
@@ -144,7 +143,7 @@ const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => voi
       />
       ${group === 'retries' && html`<${Schedule} values=${form.texts} />`}
       ${group === 'retention' && settings.tier === 'compliance' && html`<p>${words.compliance}</p>`}`
-  return html`<${FormCard} form=${form} action=${saveLabel} isBroad onSave=${save} reload=${reload}>
+  return html`<${FormCard} form=${form} isBroad onSave=${save} reload=${reload}>
     <div class="columns">${groups.map((group) => html`<${Card} key=${group} group=${group}>${shown(group)}</${Card}>`)}</div>
   </${FormCard}>`
 }

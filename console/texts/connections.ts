@@ -59,8 +59,6 @@ export const en = {
   onForward: 'Documents are forwarded again. What the connection holds is delivered now, with a new retry budget.',
   onSkip: 'Documents that arrive from now on are forwarded. What the connection holds stays held: its settings say so.',
   holdsNow: 'Held now',
-  edit: 'Edit',
-  save: 'Save',
   remove: 'Delete',
   deleteTitle: (name: string) => `Delete the connection ${name}?`,
   deleteText:
@@ -81,8 +79,6 @@ export const en = {
   chooseBoth: 'Choose at least one repository and one destination.',
   editTitle: (name: string) => `Edit ${name}`,
   removedHeld: 'Deliveries that the connection holds for a destination that you remove are cancelled.',
-  created: 'Created',
-  changed: 'Changed',
   preview: 'Preview',
   previewIntro: 'What these settings mean for the newest documents of the repositories. A preview changes nothing.',
   previewChoose: 'Choose a repository to see a preview.',
@@ -163,8 +159,6 @@ export const de: typeof en = {
   onSkip:
     'Ab jetzt eintreffende Dokumente werden weitergeleitet. Angehaltene Zustellungen bleiben angehalten, wie in den Einstellungen festgelegt.',
   holdsNow: 'Derzeit angehalten',
-  edit: 'Bearbeiten',
-  save: 'Speichern',
   remove: 'Löschen',
   deleteTitle: (name) => `Verbindung ${name} löschen?`,
   deleteText:
@@ -185,8 +179,6 @@ export const de: typeof en = {
   chooseBoth: 'Wählen Sie mindestens ein Repository und ein Ziel.',
   editTitle: (name) => `${name} bearbeiten`,
   removedHeld: 'Entfernen Sie ein Ziel, werden die für dieses Ziel angehaltenen Zustellungen abgebrochen.',
-  created: 'Angelegt',
-  changed: 'Geändert',
   preview: 'Vorschau',
   previewIntro: 'Was diese Einstellungen für die neuesten Dokumente der Repositories bedeuten. Die Vorschau ändert nichts.',
   previewChoose: 'Wählen Sie ein Repository, um eine Vorschau zu sehen.',

@@ -82,7 +82,7 @@ export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
 
   return html`<${FormCard}
     form=${form}
-    action=${stored ? words.save : words.submitNew}
+    action=${stored ? undefined : words.submitNew}
     cancelTo=${stored ? `destinations/${stored.id}` : 'destinations'}
     onSave=${save}
     reload=${reload}

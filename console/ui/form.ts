@@ -30,8 +30,8 @@ interface FormCardProps {
   label?: string
   /** Shown above the form, if the heading of the screen is another one. */
   title?: string
-  /** Label of the button that saves. */
-  action: string
+  /** Label of the button that saves, unless it says so. */
+  action?: string | undefined
   /** Address of the screen without the form. */
   cancelTo?: string
   onCancel?: () => void
@@ -52,7 +52,7 @@ export const FormCard = ({
   form,
   label,
   title,
-  action,
+  action = formWords().save,
   cancelTo,
   onCancel,
   isDisabled = false,

@@ -2,13 +2,9 @@
 import { callRaw } from '../api.ts'
 import type { Values } from '../form.ts'
 import { html } from '../html.ts'
-import { inLanguage } from '../preferences.ts'
-import * as formCatalogue from '../texts/form.ts'
 import { FormFields, type FieldWords } from './fields.ts'
 import { FormCard } from './form.ts'
 import type { Form } from './use-form.ts'
-
-const formWords = inLanguage(formCatalogue)
 
 /** A stored object, with the ETag of what the form shows. */
 export interface Stored<Attributes> {
@@ -61,7 +57,7 @@ export const ObjectForm = ({
 }: ObjectFormProps) =>
   html`<${FormCard}
     form=${form}
-    action=${stored ? formWords().save : words.create}
+    action=${stored ? undefined : words.create}
     onSave=${async (body: Values) => onSaved(await during(saveObject(resource, stored?.id, form, body)))}
     reload=${reload}
     cancelTo=${stored ? undefined : list}
