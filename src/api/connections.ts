@@ -2,9 +2,10 @@ import { z } from 'zod'
 import { actorOf } from '../db/audit.ts'
 import { deliveriesPerBatch } from '../delivery/release.ts'
 import { filterConditions } from '../domain/fan-out.ts'
-import { heldMaxCount, type Connection, type Connections } from '../routing/connections.ts'
+import { connectionKind, heldMaxCount, type Connection, type Connections } from '../routing/connections.ts'
 import { previewMaxDocuments } from '../routing/preview.ts'
-import { connectionChange, connectorTypeName, newConnection, openObject, previewedConnection, settingsNames } from '../workspace/inputs.ts'
+import { connectorTypeName, newConnection, openObject, previewedConnection, settingsNames } from '../workspace/inputs.ts'
+import { changeOf } from './configured.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
@@ -46,14 +47,7 @@ const previewedDocument = z
   .meta({ id: 'PreviewedDocument' })
 const connectionPreview = z.object({ documents: z.array(previewedDocument) }).meta({ id: 'ConnectionPreview' })
 
-const versionOf = ({ name: displayName, isActive: isOn, repositories, destinations, settings: own }: Connection) => [
-  displayName,
-  isOn,
-  repositories.map(({ id }) => id),
-  destinations.map(({ id }) => id),
-  own,
-]
-const version = ({ data }: { data: Connection }) => versionOf(data)
+const version = ({ data }: { data: Connection }) => connectionKind.versionOf(data)
 
 export type ConnectionDeps = LaunchDeps & { connections: Connections }
 
@@ -143,7 +137,7 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
         'Activating a connection releases the deliveries that it held, with a new retry budget. Deactivating it also holds what is ' +
         'being retried, from the next attempt on. What it held for a destination that `destination_ids` no longer contains is cancelled.',
       params: idParams,
-      body: connectionChange.meta({ id: 'ConnectionChange' }),
+      body: changeOf(newConnection).meta({ id: 'ConnectionChange' }),
       response: one(connection)
         .extend({
           meta: z
@@ -157,7 +151,7 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
       status: 200,
       checksVersion: true,
       handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
-        const check = (current: Connection) => checkVersion(versionOf(current))
+        const check = (current: Connection) => checkVersion(connectionKind.versionOf(current))
         const updated = await connections.update(workspaceId, params.id, body, actorOf(actor), batchSize, check)
         const { connection: data, cancelledDeliveries, messages } = updated
         launch(messages)
@@ -177,7 +171,7 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
       status: 200,
       checksVersion: true,
       handle: async ({ params }, { workspaceId, actor, checkVersion }) => {
-        const check = (current: Connection) => checkVersion(versionOf(current))
+        const check = (current: Connection) => checkVersion(connectionKind.versionOf(current))
         const messages = await connections.delete(workspaceId, params.id, actorOf(actor), batchSize, check)
         launch(messages)
         return { message: 'The connection was deleted.' }

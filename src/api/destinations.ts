@@ -2,20 +2,17 @@ import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { maskedConfig, maskedKeys } from '../connectors/target.ts'
-import { actorOf } from '../db/audit.ts'
 import { circuitStates } from '../domain/circuit.ts'
 import { createConfigureDestinations } from '../routing/configure-destinations.ts'
-import type { Destination } from '../routing/destinations.ts'
+import { destinationKind, type Destination } from '../routing/destinations.ts'
 import type { KeyLevel } from '../security/levels.ts'
 import { activity, connectorTypeName, name, openObject } from '../workspace/inputs.ts'
+import { configuredEndpoints } from './configured.ts'
 import { targetBody, targetChange, type DestinationTestDeps } from './destination-tests.ts'
-import { endpoint, type Endpoint } from './endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
-import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { deletionEndpoint } from './removal.ts'
-import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
-
-const present = resourceOf('destination')
+import { resource, timestamp } from './schemas.ts'
 
 const destinationWarningCodes = ['leads_back'] as const
 
@@ -39,13 +36,12 @@ const createDestinationView = (deps: { findConnector: FindConnector; config: Pic
     return keys
   }
 
-  return <Row extends Destination>(row: Row, { level }: { level: KeyLevel }) =>
-    present({
-      ...row,
-      config: level === 'viewer' ? maskedConfig(keysOf(row.connectorType), row.config) : row.config,
-      slots: slotsOf(row.config, deps.config),
-      warnings: warningsOf(row.config, deps.config.RELAY_BASE_URL),
-    })
+  return (row: Destination, { level }: { level: KeyLevel }) => ({
+    ...row,
+    config: level === 'viewer' ? maskedConfig(keysOf(row.connectorType), row.config) : row.config,
+    slots: slotsOf(row.config, deps.config),
+    warnings: warningsOf(row.config, deps.config.RELAY_BASE_URL),
+  })
 }
 
 /** Returns how many deliveries may run at a time, as the statement in src/delivery/delivery-job.ts decides it. */
@@ -125,10 +121,6 @@ const connections = z.array(
 
 const destination = resource('Destination', 'destination', attributes)
 const singleDestination = resource('SingleDestination', 'destination', attributes.extend({ connections }))
-type Versioned = Pick<Destination, 'name' | 'config'>
-const versionOf = ({ name: displayName, config }: Versioned) => [displayName, config]
-const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
-
 export type DestinationDeps = DestinationTestDeps &
   LaunchDeps & {
     config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
@@ -137,87 +129,54 @@ export type DestinationDeps = DestinationTestDeps &
 export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
   const { destinations } = deps
   const configure = createConfigureDestinations(deps)
-  const view = createDestinationView(deps)
 
-  return [
-    endpoint({
-      method: 'GET',
+  return configuredEndpoints(
+    {
+      type: 'destination',
+      id: 'Destination',
+      singular: 'a destination',
       path: '/destinations',
-      level: 'viewer',
-      summary: 'List destinations',
-      description: 'Returns the destinations of the workspace in the order in which they were created.',
-      query: pageQuery.extend({ type: connectorTypeName.optional().describe('Only destinations of this connector type.') }),
-      response: pageOfMany(destination),
-      status: 200,
-      handle: async ({ query }, { workspaceId, actor }) =>
-        toPage(await destinations.list(workspaceId, query), query, (row) => view(row, actor)),
-    }),
-
-    endpoint({
-      method: 'GET',
-      path: '/destinations/:id',
-      level: 'viewer',
-      summary: 'Retrieve a destination',
-      description: 'Returns the destination with the connections that use it.',
-      params: idParams,
-      response: one(singleDestination),
-      version,
-      status: 200,
-      handle: async ({ params }, { workspaceId, actor }) => {
-        const found = await destinations.find(workspaceId, params.id)
-        return { data: view({ ...found, connections: await destinations.listConnections(params.id) }, actor) }
+      descriptions: {
+        list: 'Returns the destinations of the workspace in the order in which they were created.',
+        retrieve: 'Returns the destination with the connections that use it.',
+        update:
+          '`config` is merged into the current config; null removes a key. `credentials` replace the current credentials. They are required ' +
+          'if the request changes where stored credentials are sent, for example `host` or `url`; ' +
+          'the page of each connector lists these keys.',
       },
-    }),
-
-    endpoint({
-      method: 'POST',
-      path: '/destinations',
-      level: 'member',
-      audit: 'destination.created',
-      summary: 'Create a destination',
-      body: targetBody.extend({ name }).meta({ id: 'DestinationInput' }),
-      response: one(destination),
-      version,
-      status: 201,
-      handle: async ({ body }, { workspaceId, actor }) => ({ data: view(await configure.add(workspaceId, body, actorOf(actor)), actor) }),
-    }),
-
-    endpoint({
-      method: 'PATCH',
-      path: '/destinations/:id',
-      level: 'member',
-      audit: 'destination.updated',
-      summary: 'Update a destination',
-      description:
-        '`config` is merged into the current config; null removes a key. `credentials` replace the current credentials. They are required ' +
-        'if the request changes where stored credentials are sent, for example `host` or `url`; ' +
-        'the page of each connector lists these keys.',
-      params: idParams,
-      body: targetChange.extend({ name: name.optional() }).meta({ id: 'DestinationChange' }),
-      response: one(destination),
-      version,
-      status: 200,
-      checksVersion: true,
-      handle: async ({ params: { id }, body }, { workspaceId, actor, checkVersion }) => {
-        const check = (current: Destination) => checkVersion(versionOf(current))
-        const changed = await configure.change(workspaceId, id, body, actorOf(actor), check)
+      resource: destination,
+      single: singleDestination,
+      input: targetBody.extend({ name }),
+      change: targetChange.extend({ name: name.optional() }),
+      filter: { type: connectorTypeName.optional().describe('Only destinations of this connector type.') },
+      deletion: deletionEndpoint({
+        path: '/destinations/:id',
+        audit: ['destination.deleted', 'connection.deleted', 'connection.updated', 'notification.deleted'],
+        summary: 'Delete a destination',
+        description:
+          'Also deletes every connection that uses the destination, even if the connection has other destinations, ' +
+          'and every notification that is sent to it. ' +
+          'Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials.',
+        objects: destinations,
+        versionOf: destinationKind.versionOf,
+        launch: deps.launch,
+        batchSize: deps.batchSize,
+      }),
+      shown: createDestinationView(deps),
+    },
+    {
+      list: (workspaceId, page) => destinations.list(workspaceId, page),
+      find: async (workspaceId, id) => {
+        const found = await destinations.find(workspaceId, id)
+        return { ...found, connections: await destinations.listConnections(id) }
+      },
+      versionOf: destinationKind.versionOf,
+      insert: configure.add,
+      update: async (workspaceId, id, change, actor, check) => {
+        const changed = await configure.change(workspaceId, id, change, actor, check)
         await deps.wakeNext(id)
-        return { data: view(changed, actor) }
+        return changed
       },
-    }),
-
-    deletionEndpoint({
-      path: '/destinations/:id',
-      audit: ['destination.deleted', 'connection.deleted', 'connection.updated', 'notification.deleted'],
-      summary: 'Delete a destination',
-      description:
-        'Also deletes every connection that uses the destination, even if the connection has other destinations, ' +
-        'and every notification that is sent to it. ' +
-        'Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials.',
-      objects: destinations,
-      versionOf,
-      launch: deps.launch,
-      batchSize: deps.batchSize,
-    }),
-  ]
+    },
+  )
 }

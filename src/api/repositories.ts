@@ -4,19 +4,19 @@ import { actorOf } from '../db/audit.ts'
 import { upstreamFields } from '../domain/upstream.ts'
 import { createUpstreams, type UpstreamsDeps } from '../migration/upstreams.ts'
 import type { SendTestDocument } from '../receiver/test-document.ts'
-import { weakensSignatures, type Repositories, type Repository } from '../routing/repositories.ts'
-import { storedUpstream, type UpstreamDeps } from '../routing/repository-upstream.ts'
+import { repositoryKind, weakensSignatures, type Repositories, type Repository } from '../routing/repositories.ts'
+import type { UpstreamDeps } from '../routing/repository-upstream.ts'
 import { repositoryWarningCodes } from '../routing/repository-warnings.ts'
 import { createTestUpstream } from '../routing/test-upstream.ts'
 import { demandLevel } from '../security/levels.ts'
 import type { KeyRing } from '../security/seal.ts'
-import { activity, newRepository, parameterOrder, repositoryChange } from '../workspace/inputs.ts'
+import { activity, changedRepository, newRepository, parameterOrder, repositoryValues } from '../workspace/inputs.ts'
+import { answered, changeOf, configuredEndpoints } from './configured.ts'
 import { testResult } from './destination-tests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
-import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { deletionEndpoint } from './removal.ts'
-import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, timestamp } from './schemas.ts'
 
 const warning = z
   .object({
@@ -33,13 +33,9 @@ const warning = z
   })
   .meta({ id: 'RepositoryWarning' })
 
-const attributes = z.object({
-  repo_id: z.string(),
-  name: z.string(),
+const attributes = answered(repositoryValues).extend({
   status: activity,
-  signature_verification: z.boolean(),
   signed_parameter_order: parameterOrder,
-  accepts_mcreate: z.boolean(),
   upstream: upstreamFields
     .meta({ id: 'Upstream' })
     .nullable()
@@ -72,19 +68,6 @@ const singleRepository = resource(
   }),
 )
 
-const present = resourceOf('repository')
-
-type Versioned = Pick<Repository, 'name' | 'status' | 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate' | 'upstream'>
-const versionOf = (current: Versioned) => [
-  current.name,
-  current.status,
-  current.signatureVerification,
-  current.signedParameterOrder,
-  current.acceptsMcreate,
-  storedUpstream(current.upstream),
-]
-const version = ({ data }: { data: { attributes: Versioned } }) => versionOf(data.attributes)
-
 const testDocument = one(
   z
     .object({
@@ -107,78 +90,56 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
   const { repositories, certificates, sendTestDocument, keyRing, outbound, installation, launch, batchSize } = deps
   const testUpstream = createTestUpstream(createUpstreams({ outbound, keyRing, installation }))
   return [
-    endpoint({
-      method: 'GET',
-      path: '/repositories',
-      level: 'viewer',
-      summary: 'List repositories',
-      description: 'Returns the repositories of the workspace in the order in which they were created.',
-      query: pageQuery.extend({ status: activity.optional().describe('Only repositories with this status.') }),
-      response: pageOfMany(repository),
-      status: 200,
-      handle: async ({ query }, { workspaceId }) => toPage(await repositories.list(workspaceId, query), query, present),
-    }),
-
-    endpoint({
-      method: 'GET',
-      path: '/repositories/:id',
-      level: 'viewer',
-      summary: 'Retrieve a repository',
-      description: 'Returns the repository with its certificates and the connections that use it.',
-      params: idParams,
-      response: one(singleRepository),
-      version,
-      status: 200,
-      handle: async ({ params }, { workspaceId }) => {
-        const found = await repositories.find(workspaceId, params.id)
-        const [listed, connections] = await Promise.all([certificates.listAll(params.id), repositories.listConnections(params.id)])
-        return { data: present({ ...found, certificates: listed, connections }) }
+    ...configuredEndpoints<Repository, typeof newRepository, ReturnType<typeof changeOf<typeof changedRepository.shape>>>(
+      {
+        type: 'repository',
+        id: 'Repository',
+        singular: 'a repository',
+        path: '/repositories',
+        descriptions: {
+          list: 'Returns the repositories of the workspace in the order in which they were created.',
+          retrieve: 'Returns the repository with its certificates and the connections that use it.',
+          create:
+            '`repo_id` must match the content repository in the source system and cannot be changed later. ' +
+            'The value `any` of `signed_parameter_order` requires a key of level `admin`.',
+          update:
+            'An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting ' +
+            '`signed_parameter_order` to `any`, or `accepts_mcreate` from false to true, requires a key of level `admin`.',
+        },
+        resource: repository,
+        single: singleRepository,
+        input: newRepository,
+        change: changeOf(changedRepository),
+        filter: { status: activity.optional().describe('Only repositories with this status.') },
+        refusals: { conflict: 'The workspace already has a repository with this `repo_id`.' },
+        permit: (actor, change, current) => {
+          if (weakensSignatures(current ?? { signedParameterOrder: 'fixed' }, change)) demandLevel(actor, 'admin')
+        },
+        deletion: deletionEndpoint({
+          path: '/repositories/:id',
+          audit: ['repository.deleted', 'cert.deleted', 'connection.deleted', 'connection.updated'],
+          summary: 'Delete a repository',
+          description:
+            'Also deletes its certificates and its active connections, even if a connection has other repositories. ' +
+            'Deliveries that these connections held are cancelled. Documents that were already received are kept.',
+          objects: repositories,
+          versionOf: repositoryKind.versionOf,
+          launch,
+          batchSize,
+        }),
       },
-    }),
-
-    endpoint({
-      method: 'POST',
-      path: '/repositories',
-      level: 'member',
-      audit: 'repository.created',
-      summary: 'Create a repository',
-      description:
-        '`repo_id` must match the content repository in the source system and cannot be changed later. ' +
-        'The value `any` of `signed_parameter_order` requires a key of level `admin`.',
-      body: newRepository.meta({ id: 'RepositoryInput' }),
-      response: one(repository),
-      version,
-      status: 201,
-      conflict: 'The workspace already has a repository with this `repo_id`.',
-      handle: async ({ body }, { workspaceId, actor }) => {
-        if (weakensSignatures({ signedParameterOrder: 'fixed' }, body)) demandLevel(actor, 'admin')
-        return { data: present(await repositories.insert(workspaceId, body, actorOf(actor), deps)) }
+      {
+        list: (workspaceId, page) => repositories.list(workspaceId, page),
+        versionOf: repositoryKind.versionOf,
+        find: async (workspaceId, id) => {
+          const found = await repositories.find(workspaceId, id)
+          const [listed, connections] = await Promise.all([certificates.listAll(id), repositories.listConnections(id)])
+          return { ...found, certificates: listed, connections }
+        },
+        insert: (workspaceId, values, actor) => repositories.insert(workspaceId, values, actor, deps),
+        update: (workspaceId, id, change, actor, check) => repositories.update(workspaceId, id, change, actor, deps, check),
       },
-    }),
-
-    endpoint({
-      method: 'PATCH',
-      path: '/repositories/:id',
-      level: 'member',
-      audit: 'repository.updated',
-      summary: 'Update a repository',
-      description:
-        'An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting ' +
-        '`signed_parameter_order` to `any`, or `accepts_mcreate` from false to true, requires a key of level `admin`.',
-      params: idParams,
-      body: repositoryChange.meta({ id: 'RepositoryChange' }),
-      response: one(repository),
-      version,
-      status: 200,
-      checksVersion: true,
-      handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
-        const check = (current: Repository) => {
-          if (weakensSignatures(current, body)) demandLevel(actor, 'admin')
-          checkVersion(versionOf(current))
-        }
-        return { data: present(await repositories.update(workspaceId, params.id, body, actorOf(actor), deps, check)) }
-      },
-    }),
+    ),
 
     endpoint({
       method: 'POST',
@@ -219,19 +180,6 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
       handle: async ({ params }, { workspaceId, signal }) => ({
         data: await testUpstream(workspaceId, await repositories.find(workspaceId, params.id), signal),
       }),
-    }),
-
-    deletionEndpoint({
-      path: '/repositories/:id',
-      audit: ['repository.deleted', 'cert.deleted', 'connection.deleted', 'connection.updated'],
-      summary: 'Delete a repository',
-      description:
-        'Also deletes its certificates and its active connections, even if a connection has other repositories. ' +
-        'Deliveries that these connections held are cancelled. Documents that were already received are kept.',
-      objects: repositories,
-      versionOf,
-      launch,
-      batchSize,
     }),
   ]
 }

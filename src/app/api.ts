@@ -123,7 +123,7 @@ export const startApi = async (
       log,
       requestLog,
     })
-    const useCases = apiUseCases(share, config)
+    const useCases = apiUseCases(share, { config, findConnector, keyRing, outbound })
     const api = createApi({
       ...useCases,
       documentEnds: waiting.topic(useCases.documents.findEnded),

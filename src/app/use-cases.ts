@@ -11,6 +11,7 @@ import { createUpdate } from '../archive/update.ts'
 import { createUpstreamDocuments } from '../archive/upstream-documents.ts'
 import type { BridgeDeps } from '../bridge/app.ts'
 import { createCapturedRequests } from '../capture/captured-requests.ts'
+import type { FindConnector } from '../connectors/connector.ts'
 import { planAppend } from '../content/segments.ts'
 import type { Content } from '../content/store.ts'
 import { createAuditLogs } from '../db/audit-logs.ts'
@@ -23,7 +24,7 @@ import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createErase } from '../delivery/erase.ts'
 import { createRedeliverAppended, type AppendConfig } from '../delivery/redeliver.ts'
 import { createRetry } from '../delivery/retry.ts'
-import { createEnrichments } from '../enrichment/enrichments.ts'
+import { createEnrichments, type ConfigureEnrichmentDeps } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import { createEvents } from '../events/event-log.ts'
 import { createEventSubscriptions, stopSubscriptionsOf } from '../events/subscriptions.ts'
@@ -45,6 +46,11 @@ import { createWorkspaces } from '../workspace/workspaces.ts'
 // One list per surface: what it can do, and nothing that it does not take (`satisfies` refuses that).
 
 type DeliveryConfig = InsertConfig & AppendConfig
+
+interface ApiUseCaseDeps extends ConfigureEnrichmentDeps {
+  findConnector: FindConnector
+  config: DeliveryConfig & ConfigureEnrichmentDeps['config']
+}
 
 /** What a source system can do: store documents, read them, and hand in certificates. */
 export const receiverUseCases = (db: Database, config: DeliveryConfig) =>
@@ -74,22 +80,22 @@ export const bridgeUseCases = (db: Database) =>
 export const destinationsOf = (db: Database) => createDestinations(db, [deleteNotificationsOf, stopSubscriptionsOf])
 
 /** What a program or a person with an API key can do. The console uses nothing else. */
-export const apiUseCases = (db: Database, config: DeliveryConfig) =>
+export const apiUseCases = (db: Database, deps: ApiUseCaseDeps) =>
   ({
     // where documents come from and go to
     repositories: createRepositories(db),
     certificates: createCertificates(db),
     destinations: destinationsOf(db),
     connections: createConnections(db),
-    enrichments: createEnrichments(db),
-    notifications: createNotifications(db),
+    enrichments: createEnrichments(db, deps),
+    notifications: createNotifications(db, deps.findConnector),
 
     // documents and their deliveries
     documents: createDocuments(db),
     attemptLog: createAttemptLog(db),
     runAgain: createRunAgain(db),
-    retry: createRetry(db, config),
-    attemptNow: createAttemptNow(db, config),
+    retry: createRetry(db, deps.config),
+    attemptNow: createAttemptNow(db, deps.config),
     bulkRetries: createBulkRetries(db),
     documentMigrations: createDocumentMigrations(db),
     acknowledge: createAcknowledge(db),

@@ -16,7 +16,7 @@ import { withDatabase } from '../db/with-database.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createRetry } from '../delivery/retry.ts'
 import { endSentences, mostUrgentFirst, type DeliveryStatus } from '../domain/delivery-states.ts'
-import { createEnrichments } from '../enrichment/enrichments.ts'
+import { findEnrichmentIdFor } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
@@ -184,7 +184,7 @@ export const enrichDocument = (config: Config, log: Log, reference: string, work
 export const tryDocument = (config: Config, reference: string, workspace?: string) =>
   withDatabase(config, 'enrich', async (db) => {
     const { workspaceId, document } = await findOne(db, reference, workspace)
-    const enrichmentId = await createEnrichments(db).findIdFor(workspaceId, document.id)
+    const enrichmentId = await findEnrichmentIdFor(db, workspaceId, document.id)
     if (enrichmentId === undefined) throw new UserError('No enrichment serves the repository of the document.')
     const outbound = createOutboundGuard({
       allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,

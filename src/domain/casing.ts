@@ -18,7 +18,8 @@ export type CamelCased<T> = T extends Date
 /** The output of a schema after `toCamelCase`. */
 export type CamelCasedOutput<Schema extends z.ZodType> = CamelCased<z.output<Schema>>
 
-const camelCase = (name: string) => name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+/** Returns a name of the API or of a column as TypeScript has it. */
+export const camelCase = (name: string) => name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 
 const rename = (schema: unknown, value: unknown, names: (snakeCaseName: string) => { from: string; to: string }): unknown => {
   if (value === null || value === undefined) return value

@@ -184,57 +184,52 @@ const httpExample = { url: 'https://erp.example.com:44300/sap/opu/odata/sap/API_
 
 const http = z.strictObject({
   url: plainUrl.describe('Scheme, host and port of the system, with an optional path: the steps of the kind `http` are sent below it.'),
-  headers: ownHeaders.describe('Further headers of every request. A secret belongs into the credentials.'),
+  headers: ownHeaders.meta({ masked: true }).describe('Further headers of every request. A secret belongs into the credentials.'),
   ca_certificate: caCertificate,
 })
 
 /** Credentials of the system of `http`, as those of a webhook. */
 export const enrichmentCredentials = withSignIns(z.strictObject(httpSignIn).superRefine(checkSignIn), [noSignIn, ...httpSignIns])
 
-const shape = {
+/** The values of an enrichment that people set. */
+export const enrichmentValues = z.strictObject({
   name: displayName,
   repository_ids: z
     .array(z.string())
     .max(repositoriesMax)
     .describe('The ids of the repositories whose documents are enriched. A repository has at most one enrichment.'),
-  is_active: z.boolean().describe('An inactive enrichment makes no calls, and documents do not wait for it.'),
+  is_active: z.boolean().describe('An inactive enrichment makes no calls, and documents do not wait for it.').default(true),
   wait_seconds: z
     .int()
     .min(waitSecondsBounds.min)
     .max(waitSecondsBounds.max)
-    .describe('Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known.'),
+    .describe('Seconds for which the deliveries of a document wait for its enrichment. Then they start with what is known.')
+    .default(60),
   late_days: z
     .int()
     .min(lateDaysBounds.min)
     .max(lateDaysBounds.max)
-    .describe('Days for which the calls are repeated after that, until the enrichment is complete.'),
+    .describe('Days for which the calls are repeated after that, until the enrichment is complete.')
+    .default(7),
   http: http
     .meta(part('Http'))
     .nullable()
     .describe('The system of the steps of the kind `http`. Null: there is none.')
-    .meta({ examples: [httpExample] }),
+    .meta({ examples: [httpExample] })
+    .default(null),
   steps,
-}
-
-const credentials = z
-  .record(z.string(), z.unknown())
-  .optional()
-  .describe('Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again.')
-
-export const newEnrichment = z.strictObject({
-  ...shape,
-  is_active: shape.is_active.default(true),
-  wait_seconds: shape.wait_seconds.default(60),
-  late_days: shape.late_days.default(7),
-  http: shape.http.default(null),
-  credentials,
 })
 
-export const enrichmentChange = z.strictObject({ ...shape, credentials }).partial()
+export const newEnrichment = enrichmentValues.extend({
+  credentials: z
+    .record(z.string(), z.unknown())
+    .meta({ masked: true })
+    .optional()
+    .describe('Write-only: how the relay signs in at `http.url`, as at a webhook. Another `url` or `ca_certificate` requires them again.'),
+})
 
 /** What the API shows of an enrichment, beside its id and times. */
-export const enrichmentFields = z.object({
-  ...shape,
+export const enrichmentFields = enrichmentValues.extend({
   has_credentials: z.boolean().describe('Whether credentials are stored.'),
   is_failing: z
     .boolean()

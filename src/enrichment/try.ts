@@ -2,7 +2,7 @@ import { validationFailed } from '../base/refusals.ts'
 import { cutText, plainLines } from '../base/text.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import { createMakeCall, type CallDeps } from './calls.ts'
-import { createEnrichments } from './enrichments.ts'
+import { enrichmentKind } from './enrichments.ts'
 import { storedHttp } from './settings.ts'
 import { runSteps, type FilledCall, type StepOutcome } from './steps.ts'
 import { valuesOf, type KnownDocument } from './values.ts'
@@ -51,7 +51,7 @@ export const createTry = (deps: CallDeps) => {
     { workspaceId, id, documentId, actor }: { workspaceId: string; id: string; documentId: string; actor: AuditActor },
     gone: AbortSignal,
   ): Promise<TriedStep[]> => {
-    const enrichment = await createEnrichments(db).find(workspaceId, id)
+    const enrichment = await enrichmentKind.find(db, workspaceId, id)
     const document = await findDocument(workspaceId, documentId)
     // Before the calls, because they may have an effect.
     await db.transaction((trx) =>

@@ -3,7 +3,7 @@ import { newId } from '../base/ids.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { refusals } from '../domain/refusal-codes.ts'
-import type { RepositoryStatus } from '../routing/repositories.ts'
+import type { Repository } from '../routing/repositories.ts'
 import type { Answer } from './answer.ts'
 import type { Refusal } from './refusal.ts'
 
@@ -18,7 +18,7 @@ export interface TestCreate {
 interface TestRepository {
   id: string
   repoId: string
-  status: RepositoryStatus
+  status: Repository['status']
   warnings: readonly { code: string }[]
 }
 

@@ -3,7 +3,7 @@ import type { FindConnector, NoticeMessage } from '../connectors/connector.ts'
 import { credentialsOwner } from '../connectors/target.ts'
 import type { AuditActor } from '../db/audit.ts'
 import { SealError, type KeyRing } from '../security/seal.ts'
-import { changedNames, type Destinations, type SealedDestination } from './destinations.ts'
+import { changedNames, type Destinations, type Destination } from './destinations.ts'
 import type { PinConfig } from './pin-config.ts'
 import { factsOf, replacementOf, resealCredentials, storedCredentialsFor } from './stored-credentials.ts'
 import {
@@ -58,7 +58,7 @@ export const createConfigureDestinations = (deps: ConfigureDeps) => {
     }
     return destinations.insert(workspaceId, { id, name, connectorType, config, ...sealed }, actor)
   }
-  const replacement = (workspaceId: string, current: SealedDestination, stored: unknown, wanted: NewTarget) =>
+  const replacement = (workspaceId: string, current: Destination, stored: unknown, wanted: NewTarget) =>
     replacementOf(keyRing, connectorOf(findConnector, wanted.connectorType), { ...current, workspaceId }, stored, wanted)
   return {
     addChecked,
@@ -79,7 +79,7 @@ export const createConfigureDestinations = (deps: ConfigureDeps) => {
       id: string,
       { name, config: patch, credentials }: TargetChange & { name?: string | undefined },
       actor: AuditActor,
-      check: (current: SealedDestination) => void,
+      check: (current: Destination) => void,
     ) => {
       // Before the row is locked, because it resolves a host name.
       if (credentials) {
@@ -87,7 +87,7 @@ export const createConfigureDestinations = (deps: ConfigureDeps) => {
         const config = mergeConfig(current.config, patch ?? {})
         await requireEncryption(deps, connectorOf(findConnector, current.connectorType), { config, credentials })
       }
-      const changeOf = (current: SealedDestination) => {
+      const changeOf = (current: Destination) => {
         check(current)
         const connector = connectorOf(findConnector, current.connectorType)
         const config = patch && mergeConfig(current.config, patch)
@@ -98,7 +98,7 @@ export const createConfigureDestinations = (deps: ConfigureDeps) => {
     },
 
     /** Returns the names of the values that `replace` would change. */
-    compare: (workspaceId: string, current: SealedDestination, stored: unknown, wanted: NewTarget) =>
+    compare: (workspaceId: string, current: Destination, stored: unknown, wanted: NewTarget) =>
       changedNames(current, replacement(workspaceId, current, stored, wanted)),
 
     /** Gives a destination a target that has been checked, as a whole. @param stored its current credentials */
@@ -118,12 +118,7 @@ const undecryptable = (why = ''): TestResult => ({
 export const createTestDestinations = (deps: TestDeps) => {
   const { destinations, findConnector, keyRing } = deps
   /** Has the target of a stored destination tested, with its stored credentials. */
-  const tryStored = async (
-    workspaceId: string,
-    destination: SealedDestination,
-    signal: AbortSignal,
-    attempt?: Try,
-  ): Promise<TestResult> => {
+  const tryStored = async (workspaceId: string, destination: Destination, signal: AbortSignal, attempt?: Try): Promise<TestResult> => {
     const { id, connectorType, config, credentialsSealed } = destination
     const connector = connectorOf(findConnector, connectorType)
     let credentials: unknown

@@ -1,22 +1,25 @@
 import { isDeepStrictEqual } from 'node:util'
+import { z } from 'zod'
 import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
-import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import type { Page, PageRequest } from '../db/page.ts'
 import { startCancelling } from '../delivery/cancel.ts'
 import { closeCircuit, endPause } from '../delivery/circuit.ts'
 import type { Circuit } from '../domain/circuit.ts'
+import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
+import { name as displayName, openObject } from '../workspace/inputs.ts'
 import { lockRouting } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 
-export interface Destination {
-  id: string
-  name: string
+const destinationValues = z.strictObject({ name: displayName, config: openObject.meta({ masked: true }) })
+
+export interface Destination extends Configured<typeof destinationValues> {
   connectorType: string
   status: 'connected' | 'failing'
-  config: Record<string, unknown>
+  credentialsSealed: Buffer
   /** When the credentials expire as far as they say so themselves, such as a client certificate. */
   credentialsExpireAt: Date | null
   /** Name of the way in which the credentials sign in. Null if the connector knows only one. */
@@ -33,12 +36,6 @@ export interface Destination {
   nextTrialAt: Date | null
   /** Attempts that run at present. */
   slotsInUse: number
-  createdAt: Date
-  updatedAt: Date
-}
-
-export interface SealedDestination extends Destination {
-  credentialsSealed: Buffer
 }
 
 /** What a destination shows of its credentials. */
@@ -61,26 +58,27 @@ export interface DestinationChange {
   credentials?: { sealed: Buffer; areNew: boolean; facts?: CredentialsFacts } | undefined
 }
 
-const columnsOf = (db: Database) => [
-  'id',
-  'name',
-  'connector_type as connectorType',
-  'status',
-  'config',
-  'credentials_expire_at as credentialsExpireAt',
-  'sign_in as signIn',
-  'last_delivered_at as lastDeliveredAt',
-  'created_at as createdAt',
-  'updated_at as updatedAt',
-  db.raw(`coalesce((select circuit from destination_gates where destination_id = destinations.id), 'closed') as circuit`),
-  ...Object.entries({ lastError: 'last_error', lastErrorCode: 'last_error_code', lastErrorAt: 'last_error_at' }).map(([name, column]) =>
-    db.raw(`(select ${column} from destination_gates where destination_id = destinations.id) as "${name}"`),
-  ),
-  db.raw(`coalesce((select failed_attempts from destination_gates where destination_id = destinations.id), 0) as "failedAttempts"`),
-  db.raw(`(select circuit_since from destination_gates where destination_id = destinations.id) as "circuitSince"`),
-  db.raw(`(select trial_at from destination_gates where destination_id = destinations.id and circuit = 'open') as "nextTrialAt"`),
-  db.raw(`(select count(*) from destination_slots where destination_id = destinations.id and leased_until >= now()) as "slotsInUse"`),
-]
+const ofGate = (expression: string, condition = 'true') =>
+  `(select ${expression} from destination_gates where destination_id = destinations.id and ${condition})`
+
+export const destinationKind = configuredKind<typeof destinationValues, Destination>({
+  table: 'destinations',
+  event: 'destination',
+  noun: 'Destination',
+  schema: destinationValues,
+  isKept: true,
+  more: ['connector_type', 'status', 'credentials_sealed', 'credentials_expire_at', 'sign_in', 'last_delivered_at'],
+  expressions: [
+    `coalesce(${ofGate('circuit')}, 'closed') as circuit`,
+    `${ofGate('last_error')} as "lastError"`,
+    `${ofGate('last_error_code')} as "lastErrorCode"`,
+    `${ofGate('last_error_at')} as "lastErrorAt"`,
+    `coalesce(${ofGate('failed_attempts')}, 0) as "failedAttempts"`,
+    `${ofGate('circuit_since')} as "circuitSince"`,
+    `${ofGate('trial_at', "circuit = 'open'")} as "nextTrialAt"`,
+    `(select count(*) from destination_slots where destination_id = destinations.id and leased_until >= now()) as "slotsInUse"`,
+  ],
+})
 
 /** The columns that a deleted destination loses. */
 const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), credentials_expire_at: null, sign_in: null }
@@ -109,25 +107,14 @@ export type OnDestinationDelete = (trx: Transaction, workspaceId: string, destin
 
 /** @param onDelete what else a deletion ends, in this order */
 export const createDestinations = (db: Database, onDelete: readonly OnDestinationDelete[]) => {
-  const columns = columnsOf(db)
-  const sealedColumns = [...columns, 'credentials_sealed as credentialsSealed']
   /** @throws AppError 404 */
-  const find = async (executor: Database | Transaction, workspaceId: string, id: string, isLocked = false): Promise<SealedDestination> => {
-    const query = executor('destinations').select(sealedColumns).where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()
-    const row: SealedDestination | undefined = await (isLocked ? query.forNoKeyUpdate() : query)
-    if (!row) throw notFound()
-    return row
-  }
+  const find = (workspaceId: string, id: string): Promise<Destination> => destinationKind.find(db, workspaceId, id)
   return {
-    /** Lists destinations in order of creation. */
-    list: (workspaceId: string, { type, ...page }: PageRequest & { type?: string | undefined }): Promise<Page<Destination>> => {
-      const query = db('destinations').where({ workspace_id: workspaceId }).whereNull('deleted_at').orderBy('id')
-      if (type) query.where({ connector_type: type })
-      return pageOf(query, columns, page)
-    },
+    find,
 
-    /** Finds a destination with its sealed credentials. @throws AppError 404 */
-    find: (workspaceId: string, id: string): Promise<SealedDestination> => find(db, workspaceId, id),
+    /** Lists destinations in order of creation. */
+    list: (workspaceId: string, { type, ...page }: PageRequest & { type?: string | undefined }): Promise<Page<Destination>> =>
+      destinationKind.list(db, workspaceId, page, type ? { connector_type: type } : {}),
 
     exists: async (workspaceId: string, id: string): Promise<boolean> =>
       (await db('destinations').select('id').where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()) !== undefined,
@@ -160,22 +147,19 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
         credentialsSealed,
         credentialsExpireAt,
         signIn,
-      }: Pick<SealedDestination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'> & CredentialsFacts,
+      }: Pick<Destination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'> & CredentialsFacts,
       actor: AuditActor,
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
-        const [row] = await trx('destinations')
-          .insert({
-            id,
-            workspace_id: workspaceId,
-            name,
-            connector_type: connectorType,
-            config: JSON.stringify(config),
-            credentials_sealed: credentialsSealed,
-            credentials_expire_at: credentialsExpireAt,
-            sign_in: signIn,
-          })
-          .returning(columns)
+        await trx('destinations').insert({
+          id,
+          workspace_id: workspaceId,
+          ...destinationKind.columnsOf({ name, config }),
+          connector_type: connectorType,
+          credentials_sealed: credentialsSealed,
+          credentials_expire_at: credentialsExpireAt,
+          sign_in: signIn,
+        })
         await record(trx, {
           workspaceId,
           event: 'destination.created',
@@ -184,7 +168,7 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
           metadata: { name, connector_type: connectorType },
           actor,
         })
-        return row
+        return destinationKind.find(trx, workspaceId, id)
       }),
 
     /**
@@ -195,21 +179,21 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
     update: (
       workspaceId: string,
       id: string,
-      change: (current: SealedDestination) => DestinationChange,
+      change: (current: Destination) => DestinationChange,
       actor: AuditActor,
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
         await lockGate(trx, id)
-        const current = await find(trx, workspaceId, id, true)
+        await trx('destinations').select('id').where({ workspace_id: workspaceId, id }).forNoKeyUpdate()
+        const current = await destinationKind.find(trx, workspaceId, id)
         const wanted = change(current)
         const changed = changedNames(current, wanted)
         if (changed.length === 0) return current
         const { name, config, credentials } = wanted
-        const [row] = await trx('destinations')
+        await trx('destinations')
           .where({ id })
           .update({
-            ...(name !== undefined && { name }),
-            ...(config && { config: JSON.stringify(config) }),
+            ...destinationKind.columnsOf({ name, config }),
             ...(credentials && { credentials_sealed: credentials.sealed }),
             ...(credentials?.areNew &&
               credentials.facts && {
@@ -218,7 +202,7 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
               }),
             updated_at: trx.fn.now(),
           })
-          .returning(columns)
+        const row = await destinationKind.find(trx, workspaceId, id)
         // The contract has an event for config and credentials only. And another name repairs nothing.
         if (changed.some((changedName) => changedName !== 'name')) {
           await endPause(trx, [id])
@@ -263,7 +247,7 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
 
     /** Finds what a deletion would remove. @throws AppError 404 */
     findRemoval: async (workspaceId: string, id: string, keepConnections: boolean): Promise<Removal> =>
-      findRemoval(db, 'destination', (await find(db, workspaceId, id)).id, keepConnections),
+      findRemoval(db, 'destination', (await find(workspaceId, id)).id, keepConnections),
 
     /**
      * Deletes a destination, the connections that lead to it and what is sent to it. Undelivered deliveries to the destination are cancelled,
@@ -281,7 +265,7 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
     ): Promise<Removal & { messages: OutboxMessage[] }> =>
       db.transaction(async (trx) => {
         const workspace = await lockRouting(trx, workspaceId)
-        const deleted = await find(trx, workspaceId, id)
+        const deleted = await destinationKind.find(trx, workspaceId, id)
         check?.(deleted)
         const removal = await findRemoval(trx, 'destination', id, keepConnections)
         await record(trx, {

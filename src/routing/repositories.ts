@@ -1,16 +1,15 @@
-import { isDeepStrictEqual } from 'node:util'
 import { deleteCertificatesOf } from '../access/certificates.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
-import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { isDuplicate } from '../db/errors.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
-import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { toCamelCase } from '../domain/casing.ts'
-import { upstreamFields, type StoredUpstream, type Upstream } from '../domain/upstream.ts'
+import type { Page, PageRequest } from '../db/page.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
 import type { KeyRing } from '../security/seal.ts'
+import { configuredKind, only, type ChangeOf, type Configured } from '../workspace/configured-kind.ts'
+import { repositoryValues, type newRepository } from '../workspace/inputs.ts'
 import { lockRouting } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
@@ -18,35 +17,20 @@ import {
   openUpstreamSecrets,
   requireUsableProxy,
   sealUpstream,
-  storedUpstream,
   type SealedUpstream,
   type UpstreamDeps,
   type UpstreamInput,
 } from './repository-upstream.ts'
 import { repositoryWarnings, warningFactsColumn, type RepositoryWarning, type WarningFacts } from './repository-warnings.ts'
 
-export type RepositoryStatus = 'active' | 'inactive'
-/** The order of the signed parameters in a URL: that of the measured clients, or any. */
-type SignedParameterOrder = 'fixed' | 'any'
+type Values = typeof repositoryValues
 
-export interface Repository {
-  id: string
-  repoId: string
-  name: string
-  status: RepositoryStatus
-  signatureVerification: boolean
-  signedParameterOrder: SignedParameterOrder
-  /** Whether mCreate is accepted. */
-  acceptsMcreate: boolean
-  /** The content server that the source system used before. */
-  upstream: Upstream | null
+export interface Repository extends Configured<Values> {
   documentCount: number
   activeCertificates: number
   /** Null if no request that names the repository is stored. */
   lastRequestAt: Date | null
   warnings: RepositoryWarning[]
-  createdAt: Date
-  updatedAt: Date
 }
 
 /** A repository with the secrets of its upstream. */
@@ -61,18 +45,9 @@ export interface RepositoryConnection {
   status: 'active' | 'inactive'
 }
 
-type NewRepository = Pick<Repository, 'repoId' | 'name' | 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'> & {
-  upstream: UpstreamInput | null
-}
-
-export interface RepositoryChange {
-  name?: string | undefined
-  status?: RepositoryStatus | undefined
-  signatureVerification?: boolean | undefined
-  signedParameterOrder?: SignedParameterOrder | undefined
-  acceptsMcreate?: boolean | undefined
-  upstream?: UpstreamInput | null | undefined
-}
+/** A new repository is active, if it is not to have another status. */
+type NewRepository = Omit<CamelCasedOutput<typeof newRepository>, 'upstream'> & Pick<RepositoryChange, 'status' | 'upstream'>
+type RepositoryChange = Omit<ChangeOf<Values>, 'upstream'> & { upstream?: UpstreamInput | null | undefined }
 
 /** Returns true if a change makes the verification of signatures weaker. The management API demands a key of level `admin` for it. */
 export const weakensSignatures = (
@@ -83,22 +58,26 @@ export const weakensSignatures = (
   (current.signedParameterOrder === 'fixed' && change.signedParameterOrder === 'any') ||
   (current.acceptsMcreate === false && change.acceptsMcreate === true)
 
-const columns = [
-  'id',
-  'repo_id as repoId',
-  'name',
-  'status',
-  'signature_verification as signatureVerification',
-  'signed_parameter_order as signedParameterOrder',
-  'accepts_mcreate as acceptsMcreate',
-  'upstream',
-  'upstream_secrets_sealed as upstreamSecretsSealed',
-  'created_at as createdAt',
-  'updated_at as updatedAt',
-]
+// At most sixteen rows per repository, found by their primary key.
+const documentCount = `
+  (
+    select coalesce(sum(documents), 0)::bigint
+    from repository_counts
+    where repository_id = repositories.id
+  ) as "documentCount"
+`
+
+const activeCertificates = `
+  (
+    select count(*)
+    from certificates
+    where repository_id = repositories.id
+      and is_active
+  ) as "activeCertificates"
+`
 
 // The ids of requests are in the order of their arrival.
-const lastRequestColumn = `
+const lastRequestAt = `
   (
     select request_at
     from captured_requests
@@ -109,104 +88,51 @@ const lastRequestColumn = `
   ) as "lastRequestAt"
 `
 
-const columnNames = {
-  name: 'name',
-  status: 'status',
-  signatureVerification: 'signature_verification',
-  signedParameterOrder: 'signed_parameter_order',
-  acceptsMcreate: 'accepts_mcreate',
-} as const
-const fields = Object.keys(columnNames) as (keyof typeof columnNames)[]
-
-/** Returns the values that a change alters, by the names of the columns, which are also the names in the API. */
-const differences = (current: Repository, change: RepositoryChange) => {
-  const changed = fields.filter((field) => change[field] !== undefined && change[field] !== current[field])
-  const valuesOf = (values: RepositoryChange) => Object.fromEntries(changed.map((field) => [columnNames[field], values[field]]))
-  return { changed: changed.map((field) => columnNames[field]), before: valuesOf(current), after: valuesOf(change) }
-}
-
-type Row = Omit<SealedRepository, 'warnings' | 'upstream'> & { upstream: StoredUpstream | null; warningFacts: WarningFacts | null }
-
-const repositoryOf = ({ warningFacts, upstream, ...row }: Row): SealedRepository => ({
-  ...row,
-  upstream: upstream && toCamelCase(upstreamFields, upstream),
-  warnings: repositoryWarnings(warningFacts),
+export const repositoryKind = configuredKind<Values, SealedRepository>({
+  table: 'repositories',
+  event: 'repository',
+  noun: 'Repository',
+  schema: repositoryValues,
+  namedBy: 'repo_id',
+  isKept: true,
+  more: ['upstream_secrets_sealed'],
+  expressions: [documentCount, activeCertificates, lastRequestAt, warningFactsColumn],
+  rowOf: ({ warningFacts, ...row }: Omit<SealedRepository, 'warnings'> & { warningFacts: WarningFacts | null }) => ({
+    ...row,
+    warnings: repositoryWarnings(warningFacts),
+  }),
 })
 
 const noUpstream: SealedUpstream = { upstream: null, upstreamSecretsSealed: null }
 
-const upstreamColumns = ({ upstream, upstreamSecretsSealed }: SealedUpstream) => ({
-  upstream: upstream && JSON.stringify(storedUpstream(upstream)),
-  upstream_secrets_sealed: upstreamSecretsSealed,
-})
-
-/** Returns the values that a change of the upstream alters, like `differences`. A secret has no value. */
-const upstreamDifferences = (
-  keyRing: KeyRing,
-  { workspaceId, id }: { workspaceId: string; id: string },
-  current: SealedUpstream,
-  sealed: SealedUpstream,
-) => {
-  const [before, after] = [storedUpstream(current.upstream), storedUpstream(sealed.upstream)]
-  const isChanged = !isDeepStrictEqual(before, after)
-  const [opened, next] = [current, sealed].map((each) => openUpstreamSecrets(keyRing, workspaceId, { ...each, id }))
-  const secrets = (['private_key', 'proxy_url'] as const).filter((name) => opened![name] !== next![name])
-  return {
-    changed: [...(isChanged ? ['upstream'] : []), ...secrets.map((name) => `upstream.${name}`)],
-    before: isChanged ? { upstream: before } : {},
-    after: isChanged ? { upstream: after } : {},
-  }
+/** Returns the names of the secrets of an upstream that a change alters. */
+const changedSecrets = (keyRing: KeyRing, owner: { workspaceId: string; id: string }, current: SealedUpstream, sealed: SealedUpstream) => {
+  const [before, after] = [current, sealed].map((each) => openUpstreamSecrets(keyRing, owner.workspaceId, { ...each, id: owner.id }))
+  return (['private_key', 'proxy_url'] as const).filter((name) => before![name] !== after![name]).map((name) => `upstream.${name}`)
 }
 
 export const createRepositories = (db: Database) => {
-  const counted = () => [
-    ...columns,
-    // At most sixteen rows per repository, found by their primary key.
-    db.raw('(select coalesce(sum(documents), 0)::bigint from repository_counts where repository_id = repositories.id) as "documentCount"'),
-    db.raw('(select count(*) from certificates where repository_id = repositories.id and is_active) as "activeCertificates"'),
-    db.raw(lastRequestColumn),
-    db.raw(warningFactsColumn),
-  ]
-  const select = async (executor: Database | Transaction, workspaceId: string, id: string): Promise<SealedRepository> => {
-    const row = await executor('repositories')
-      .select(counted())
-      .where({ workspace_id: workspaceId, id })
-      .whereNull('deleted_at')
-      .first<Row | undefined>()
-    if (!row) throw notFound()
-    return repositoryOf(row)
-  }
   /** @throws `AppError` 404 */
-  const find = (workspaceId: string, id: string): Promise<SealedRepository> => select(db, workspaceId, id)
+  const find = (workspaceId: string, id: string): Promise<SealedRepository> => repositoryKind.find(db, workspaceId, id)
   /** Locks a repository and reads it. @throws `AppError` 404 */
   const lock = async (trx: Transaction, workspaceId: string, id: string): Promise<SealedRepository> => {
     await trx('repositories').select('id').where({ workspace_id: workspaceId, id }).forNoKeyUpdate()
-    return select(trx, workspaceId, id)
+    return repositoryKind.find(trx, workspaceId, id)
   }
 
   return {
     find,
+    versionOf: repositoryKind.versionOf,
 
     /** Lists repositories in order of creation. */
-    list: async (
+    list: (
       workspaceId: string,
-      { status, ...page }: PageRequest & { status?: RepositoryStatus | undefined },
-    ): Promise<Page<SealedRepository>> => {
-      const query = db('repositories').where({ workspace_id: workspaceId }).whereNull('deleted_at').orderBy('id')
-      if (status) query.where({ status })
-      const { items, total } = await pageOf<Row>(query, counted(), page)
-      return { items: items.map(repositoryOf), total }
-    },
+      { status, ...page }: PageRequest & { status?: Repository['status'] | undefined },
+    ): Promise<Page<SealedRepository>> => repositoryKind.list(db, workspaceId, page, status ? { status } : {}),
 
     /** Finds a repository by its name in the source system. */
-    findByRepoId: async (workspaceId: string, repoId: string): Promise<Repository | undefined> => {
-      const row = await db('repositories')
-        .select(counted())
-        .where({ workspace_id: workspaceId, repo_id: repoId })
-        .whereNull('deleted_at')
-        .first<Row | undefined>()
-      return row && repositoryOf(row)
-    },
+    findByRepoId: async (workspaceId: string, repoId: string): Promise<Repository | undefined> =>
+      (await repositoryKind.listAll(db, workspaceId, { repo_id: repoId }))[0],
 
     listConnections: async (id: string): Promise<RepositoryConnection[]> => {
       const { rows } = await db.raw<{ rows: RepositoryConnection[] }>(
@@ -229,35 +155,29 @@ export const createRepositories = (db: Database) => {
     /** Inserts a repository. @throws `AppError` 409 if the workspace has a repository with this `repoId`, 422 if the upstream is invalid */
     insert: async (
       workspaceId: string,
-      { repoId, name, signatureVerification, signedParameterOrder, acceptsMcreate, upstream }: NewRepository,
+      { upstream, ...values }: NewRepository,
       actor: AuditActor,
       { keyRing, outbound }: UpstreamDeps,
     ): Promise<Repository> => {
       const id = newId()
       await requireUsableProxy({ outbound }, upstream)
-      const sealed = sealUpstream(keyRing, { workspaceId, repositoryId: id }, noUpstream, upstream)
+      const sealed = sealUpstream(keyRing, { workspaceId, repositoryId: id }, noUpstream, upstream ?? null)
+      const columns = repositoryKind.columnsOf(repositoryKind.valuesOf({ ...values, upstream: sealed.upstream }))
       try {
         return await db.transaction(async (trx) => {
-          const settings = {
-            name,
-            signature_verification: signatureVerification,
-            signed_parameter_order: signedParameterOrder,
-            accepts_mcreate: acceptsMcreate,
-          }
-          await trx('repositories').insert({ id, workspace_id: workspaceId, repo_id: repoId, ...settings, ...upstreamColumns(sealed) })
-          await record(trx, {
-            workspaceId,
-            event: 'repository.created',
-            subjectId: id,
-            description: `Repository ${repoId} was created.`,
-            metadata: { repo_id: repoId, ...settings, ...(upstream && { upstream: storedUpstream(sealed.upstream) }) },
-            actor,
+          await trx('repositories').insert({
+            id,
+            workspace_id: workspaceId,
+            ...columns,
+            upstream_secrets_sealed: sealed.upstreamSecretsSealed,
           })
-          return select(trx, workspaceId, id)
+          const row = await repositoryKind.find(trx, workspaceId, id)
+          await repositoryKind.recordCreation(trx, workspaceId, row, actor)
+          return row
         })
       } catch (thrown) {
         if (!isDuplicate(thrown, 'repositories_by_repo_id')) throw thrown
-        throw new AppError('conflict', `This workspace already has a repository with repo_id ${repoId}.`)
+        throw new AppError('conflict', `This workspace already has a repository with repo_id ${values.repoId}.`)
       }
     },
 
@@ -282,27 +202,21 @@ export const createRepositories = (db: Database) => {
       return db.transaction(async (trx) => {
         const current = await lock(trx, workspaceId, id)
         check?.(current)
-        const others = differences(current, change)
         const sealed = upstream === undefined ? current : sealUpstream(keyRing, { workspaceId, repositoryId: id }, current, upstream)
-        const ofUpstream = upstreamDifferences(keyRing, { workspaceId, id }, current, sealed)
-        const changed = [...others.changed, ...ofUpstream.changed]
-        if (changed.length === 0) return current
+        const wanted = repositoryKind.valuesOf({ ...change, upstream: sealed.upstream })
+        const others = changedSecrets(keyRing, { workspaceId, id }, current, sealed)
+        const changed = repositoryKind.changedBy(current, wanted)
+        if (changed.length + others.length === 0) return current
         await trx('repositories')
           .where({ id })
-          .update({ ...others.after, ...upstreamColumns(sealed), updated_at: trx.fn.now() })
-        await record(trx, {
-          workspaceId,
-          event: 'repository.updated',
-          subjectId: id,
-          description: `Repository ${current.repoId} was changed: ${changed.join(', ')}.`,
-          metadata: {
-            repo_id: current.repoId,
-            before: { ...others.before, ...ofUpstream.before },
-            after: { ...others.after, ...ofUpstream.after },
-          },
-          actor,
-        })
-        return select(trx, workspaceId, id)
+          .update({
+            ...repositoryKind.columnsOf(only(wanted, changed)),
+            upstream_secrets_sealed: sealed.upstreamSecretsSealed,
+            updated_at: trx.fn.now(),
+          })
+        const row = await repositoryKind.find(trx, workspaceId, id)
+        await repositoryKind.recordChange(trx, workspaceId, { current, row, others }, actor)
+        return row
       })
     },
 
@@ -344,7 +258,7 @@ export const createRepositories = (db: Database) => {
         await trx('enrichment_repositories').where({ repository_id: id }).delete()
         await trx('repositories')
           .where({ id })
-          .update({ ...upstreamColumns(noUpstream), deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
+          .update({ upstream: null, upstream_secrets_sealed: null, deleted_at: trx.fn.now(), updated_at: trx.fn.now() })
         return { ...removal, messages }
       }),
   }

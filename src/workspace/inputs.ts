@@ -29,22 +29,7 @@ export const openObject = z.record(z.string(), z.unknown())
 
 // Repositories
 
-const signatureVerification = z.boolean().describe('If true, requests of the source system without a valid signature are refused.')
-
 export const parameterOrder = z.enum(['fixed', 'any']).meta({ id: 'SignedParameterOrder' })
-const signedParameterOrder = parameterOrder.describe(
-  'The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, ' +
-    'expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is ' +
-    'then easier to misuse.',
-)
-
-const acceptsMcreate = z
-  .boolean()
-  .describe(
-    'Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document ' +
-      'only, so a signed `mCreate` creates any others. Few source systems use it.',
-  )
-
 export const repositoryStatus = activity.describe('An inactive repository refuses all requests of the source system.')
 
 const privateKeyMaxCharacters = 16_384
@@ -68,39 +53,46 @@ export const upstream = upstreamFields
       'first asked for, and kept. Null if there is none. Replaced as a whole.',
   )
 
-export const newRepository = z.strictObject({
+const repositoryFields = {
   repo_id: z
     .string()
     .max(repoIdMaxCharacters)
     .regex(/^[\x21-\x7e]+$/, 'must consist of printable ASCII characters without spaces')
     .describe('The repository identifier in the source system (`contRep`).'),
   name,
-  signature_verification: signatureVerification.default(false),
-  signed_parameter_order: signedParameterOrder.default('fixed'),
-  accepts_mcreate: acceptsMcreate.default(true),
+  status: repositoryStatus,
+  signature_verification: z
+    .boolean()
+    .describe('If true, requests of the source system without a valid signature are refused.')
+    .default(false),
+  signed_parameter_order: parameterOrder
+    .describe(
+      'The order of the signed parameters in a signed URL. `fixed`: contRep, docId, compId, docProt, scanPerformed, accessMode, authId, ' +
+        'expiration, as far as a command has them; all known clients use it. `any`: for a client that uses another order; a signed URL is ' +
+        'then easier to misuse.',
+    )
+    .default('fixed'),
+  accepts_mcreate: z
+    .boolean()
+    .describe(
+      'Whether `mCreate`, which creates several documents with one request, is accepted. A signature covers the id of the first document ' +
+        'only, so a signed `mCreate` creates any others. Few source systems use it.',
+    )
+    .default(true),
   upstream: upstream.default(null),
-})
+}
 
-export const repositoryChange = z
-  .strictObject({
-    name,
-    status: repositoryStatus,
-    signature_verification: signatureVerification,
-    signed_parameter_order: signedParameterOrder,
-    accepts_mcreate: acceptsMcreate,
-    upstream,
-  })
-  .partial()
+/** A new repository is active. */
+export const newRepository = z.strictObject(repositoryFields).omit({ status: true })
+
+export const changedRepository = z.strictObject(repositoryFields).omit({ repo_id: true })
+
+/** A repository as it is stored: without the secrets of its upstream. */
+export const repositoryValues = z.strictObject({ ...repositoryFields, upstream: upstreamFields.nullable() })
 
 // Connections
 
 const ids = z.array(z.string()).min(1).max(idsMax)
-const links = {
-  name,
-  repository_ids: ids.describe('The ids of all repositories from which the connection forwards documents.'),
-  destination_ids: ids.describe('The ids of all destinations to which the connection forwards documents.'),
-}
-const isConnectionActive = z.boolean().describe('An inactive connection holds the documents that arrive.')
 /** The components of the API description that have the schema of the settings. */
 export const settingsNames = { id: 'ConnectionSettings', requestId: 'ConnectionSettingsInput' }
 
@@ -112,12 +104,12 @@ const connectionSettings = openObject
   )
 
 export const newConnection = z.strictObject({
-  ...links,
-  is_active: isConnectionActive.default(true),
+  name,
+  repository_ids: ids.describe('The ids of all repositories from which the connection forwards documents.'),
+  destination_ids: ids.describe('The ids of all destinations to which the connection forwards documents.'),
+  is_active: z.boolean().describe('An inactive connection holds the documents that arrive.').default(true),
   settings: connectionSettings.default({}),
 })
-
-export const connectionChange = z.strictObject({ ...links, is_active: isConnectionActive, settings: connectionSettings }).partial()
 
 export const previewedConnection = z.strictObject({
   repository_ids: ids.describe('The ids of the repositories from which the connection would forward documents.'),
@@ -128,69 +120,55 @@ export const previewedConnection = z.strictObject({
 
 const eventList = incidentEventNames.map((event) => `\`${event}\`: ${incidentEvents[event]}.`).join(' ')
 
-export const notificationEvents = z
+const notificationEvents = z
   .array(z.enum(incidentEventNames).meta({ id: 'IncidentEvent' }))
   .min(1)
   .max(incidentEventNames.length)
   .describe(`The incidents that are announced, each at its beginning and at its end. ${eventList}`)
-const destinationId = z.string().describe('The id of the destination that the notices are sent to, of the type `email` or `webhook`.')
-const quietSeconds = z
-  .int()
-  .min(quietSecondsBounds.min)
-  .max(quietSecondsBounds.max)
-  .describe(
-    'Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then.',
-  )
-const silenceHours = z
-  .int()
-  .min(silenceHoursBounds.min)
-  .max(silenceHoursBounds.max)
-  .describe('Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend.')
-const isNotificationActive = z.boolean().describe('An inactive notification announces nothing.')
 
 export const newNotification = z.strictObject({
   name,
   events: notificationEvents,
-  destination_id: destinationId,
-  quiet_seconds: quietSeconds.default(900),
-  silence_hours: silenceHours.default(72),
-  is_active: isNotificationActive.default(true),
+  destination_id: z.string().describe('The id of the destination that the notices are sent to, of the type `email` or `webhook`.'),
+  quiet_seconds: z
+    .int()
+    .min(quietSecondsBounds.min)
+    .max(quietSecondsBounds.max)
+    .describe(
+      'Time after a notice in which no other incident of the same subject is announced. One that is still open then is announced then.',
+    )
+    .default(900),
+  silence_hours: z
+    .int()
+    .min(silenceHoursBounds.min)
+    .max(silenceHoursBounds.max)
+    .describe(
+      'Hours without a request to a repository after which `source.silent` is announced. Choose more than a usual night or weekend.',
+    )
+    .default(72),
+  is_active: z.boolean().describe('An inactive notification announces nothing.').default(true),
 })
-
-export const notificationChange = z
-  .strictObject({
-    name,
-    events: notificationEvents,
-    destination_id: destinationId,
-    quiet_seconds: quietSeconds,
-    silence_hours: silenceHours,
-    is_active: isNotificationActive,
-  })
-  .partial()
 
 // Event subscriptions
 
 export const eventName = z.enum(eventNames).meta({ id: 'EventName' })
 
-const subscribedEvents = z.array(eventName).min(1).max(eventNames.length).describe('The types of events that are sent.')
-const eventDestinationId = z.string().describe('The id of the destination that the events are sent to, of the type `webhook`.')
-const isSubscriptionActive = z.boolean().describe('An inactive subscription sends nothing, and keeps its cursor.')
 const eventCursor = z
   .string()
   .regex(eventIdPattern, 'must be the id of an event, or next_cursor of a list of events')
   .meta({ examples: ['660b0a182de650000000a91c4000000002f17'] })
 
-export const newEventSubscription = z.strictObject({
+/** The values of a subscription that people set. */
+export const eventSubscriptionValues = z.strictObject({
   name,
-  events: subscribedEvents,
-  destination_id: eventDestinationId,
-  is_active: isSubscriptionActive.default(true),
-  after: eventCursor.optional().describe('The event after which it begins. By default, what happens from now on is sent.'),
+  events: z.array(eventName).min(1).max(eventNames.length).describe('The types of events that are sent.'),
+  destination_id: z.string().describe('The id of the destination that the events are sent to, of the type `webhook`.'),
+  is_active: z.boolean().describe('An inactive subscription sends nothing, and keeps its cursor.').default(true),
 })
 
-export const eventSubscriptionChange = z
-  .strictObject({ name, events: subscribedEvents, destination_id: eventDestinationId, is_active: isSubscriptionActive })
-  .partial()
+export const newEventSubscription = eventSubscriptionValues.extend({
+  after: eventCursor.optional().describe('The event after which it begins. By default, what happens from now on is sent.'),
+})
 
 export const eventReplay = z.strictObject({
   after: eventCursor.optional().describe('The event after which to send again. By default from the oldest event that is kept.'),

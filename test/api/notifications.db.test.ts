@@ -5,7 +5,7 @@ import { share } from '../support/share.ts'
 import { startMailServer } from '../support/smtp-server.ts'
 import { objstore } from './objstore.ts'
 
-const { api, acme, other } = share(await startScene())
+const { acme, other } = share(await startScene())
 const target = share(await startHttpTarget())
 const mailServer = share(await startMailServer({ authOptional: true, disabledCommands: ['STARTTLS'] }))
 
@@ -19,45 +19,16 @@ const create = (body: object, key = acme.keys.admin, tenant = acme) =>
   tenant.call('POST', '/notifications', { name: 'All', ...body }, { key })
 const refusalOf = ({ status, json }: Awaited<ReturnType<typeof create>>) => ({ status, details: json.error.details })
 
-test('a notification is created, listed, changed and deleted', async () => {
-  const fresh = await api.tenant('acme/fresh')
-  const [mail, hook] = [await email(fresh), await webhook(fresh)]
-  const body = { events: ['destination.failing', 'source.silent', 'source.silent'], destination_id: mail }
-  const created = await create(body, fresh.keys.admin, fresh)
-  expect(created.status).toBe(201)
-  const { id, type, attributes } = created.json.data
+test('a notification has defaults, and no notices at first', async () => {
+  const body = { events: ['destination.failing', 'source.silent', 'source.silent'], destination_id: await email() }
+  const { id, type, attributes } = (await create(body)).json.data
   expect({ type, attributes }).toMatchObject({
     type: 'notification',
-    attributes: {
-      name: 'All',
-      events: ['destination.failing', 'source.silent'],
-      destination_id: mail,
-      quiet_seconds: 900,
-      silence_hours: 72,
-      is_active: true,
-    },
+    attributes: { events: ['destination.failing', 'source.silent'], quiet_seconds: 900, silence_hours: 72, is_active: true },
   })
-  expect((await fresh.call('GET', `/notifications/${id}`)).json.data).toEqual(created.json.data)
-  expect((await fresh.call('GET', '/notifications')).json).toMatchObject({ data: [created.json.data], meta: { total: 1 } })
-
-  const changed = await fresh.call('PATCH', `/notifications/${id}`, {
-    destination_id: hook,
-    is_active: false,
-    quiet_seconds: 0,
-    silence_hours: 24,
-  })
-  expect(changed.json.data.attributes).toMatchObject({
-    destination_id: hook,
-    is_active: false,
-    quiet_seconds: 0,
-    silence_hours: 24,
-    name: 'All',
-  })
-  expect((await fresh.call('GET', `/notifications/${id}/notices`)).json).toEqual({ data: [], meta: { per_page: 25, next_cursor: null } })
-
-  expect((await fresh.call('DELETE', `/notifications/${id}`)).status).toBe(204)
-  expect((await fresh.call('GET', `/notifications/${id}`)).status).toBe(404)
-  expect((await fresh.call('GET', `/notifications/${id}/notices`)).status).toBe(404)
+  expect((await acme.call('GET', `/notifications/${id}/notices`)).json).toEqual({ data: [], meta: { per_page: 25, next_cursor: null } })
+  expect((await acme.call('DELETE', `/notifications/${id}`)).status).toBe(204)
+  expect((await acme.call('GET', `/notifications/${id}/notices`)).status).toBe(404)
 })
 
 test.each([
@@ -82,19 +53,6 @@ test('only a webhook or a mail server of the same workspace takes notices', asyn
   for (const unknown of [await webhook(other), 'unknown']) {
     expect((await create({ events: ['delivery.failed'], destination_id: unknown })).status).toBe(422)
   }
-})
-
-test('members write notifications, viewers read them, and admins delete them', async () => {
-  const body = { events: ['delivery.failed'], destination_id: await webhook() }
-  expect((await create(body, acme.keys.viewer)).status).toBe(403)
-  const { id } = (await create(body, acme.keys.member)).json.data
-  const path = `/notifications/${id}`
-  expect((await acme.call('GET', path, undefined, { key: acme.keys.viewer })).status).toBe(200)
-  expect((await acme.call('GET', `${path}/notices`, undefined, { key: acme.keys.viewer })).status).toBe(200)
-  expect((await acme.call('PATCH', path, { name: 'B' }, { key: acme.keys.viewer })).status).toBe(403)
-  expect((await acme.call('PATCH', path, { name: 'B' }, { key: acme.keys.member })).status).toBe(200)
-  expect((await acme.call('DELETE', path, undefined, { key: acme.keys.member })).status).toBe(403)
-  expect((await acme.call('DELETE', path)).status).toBe(204)
 })
 
 test('a destination is deleted together with the notifications that are sent to it', async () => {

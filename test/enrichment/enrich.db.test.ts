@@ -17,7 +17,7 @@ import { createToBegin } from '../../src/delivery/to-begin.ts'
 import { toCamelCase } from '../../src/domain/casing.ts'
 import { createReadEInvoice } from '../../src/enrichment/document-content.ts'
 import { createEnrich, createFindEnrichments } from '../../src/enrichment/enrich.ts'
-import { createEnrichments } from '../../src/enrichment/enrichments.ts'
+import { createEnrichments, enrichmentKind } from '../../src/enrichment/enrichments.ts'
 import { createRunAgain } from '../../src/enrichment/run-again.ts'
 import { newEnrichment } from '../../src/enrichment/settings.ts'
 import { createReaderProcess } from '../../src/http/reader-process.ts'
@@ -125,11 +125,11 @@ const receive = async (
     credentials,
     steps,
   })
-  const enrichment = await createEnrichments(db).insert(routes.workspaceId, toCamelCase(newEnrichment, body), systemActor, {
-    outbound,
-    keyRing,
-    config: config,
-  })
+  const enrichment = await createEnrichments(db, { outbound, keyRing, config }).insert(
+    routes.workspaceId,
+    toCamelCase(newEnrichment, body),
+    systemActor,
+  )
   const { documents, messages } = await createReceive(db, config)(await receivedDocument(routes, { data }, docId))
   const id = documents[0]!.documentId
   const rows = () => db('document_enrichments').where({ document_id: id })
@@ -335,7 +335,7 @@ test('many documents wait for a system that hangs: ten calls at a time, and afte
   expect((await gate()).failures).toBe(6)
   expect((await gate()).opensIn).toBeGreaterThan(5)
   // Most of the latest documents are never tried.
-  const isFailing = async () => (await createEnrichments(db).find(first.workspaceId, first.enrichment.id)).isFailing
+  const isFailing = async () => (await enrichmentKind.find(db, first.workspaceId, first.enrichment.id)).isFailing
   expect(await isFailing()).toBe(true)
   await db('document_enrichments')
     .where({ attempts: 0 })
@@ -390,9 +390,9 @@ test('an enrichment that is switched off or deleted ends its documents, whenever
       failures: 7,
       opens_at: new Date(Date.now() + 300_000),
     })
-    const enrichments = createEnrichments(db)
+    const enrichments = createEnrichments(db, { outbound, keyRing, config })
     const { workspaceId, enrichment } = document
-    if (end === 'off') await enrichments.update(workspaceId, enrichment.id, { isActive: false }, systemActor, { outbound, keyRing, config })
+    if (end === 'off') await enrichments.update(workspaceId, enrichment.id, { isActive: false }, systemActor)
     else await enrichments.delete(workspaceId, enrichment.id, systemActor)
     expect(await createFindEnrichments(db)()).toMatchObject([{ queueId: enrichment.id }])
     const calls = odata.arrivals.length

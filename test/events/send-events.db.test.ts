@@ -53,9 +53,8 @@ const subscribe = async (types: EventName[] = ['document.received'], workspaceSe
   const { workspaceId } = routes
   const destinationId = routes.destinations['inbox']!
   await saveTarget(db, { workspaceId, id: destinationId }, 'webhook', { url: `${target.origin}/events` }, { secret })
-  const { nextCursor } = await events.list(workspaceId, { after: 'latest', limit: 1 })
   const wanted = { name: 'Data', events: types, destinationId, isActive: true }
-  const { id } = await subscriptions.insert(workspaceId, wanted, nextCursor, actor)
+  const { id } = await subscriptions.insert(workspaceId, wanted, actor)
   return {
     ...routes,
     id,

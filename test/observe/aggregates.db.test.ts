@@ -3,7 +3,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createOutbox } from '../../src/db/outbox.ts'
 import { listPartitionEnds } from '../../src/db/partitions.ts'
-import { createEnrichments } from '../../src/enrichment/enrichments.ts'
+import { enrichmentKind } from '../../src/enrichment/enrichments.ts'
 import { aggregates, computeAggregates, createAggregateMetrics } from '../../src/observe/aggregates.ts'
 import { createWaitingMetrics } from '../../src/observe/metrics.ts'
 import { foldAll } from '../support/counters.ts'
@@ -135,8 +135,9 @@ test('the documents of an enrichment are counted by status until they are delete
   await db('document_enrichments').update({ status: 'failed' })
   await computeAggregates(db)
   expect(await scrape()).toMatchObject({ [documents('failed')]: 1, [failing]: 1 })
-  const { items } = await createEnrichments(db).list(workspaceId, { page: 1, perPage: 10 })
-  expect(items).toMatchObject([{ isFailing: true, documents: { pending: 0, complete: 0, partial: 0, failed: 1 } }])
+  expect(await enrichmentKind.listAll(db, workspaceId)).toMatchObject([
+    { isFailing: true, documents: { pending: 0, complete: 0, partial: 0, failed: 1 } },
+  ])
   await db('documents').where({ id: documentId }).delete()
   await foldAll(db)
   await computeAggregates(db)

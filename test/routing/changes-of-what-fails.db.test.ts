@@ -1,7 +1,6 @@
 import { destinationsOf } from '../../src/app/use-cases.ts'
 import { systemActor } from '../../src/db/audit.ts'
-import { createEvents } from '../../src/events/event-log.ts'
-import { createEventSubscriptions, type EventSubscriptionChange } from '../../src/events/subscriptions.ts'
+import { createEventSubscriptions } from '../../src/events/subscriptions.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -22,9 +21,8 @@ describe('a failing event subscription', () => {
 
   const arrange = async () => {
     const { workspaceId, destinations } = await createRoutes(db, [{ name: 'inbox' }, { name: 'other' }])
-    const { nextCursor } = await createEvents(db).list(workspaceId, { after: 'latest', limit: 1 })
     const wanted = { name: 'Data', events: ['document.received' as const], destinationId: destinations['inbox']!, isActive: true }
-    const { id } = await subscriptions.insert(workspaceId, wanted, nextCursor, systemActor)
+    const { id } = await subscriptions.insert(workspaceId, wanted, systemActor)
     await db('event_subscriptions')
       .where({ id })
       .update({
@@ -35,7 +33,7 @@ describe('a failing event subscription', () => {
         last_error_code: failure.lastErrorCode,
         updated_at: new Date(0),
       })
-    const change = (values: EventSubscriptionChange) => subscriptions.update(workspaceId, id, values, systemActor)
+    const change = (values: Parameters<typeof subscriptions.update>[2]) => subscriptions.update(workspaceId, id, values, systemActor)
     return {
       wanted,
       otherId: destinations['other']!,

@@ -128,13 +128,13 @@ export const startApi = async (
   const { log } = logs
   const shareSize = shareSizeOf(config)
   const share = shareOf(db, shareSize)
-  const useCases = apiUseCases(share, config)
-  const authenticator = openAuthenticator({ ...useCases.apiKeys, find: createFindInTurn(useCases.apiKeys.find) }, config)
   const outbound = createOutboundGuard({
     allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
     proxyUrl: config.RELAY_OUTBOUND_PROXY,
     noProxy: config.RELAY_OUTBOUND_NO_PROXY,
   })
+  const useCases = apiUseCases(share, { config, findConnector, keyRing, outbound })
+  const authenticator = openAuthenticator({ ...useCases.apiKeys, find: createFindInTurn(useCases.apiKeys.find) }, config)
   const writeTo = openStore(db)
   const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
   const captures = createCaptureQueue(createCaptureStore(db), config, log, { writeIntervalMs: 20 })

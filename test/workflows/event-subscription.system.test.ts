@@ -37,7 +37,6 @@ test('events are sent in order, by a workflow that a dispatcher starts, through 
   const { id } = await subscriptions.insert(
     workspaceId,
     { name: 'Data', events: ['document.received', 'document.delivered'], destinationId, isActive: true },
-    nextCursor,
     actor,
   )
   let refused = 0

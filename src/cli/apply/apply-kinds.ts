@@ -9,40 +9,28 @@ import { deliveriesPerBatch } from '../../delivery/release.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
 import { loginOf, proxyAddressOf, upstreamFields, type StoredUpstream } from '../../domain/upstream.ts'
-import { createEnrichments } from '../../enrichment/enrichments.ts'
-import { createEvents } from '../../events/event-log.ts'
-import { createEventSubscriptions, type EventSubscription } from '../../events/subscriptions.ts'
-import { createNotifications, type Notification } from '../../notifications/notifications.ts'
+import { createEnrichments, enrichmentKind } from '../../enrichment/enrichments.ts'
+import { newEnrichment } from '../../enrichment/settings.ts'
+import { createEventSubscriptions, eventSubscriptionKind, type EventSubscription } from '../../events/subscriptions.ts'
+import { createNotifications, notificationKind, type Notification } from '../../notifications/notifications.ts'
 import { createConfigureDestinations } from '../../routing/configure-destinations.ts'
-import { createConnections, type Connection } from '../../routing/connections.ts'
-import { createRepositories } from '../../routing/repositories.ts'
+import { connectionKind, createConnections, type Connection } from '../../routing/connections.ts'
+import { createRepositories, repositoryKind } from '../../routing/repositories.ts'
 import { connectorOf } from '../../routing/targets.ts'
+import { newConnection, newEventSubscription, newNotification } from '../../workspace/inputs.ts'
 import type { FieldChange } from './change.ts'
+import { fileKind, inFile } from './file-kind.ts'
 import { listDifferences, type Kind, type Target } from './kind.ts'
+import { keyInFile, memberInFile, type OpenedDestination, type OpenedEnrichment, type OpenedRepository } from './workspace-state.ts'
 import {
-  connectionInFile,
-  enrichmentInFile,
-  keyInFile,
-  memberInFile,
-  eventSubscriptionInFile,
-  notificationInFile,
-  repositoryInFile,
-  type OpenedDestination,
-  type OpenedEnrichment,
-  type OpenedRepository,
-} from './workspace-state.ts'
-import {
+  connection,
   enrichment,
   eventSubscription,
   notification,
   repository,
-  type WantedConnection,
   type WantedDestination,
-  type WantedEnrichment,
   type WantedKey,
   type WantedMember,
-  type WantedEventSubscription,
-  type WantedNotification,
   type WantedRepository,
 } from './workspaces-file.ts'
 
@@ -56,11 +44,9 @@ const made = async (creation: Promise<unknown>): Promise<object> => {
   return {}
 }
 
-const idOf = (name: string, objects: readonly { id: string; name: string }[]) => objects.find((each) => each.name === name)?.id
-
 const refuse = (path: string, message: string) => new AppError('validation_failed', message, { details: [{ path, message }] })
 
-export const memberKind = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedMember, Member> => {
+export const membersOfFile = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedMember, Member> => {
   const members = createMembers(trx)
   const valuesOf = ({ email, name = email }: WantedMember) => ({ email, name })
   return {
@@ -77,7 +63,7 @@ export const memberKind = ({ trx, workspaceId, wanted, state }: Target): Kind<Wa
   }
 }
 
-export const keyKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedKey, ApiKey> => {
+export const keysOfFile = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedKey, ApiKey> => {
   const apiKeys = createApiKeys(trx)
   const nameInFile = ({ name, level, member }: WantedKey) => `${name} (${member === undefined ? level : `${level}, ${member}`})`
   const nameOf = (current: ApiKey) => nameInFile(keyInFile(current, state.members))
@@ -118,7 +104,7 @@ export const keyKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<
   }
 }
 
-export const repositoryKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedRepository, OpenedRepository> => {
+export const repositoriesOfFile = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedRepository, OpenedRepository> => {
   const repositories = createRepositories(trx)
   const valuesOf = ({ upstream: given, ...item }: WantedRepository) => {
     const { private_key: privateKey, ...upstream } = given ?? {}
@@ -134,11 +120,7 @@ export const repositoryKind = ({ trx, workspaceId, wanted, state, run }: Target)
     current: state.repositories,
     nameInFile: ({ repo_id }) => repo_id,
     nameOf: ({ repoId }) => repoId,
-    create: async (item) => {
-      const { id } = await repositories.insert(workspaceId, valuesOf(item), systemActor, run)
-      // A new repository is active.
-      return made(repositories.update(workspaceId, id, { status: item.status }, systemActor, run))
-    },
+    create: (item) => made(repositories.insert(workspaceId, valuesOf(item), systemActor, run)),
     compare: (current, { upstream: given, ...item }) => {
       const { private_key: privateKey, ...upstream } = given ?? {}
       const url = given?.proxy_url ?? null
@@ -147,7 +129,7 @@ export const repositoryKind = ({ trx, workspaceId, wanted, state, run }: Target)
         ...(url !== null && loginOf(url) === 'given' && { proxy_url: new URL(url).href }),
       }
       return [
-        ...listDifferences(repositoryInFile(current), {
+        ...listDifferences(repositoryKind.valuesOf(current), {
           ...item,
           upstream: given && { ...upstream, proxy_url: url === null ? null : proxyAddressOf(url) },
         }),
@@ -170,7 +152,7 @@ const listTargetChanges = (names: string[], before: Record<string, unknown>, aft
     return isDeepStrictEqual(before[key], after[key]) ? { name } : { name, before: before[key], after: after[key] }
   })
 
-export const destinationKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedDestination, OpenedDestination> => {
+export const destinationsOfFile = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedDestination, OpenedDestination> => {
   const destinations = destinationsOf(trx)
   const configure = createConfigureDestinations({ ...run, destinations })
   const targetOf = ({ connector_type: connectorType, config, credentials }: WantedDestination) => ({ connectorType, config, credentials })
@@ -195,122 +177,56 @@ export const destinationKind = ({ trx, workspaceId, wanted, state, run }: Target
   }
 }
 
-export const connectionKind = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedConnection, Connection> => {
-  const connections = createConnections(trx)
-  // An object that could not be created has been reported, and its id is missing: nothing will be committed.
-  const idsOf = (names: string[], objects: { id: string; name: string }[]) => names.flatMap((name) => idOf(name, objects) ?? [])
-  const repositories = state.repositories.map(({ id, repoId }) => ({ id, name: repoId }))
-  const valuesOf = (item: WantedConnection) => ({
-    name: item.name,
-    isActive: item.is_active,
-    settings: item.settings,
-    repositoryIds: idsOf(item.repositories, repositories),
-    destinationIds: idsOf(item.destinations, state.destinations),
-  })
-  // The order of the links has no meaning, and a default has the meaning of the value.
-  const comparable = (item: WantedConnection | ReturnType<typeof connectionInFile>) => ({
-    ...item,
-    repositories: [...new Set(item.repositories)].toSorted(),
-    destinations: [...new Set(item.destinations)].toSorted(),
-    settings: connectionSettingsFields.parse(item.settings),
-  })
-  return {
+export const connectionsOfFile = (target: Target) => {
+  const connections = createConnections(target.trx)
+  return fileKind<Connection>(target, {
     kind: 'connection',
     list: 'connections',
-    wanted: wanted.connections,
-    current: state.connections,
-    ...byName,
-    create: async (item) => {
-      const values = valuesOf(item)
-      const isComplete = values.repositoryIds.length > 0 && values.destinationIds.length > 0
-      return isComplete ? made(connections.insert(workspaceId, values, systemActor)) : {}
+    schema: connection,
+    input: newConnection,
+    current: target.state.connections,
+    // A default has the meaning of the value.
+    describe: ({ settings, ...current }) =>
+      inFile(connectionKind, { ...current, settings: connectionSettingsFields.parse(settings) }, target.state),
+    uses: {
+      ...connections,
+      update: (workspaceId, id, change, actor) => connections.update(workspaceId, id, change, actor, deliveriesPerBatch),
+      delete: (workspaceId, id, actor) => connections.delete(workspaceId, id, actor, deliveriesPerBatch),
     },
-    compare: (current, item) => listDifferences(comparable(connectionInFile(current)), comparable(item)),
-    update: ({ id }, item, fields) => {
-      const { isActive, settings, repositoryIds, destinationIds } = valuesOf(item)
-      const change = {
-        ...(fields.includes('is_active') && { isActive }),
-        ...(fields.includes('settings') && { settings }),
-        ...(fields.includes('repositories') && { repositoryIds }),
-        ...(fields.includes('destinations') && { destinationIds }),
-      }
-      return connections.update(workspaceId, id, change, systemActor, deliveriesPerBatch)
-    },
-    delete: ({ id }) => connections.delete(workspaceId, id, systemActor, deliveriesPerBatch),
-  }
+  })
 }
 
-export const enrichmentKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedEnrichment, OpenedEnrichment> => {
-  const enrichments = createEnrichments(trx)
-  const valuesOf = ({ repositories, ...item }: WantedEnrichment) => ({
-    ...toCamelCase(enrichment.omit({ repositories: true, credentials: true }), item),
-    repositoryIds: repositories.flatMap((repoId) => state.repositories.find((each) => each.repoId === repoId)?.id ?? []),
-  })
-  const comparable = (item: ReturnType<typeof enrichmentInFile> | Omit<WantedEnrichment, 'credentials'>, credentials: unknown) => ({
-    ...item,
-    repositories: [...new Set(item.repositories)].toSorted(),
-    credentials,
-  })
-  return {
+export const enrichmentsOfFile = (target: Target) =>
+  fileKind<OpenedEnrichment>(target, {
     kind: 'enrichment',
     list: 'enrichments',
-    wanted: wanted.enrichments,
-    current: state.enrichments,
-    ...byName,
-    create: (item) => made(enrichments.insert(workspaceId, { ...valuesOf(item), credentials: item.credentials }, systemActor, run)),
-    compare: (current, item) =>
-      listDifferences(comparable(enrichmentInFile(current, state.repositories), current.credentials), comparable(item, item.credentials)),
-    update: ({ id }, item, fields) => {
-      const change = {
-        ...valuesOf(item),
-        ...((fields.includes('credentials') || fields.includes('http')) && { credentials: item.credentials }),
-      }
-      return enrichments.update(workspaceId, id, change, systemActor, run)
-    },
-    delete: ({ id }) => enrichments.delete(workspaceId, id, systemActor),
-  }
-}
-
-export const eventSubscriptionKind = ({ trx, workspaceId, wanted, state }: Target): Kind<WantedEventSubscription, EventSubscription> => {
-  const subscriptions = createEventSubscriptions(trx)
-  const valuesOf = (item: WantedEventSubscription) => ({
-    ...toCamelCase(eventSubscription, item),
-    destinationId: idOf(item.destination, state.destinations) ?? '',
+    schema: enrichment,
+    input: newEnrichment,
+    current: target.state.enrichments,
+    describe: (current) => ({ ...inFile(enrichmentKind, current, target.state), credentials: current.credentials ?? 'unreadable' }),
+    uses: createEnrichments(target.trx, target.run),
+    // Stored credentials must not be sent to another address.
+    needs: { http: 'credentials' },
   })
-  const comparable = (item: Partial<WantedEventSubscription>) => ({ ...item, events: [...new Set(item.events)].toSorted() })
-  const insert = async (item: WantedEventSubscription) => {
-    const { nextCursor } = await createEvents(trx).list(workspaceId, { after: 'latest', limit: 1 })
-    return subscriptions.insert(workspaceId, valuesOf(item), nextCursor, systemActor)
-  }
-  return {
+
+export const eventSubscriptionsOfFile = (target: Target) =>
+  fileKind<EventSubscription>(target, {
     kind: 'event_subscription',
     list: 'event_subscriptions',
-    wanted: wanted.event_subscriptions,
-    current: state.eventSubscriptions,
-    ...byName,
-    create: (item) => made(insert(item)),
-    compare: (current, item) => listDifferences(comparable(eventSubscriptionInFile(current, state.destinations)), comparable(item)),
-    update: ({ id }, item) => subscriptions.update(workspaceId, id, valuesOf(item), systemActor),
-    delete: ({ id }) => subscriptions.delete(workspaceId, id, systemActor),
-  }
-}
-
-export const notificationKind = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedNotification, Notification> => {
-  const notifications = createNotifications(trx)
-  const valuesOf = (item: WantedNotification) => ({
-    ...toCamelCase(notification, item),
-    destinationId: idOf(item.destination, state.destinations) ?? '',
+    schema: eventSubscription,
+    input: newEventSubscription,
+    current: target.state.eventSubscriptions,
+    describe: (current) => inFile(eventSubscriptionKind, current, target.state),
+    uses: createEventSubscriptions(target.trx),
   })
-  const comparable = (item: WantedNotification) => ({ ...item, events: [...new Set(item.events)].toSorted() })
-  return {
+
+export const notificationsOfFile = (target: Target) =>
+  fileKind<Notification>(target, {
     kind: 'notification',
     list: 'notifications',
-    wanted: wanted.notifications,
-    current: state.notifications,
-    ...byName,
-    create: (item) => made(notifications.insert(workspaceId, valuesOf(item), systemActor, run.findConnector)),
-    compare: (current, item) => listDifferences(comparable(notificationInFile(current, state.destinations)), comparable(item)),
-    update: ({ id }, item) => notifications.update(workspaceId, id, valuesOf(item), systemActor, run.findConnector),
-    delete: ({ id }) => notifications.delete(workspaceId, id, systemActor),
-  }
-}
+    schema: notification,
+    input: newNotification,
+    current: target.state.notifications,
+    describe: (current) => inFile(notificationKind, current, target.state),
+    uses: createNotifications(target.trx, target.run.findConnector),
+  })

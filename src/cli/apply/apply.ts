@@ -13,14 +13,14 @@ import { createKeyRing } from '../../security/seal.ts'
 import { readWorkspaceName } from '../../workspace/administration.ts'
 import { createWorkspaces, lockRouting, settingsChange } from '../../workspace/workspaces.ts'
 import {
-  connectionKind,
-  destinationKind,
-  enrichmentKind,
-  eventSubscriptionKind,
-  keyKind,
-  memberKind,
-  notificationKind,
-  repositoryKind,
+  connectionsOfFile,
+  destinationsOfFile,
+  enrichmentsOfFile,
+  eventSubscriptionsOfFile,
+  keysOfFile,
+  membersOfFile,
+  notificationsOfFile,
+  repositoriesOfFile,
 } from './apply-kinds.ts'
 import type { ApplyOptions, Change } from './change.ts'
 import { applyKind, listDifferences, type ApplyDeps, type Run, type Target } from './kind.ts'
@@ -78,16 +78,16 @@ const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Ru
   const state = await readState(trx, found.id, run)
   const target: Target = { trx, workspaceId: found.id, wanted, state, run }
   await applySettings(target)
-  const pruneMembers = await applyKind(target, memberKind(target))
-  const pruneKeys = await applyKind(target, keyKind(target))
-  const pruneRepositories = await applyKind(target, repositoryKind(target))
-  const pruneDestinations = await applyKind(target, destinationKind(target))
+  const pruneMembers = await applyKind(target, membersOfFile(target))
+  const pruneKeys = await applyKind(target, keysOfFile(target))
+  const pruneRepositories = await applyKind(target, repositoriesOfFile(target))
+  const pruneDestinations = await applyKind(target, destinationsOfFile(target))
   // Their ids are known now, of new ones too.
   const linked: Target = { ...target, state: await readState(trx, found.id, run) }
-  const pruneConnections = await applyKind(linked, connectionKind(linked))
-  const pruneEnrichments = await applyKind(linked, enrichmentKind(linked))
-  const pruneNotifications = await applyKind(linked, notificationKind(linked))
-  const pruneSubscriptions = await applyKind(linked, eventSubscriptionKind(linked))
+  const pruneConnections = await applyKind(linked, connectionsOfFile(linked))
+  const pruneEnrichments = await applyKind(linked, enrichmentsOfFile(linked))
+  const pruneNotifications = await applyKind(linked, notificationsOfFile(linked))
+  const pruneSubscriptions = await applyKind(linked, eventSubscriptionsOfFile(linked))
   // A deletion also deletes what refers to the object. Deleted first, those objects are part of the result.
   const prunes = [
     pruneSubscriptions,

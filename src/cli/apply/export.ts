@@ -5,19 +5,15 @@ import { maskedConfig, maskedKeys } from '../../connectors/target.ts'
 import type { Database } from '../../db/database.ts'
 import { toSnakeCase } from '../../domain/casing.ts'
 import { workspaceSettings, workspaceSettingsFields } from '../../domain/settings.ts'
+import { enrichmentKind } from '../../enrichment/enrichments.ts'
+import { eventSubscriptionKind } from '../../events/subscriptions.ts'
+import { notificationKind } from '../../notifications/notifications.ts'
+import { connectionKind } from '../../routing/connections.ts'
+import { repositoryKind } from '../../routing/repositories.ts'
 import { findWorkspace } from '../../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../../workspace/workspaces.ts'
-import {
-  connectionInFile,
-  enrichmentInFile,
-  keyInFile,
-  memberInFile,
-  eventSubscriptionInFile,
-  notificationInFile,
-  readState,
-  repositoryInFile,
-  type StateDeps,
-} from './workspace-state.ts'
+import { inFile } from './file-kind.ts'
+import { keyInFile, memberInFile, readState, type StateDeps } from './workspace-state.ts'
 
 interface Exported {
   /** The file that `relay apply` finds unchanged, with a reference to an environment variable for each credential. */
@@ -82,11 +78,11 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
         members: state.members.map(memberInFile),
         api_keys: keys.filter((key, index) => keys.findIndex((other) => isDeepStrictEqual(other, key)) === index),
         repositories: state.repositories.map((each) => {
-          const { upstream, ...inFile } = repositoryInFile(each)
-          if (upstream === null) return inFile
+          const { upstream, ...described } = repositoryKind.valuesOf(each)
+          if (upstream === null) return described
           const hasSecrets = each.upstreamSecretsSealed !== null
           const opened = Object.keys(each.secrets).length > 0 ? each.secrets : undefined
-          return { ...inFile, upstream: { ...upstream, ...(hasSecrets && referencesTo(`${each.repoId} upstream`, opened)) } }
+          return { ...described, upstream: { ...(upstream as object), ...(hasSecrets && referencesTo(`${each.repoId} upstream`, opened)) } }
         }),
         destinations: state.destinations.map(({ name, connectorType, config, credentials }) => ({
           name,
@@ -95,16 +91,18 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
           credentials: referencesTo(name, credentials),
         })),
         // A connection whose last repository was deleted forwards nothing, and the file cannot describe it.
-        connections: state.connections.map(connectionInFile).filter(({ repositories }) => repositories.length > 0),
+        connections: state.connections
+          .filter(({ repositories }) => repositories.length > 0)
+          .map((each) => inFile(connectionKind, each, state)),
         enrichments: state.enrichments.map((each) => ({
-          ...enrichmentInFile(each, state.repositories),
+          ...inFile(enrichmentKind, each, state),
           ...(each.hasCredentials && { credentials: referencesTo(each.name, each.credentials) }),
         })),
-        notifications: state.notifications.map((each) => notificationInFile(each, state.destinations)),
+        notifications: state.notifications.map((each) => inFile(notificationKind, each, state)),
         // One whose destination was deleted sends nothing, and the file cannot describe it.
         event_subscriptions: state.eventSubscriptions
-          .map((each) => eventSubscriptionInFile(each, state.destinations))
-          .filter(({ destination }) => destination !== undefined),
+          .map((each) => inFile(eventSubscriptionKind, each, state))
+          .filter((each) => 'destination' in each),
       }
     },
     { isolationLevel: 'repeatable read', readOnly: true },

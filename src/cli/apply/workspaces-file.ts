@@ -12,7 +12,7 @@ import {
   connectorTypeName,
   name,
   newConnection,
-  newEventSubscription,
+  eventSubscriptionValues,
   newKeyFields,
   newNotification,
   newRepository,
@@ -59,7 +59,7 @@ export const destinationInFile = z.strictObject({
   config: openObject.default({}).describe('The config of the connector, as a whole.'),
   credentials: references.default({}).describe('A reference for each value of the credentials.'),
 })
-const connection = newConnection.omit({ repository_ids: true, destination_ids: true }).extend({
+export const connection = newConnection.omit({ repository_ids: true, destination_ids: true }).extend({
   repositories: newConnection.shape.repository_ids.describe(
     'The `repo_id` of each repository from which the connection forwards documents.',
   ),
@@ -69,14 +69,14 @@ const connection = newConnection.omit({ repository_ids: true, destination_ids: t
 export const notification = newNotification.omit({ destination_id: true }).extend({
   destination: z.string().describe('The name of the destination that the notices are sent to, of the type `email` or `webhook`.'),
 })
-export const eventSubscription = newEventSubscription.omit({ destination_id: true, after: true }).extend({
+export const eventSubscription = eventSubscriptionValues.omit({ destination_id: true }).extend({
   destination: z.string().describe('The name of the destination that the events are sent to, of the type `webhook`.'),
 })
 export const enrichment = newEnrichment.omit({ repository_ids: true, credentials: true }).extend({
   repositories: z
     .array(z.string())
     .describe('The `repo_id` of each repository whose documents are enriched. Each has at most one enrichment.'),
-  credentials: references.default({}).describe('A reference for each value of the credentials of `http`.'),
+  credentials: references.default({}).meta({ masked: true }).describe('A reference for each value of the credentials of `http`.'),
 })
 const rfc = rfcPatchFields.extend({ credentials: z.strictObject({ user: reference, password: reference }).optional() })
 
@@ -110,10 +110,7 @@ export type WantedRepository = Omit<z.output<typeof repository>, 'upstream'> & {
   upstream: (StoredUpstream & { private_key?: string | undefined }) | null
 }
 export type WantedDestination = Omit<z.output<typeof destinationInFile>, 'credentials'> & { credentials: Record<string, unknown> }
-export type WantedConnection = z.output<typeof connection>
-export type WantedEnrichment = Omit<z.output<typeof enrichment>, 'credentials'> & { credentials: Record<string, unknown> }
-export type WantedNotification = z.output<typeof notification>
-export type WantedEventSubscription = z.output<typeof eventSubscription>
+type WantedEnrichment = Omit<z.output<typeof enrichment>, 'credentials'> & { credentials: Record<string, unknown> }
 
 /** A workspace of the file, with the values of its references. */
 export interface WantedWorkspace extends Omit<Parsed, 'repositories' | 'destinations' | 'enrichments' | 'settings' | 'api_keys'> {

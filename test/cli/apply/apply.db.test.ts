@@ -72,6 +72,7 @@ interface Workspace {
   destinations: (Item & { config: Record<string, unknown>; credentials?: Record<string, unknown> })[]
   connections: Item[]
   notifications: Item[]
+  enrichments?: Item[]
   event_subscriptions?: Item[]
 }
 
@@ -164,7 +165,6 @@ test('the example of the documentation creates everything, and a second run chan
     'apikey.created',
     'repository.created',
     'repository.created',
-    'repository.updated',
     'destination.created',
     'destination.created',
     'destination.created',
@@ -366,6 +366,29 @@ test('only what differs is changed, and credentials are compared with the stored
 
   const rotated = await apply({}, { ...secrets, ERP_PASSWORD: 'another-erp-password' })
   expect(differences(rotated)).toEqual(['update settings acme/prod rfc.credentials'])
+})
+
+test('an enrichment is created and changed, and what may be a secret of it is only named', async () => {
+  const write = (values: object) =>
+    edit((workspace) => {
+      workspace.enrichments = [{ name: 'Orders', repositories: ['Z1'], steps: [{ kind: 'link' }], ...values }]
+    })
+  const withTenant = (tenant: string) => ({
+    http: { url: 'https://erp.example.com', headers: { 'x-tenant': tenant } },
+    credentials: { bearer_token: { env: 'TOKEN' } },
+  })
+  const applyWith = (token: string) => apply({ printNewKeys: true }, { ...secrets, TOKEN: token })
+  await write(withTenant('canary-tenant-1'))
+  expect(differences(await applyWith('canary-token-1'))).toContain('create enrichment Orders')
+  expect(differences(await applyWith('canary-token-1'))).toEqual([])
+
+  await write({ ...withTenant('canary-tenant-2'), late_days: 1 })
+  const changed = (await applyWith('canary-token-2')).find(isDrift)
+  expect(changed?.fields).toEqual([{ name: 'late_days', before: 7, after: 1 }, { name: 'http.headers' }, { name: 'credentials' }])
+  await write({})
+  expect(differences(await applyWith(''))).toEqual(['update enrichment Orders late_days, http, http.headers, credentials'])
+  expect(await database.db('enrichments').first()).toMatchObject({ http: null, credentials_sealed: null })
+  expect(JSON.stringify(await database.db('audit_logs'))).not.toContain('canary')
 })
 
 test('a host key that the relay has stored stays, until the file names another server', async () => {
