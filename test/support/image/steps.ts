@@ -216,7 +216,10 @@ interface Lockfile {
  */
 const installFromCheckout = async (context: string, target: string, { production }: { production: boolean }): Promise<void> => {
   const modules = join(target, 'node_modules')
-  if (!production) return symlink(join(context, 'node_modules'), modules)
+  if (!production) {
+    for (const path of ['node_modules', 'clients/typescript/node_modules']) await symlink(join(context, path), join(target, path))
+    return
+  }
   const installed = JSON.parse(await readFile(join(context, 'node_modules/.package-lock.json'), 'utf8')) as Lockfile
   const { packages: locked } = JSON.parse(await readFile(join(context, 'package-lock.json'), 'utf8')) as Lockfile
   const isProduction = (path: string) => {
