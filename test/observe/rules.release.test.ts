@@ -185,6 +185,13 @@ const cases: Record<string, Case> = {
     summary: 'Programs that follow events are 15m 0s behind',
     quiet: { [`relay_events_held_back_seconds{${api}}`]: '0 60 120 180 240 300 0+60x6 0x10' },
   },
+  RelayObjectsPassedOver: {
+    fires: { [`relay_passed_over_total{${worker},loop="retention"}`]: '0 1x60' },
+    at: '40m',
+    labels: { loop: 'retention' },
+    summary: 'The loop retention passes objects over',
+    quiet: { [`relay_passed_over_total{${worker},loop="retention"}`]: '7x60' },
+  },
   RelayStatisticsStale: {
     fires: { [`relay_statistics_computed_timestamp_seconds{${api}}`]: '0x30' },
     at: '20m',
@@ -266,13 +273,6 @@ const cases: Record<string, Case> = {
       [`relay_upstream_requests_total{${api},outcome="found"}`]: '0+9x30',
       [`relay_upstream_requests_total{${api},outcome="missing"}`]: '0+9x30',
     },
-  },
-  RelayObjectsPassedOver: {
-    fires: { [`relay_passed_over_total{${worker},loop="retention"}`]: '0 1x60' },
-    at: '40m',
-    labels: { loop: 'retention' },
-    summary: 'The loop retention passes objects over',
-    quiet: { [`relay_passed_over_total{${worker},loop="retention"}`]: '7x60' },
   },
   RelayRetentionLate: {
     fires: {
