@@ -6,7 +6,10 @@ import extractDepcruiseOptions from 'dependency-cruiser/config-utl/extract-depcr
 const falseAlarm = 'missing-tsc-transpiler'
 
 const options = await extractDepcruiseOptions('./.dependency-cruiser.js')
-const { output } = await cruise(['src', 'workflows', 'activities', 'console', 'clients/check-source'], options)
+const { output } = await cruise(
+  ['src', 'workflows', 'activities', 'console', 'clients/check-source/main.ts', 'clients/check-source/src'],
+  options,
+)
 const result = output as ICruiseResult
 const { environment } = result.summary
 if (environment?.issues) environment.issues = environment.issues.filter(({ name }) => name !== falseAlarm)
