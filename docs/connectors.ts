@@ -74,10 +74,6 @@ export const connectorPages = (connectors: readonly Connector[]): Record<string,
   const kinds = connectors.map(({ kind }) => kind)
   const stray = readdirSync(folder).find((name) => name !== 'README.md' && !kinds.includes(name.replace(/\.md$/, '')))
   if (stray !== undefined) throw new Error(`docs/connectors/${stray} describes no registered connector`)
-  const pages = markdownTable(
-    ['Page', 'Contents'],
-    kinds.map((kind) => [`[connectors/${kind}.md](connectors/${kind}.md)`, labelled(kind, 'Target')]),
-  )
   const settings = connectors.map((connector): [string, string] => {
     const { kind, config, credentials, boundKeys } = connector
     const withTables = withGenerated(withGenerated(pageOf(kind), 'config', tableOf(config, boundKeys)), 'credentials', tableOf(credentials))
@@ -86,6 +82,5 @@ export const connectorPages = (connectors: readonly Connector[]): Record<string,
   return {
     ...Object.fromEntries(settings),
     'docs/connectors/README.md': withKinds(pageOf('README'), kinds),
-    'docs/README.md': withGenerated(readFileSync(new URL('README.md', import.meta.url), 'utf8'), 'connectors', `\n${pages}`),
   }
 }

@@ -8,7 +8,7 @@ import { temporalVariables } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
 
-// The commands of Temporal for the activity of a delivery that waits for its next attempt. docs/operations.md says what they do.
+// The commands of Temporal for the activity of a delivery that waits for its next attempt. docs/temporal.md says what they do.
 
 const env = share(await startTemporalServer())
 const relay = share(await startRelay(env))

@@ -181,7 +181,7 @@ test('a failed delivery shows its document, its error and a remedy in the UI, an
     )
     expect(await detailsOf()).toMatch(/^- web: \*\*failed\*\*: .*403/)
 
-    const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+    const page = await readFile(new URL('../../docs/temporal.md', import.meta.url), 'utf8')
     const filters = Object.fromEntries([...page.matchAll(/^\| (.+) \| ``(.+)`` \|$/gm)].map(([, purpose, filter]) => [purpose!, filter!]))
     const findAll = async () => {
       const found: Record<string, string[]> = {}

@@ -8,10 +8,17 @@ const docs = join(root, 'docs')
 const linksIn = (page: string) => [...page.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, address]) => address!)
 const listPages = async () => (await readdir(docs, { recursive: true })).filter((path) => path.endsWith('.md'))
 
-test('docs/README.md links to every page below docs, and to no other', async () => {
-  const pages = (await listPages()).filter((path) => path !== 'README.md')
-  const linked = linksIn(await readFile(join(docs, 'README.md'), 'utf8')).filter((path) => path.endsWith('.md') && !path.startsWith('../'))
-  expect(linked.toSorted()).toEqual(pages.toSorted())
+test('docs/README.md links to every page of docs and to the README of each folder, which links to every page of its folder', async () => {
+  const pages = await listPages()
+  for (const folder of ['', 'adr/', 'connectors/', 'measurements/']) {
+    const index = `${folder}README.md`
+    const isListed = (path: string) => path.startsWith(folder) && path !== index && (folder !== '' || /^[^/]+(\/README\.md)?$/.test(path))
+    const linked = linksIn(await readFile(join(docs, index), 'utf8')).filter((path) => path.endsWith('.md') && !path.startsWith('../'))
+    expect({ index, pages: [...new Set(linked)].map((path) => folder + path).toSorted() }).toEqual({
+      index,
+      pages: pages.filter(isListed).toSorted(),
+    })
+  }
 })
 
 /** Returns the anchors that GitHub and GitLab give to the headings of a page. A heading that is there already gets a number. */

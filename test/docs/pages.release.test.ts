@@ -173,7 +173,7 @@ set -m
 trap 'for job in $(jobs -p); do kill -- "-$job"; done' EXIT
 `
 
-test('the commands of docs/operations.md query a failed delivery, and retry it and all that wait at one destination', async () => {
+test('the commands of docs/temporal.md query a failed delivery, and retry it and all that wait at one destination', async () => {
   const relay = async (...words: string[]) => {
     const environment = { ...process.env, RELAY_DATA_DIR: dataDir }
     return (await promisify(execFile)(script('relay'), words, { env: environment })).stdout.trim()
@@ -203,7 +203,7 @@ test('the commands of docs/operations.md query a failed delivery, and retry it a
     await createDocument('Z2', '4713')
     await client.change('PATCH', `/destinations/${archive}`, { name: 'Archive' })
     const failed = "WorkflowType = 'delivery' and RelayStatus = 'failed' and RelayWorkspace = 'acme/operations'"
-    const [queried] = await walk('docs/operations.md', {
+    const [queried] = await walk('docs/temporal.md', {
       under: ['In the Temporal UI', 'Manual retry'],
       before: `${withProcesses}
 until [ "$(temporal workflow count --query "${failed}")" = 'Total: 3' ]; do sleep 0.2; done`,
@@ -274,8 +274,8 @@ touch $bridge/{sdk-core,src,ts}/source $bridge/lib/index.{js,js.map,d.ts} $bridg
 })
 
 // The following tests leave a server whose workflows wait for a worker with a build id, and which still seals with the former key.
-test('the commands of docs/operations.md give some workflows, then all, to the version of a worker with a build id', async () => {
-  const [, described] = await walk('docs/operations.md', {
+test('the commands of docs/temporal.md give some workflows, then all, to the version of a worker with a build id', async () => {
+  const [, described] = await walk('docs/temporal.md', {
     under: ['Worker versions'],
     before: withProcesses,
     variables: { ...temporal, RELAY_WORKER_PORT: '0' },
@@ -284,8 +284,8 @@ test('the commands of docs/operations.md give some workflows, then all, to the v
   expect(described!.output).toMatch(/RampingVersionBuildID +0\.3\.0/)
 })
 
-test('the commands of docs/operations.md seal the credentials of script/server with another key', async () => {
-  const [rotated] = await walk('docs/operations.md', {
+test('the commands of docs/security.md seal the credentials of script/server with another key', async () => {
+  const [rotated] = await walk('docs/security.md', {
     under: ['Rotate the sealing keys'],
     replace: { '.relay/secret-key': join(dataDir, 'secret-key') },
   })

@@ -43,8 +43,8 @@ test('docs/measurements/production.md shows a run whose every count met its goal
   expect(page).not.toMatch(/127\.0\.0\.1:\d|\/tmp\/|\/home\/|\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b/)
 })
 
-test('docs/production.md states the numbers of the transcript', async () => {
-  const text = (await read('production.md')).replaceAll(/\s+/g, ' ')
+test('docs/reliability.md states the numbers of the transcript', async () => {
+  const text = (await read('reliability.md')).replaceAll(/\s+/g, ' ')
   const [, date, commit] = /^Last run: (\S+), commit (\w+),/m.exec(page)!
   expect(text).toContain(`(${date}, commit ${commit})`)
   const of = (name: string) => new RegExp(`^\\| ${name} \\| (\\d+) `, 'm').exec(page)![1]!

@@ -1,5 +1,5 @@
 // What a document costs in Temporal: the events of its histories, which the server stores, and the actions, by which Temporal Cloud bills.
-// docs/operations.md tells operators these numbers.
+// docs/behaviour.md tells operators these numbers.
 import { readFileSync } from 'node:fs'
 import type { WorkflowHandle } from '@temporalio/client'
 import { repeatAttempts } from '../../activities/delivery.ts'
@@ -56,7 +56,7 @@ const costOf = async (destinations: number, failures: number) => {
   return { events: histories.flat().length, actions: histories.reduce((sum, events) => sum + actionsOf(events), 0) }
 }
 
-const documented = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+const documented = readFileSync(new URL('../../docs/behaviour.md', import.meta.url), 'utf8')
 
 test.each([
   { destinations: 1, failures: 0, events: 25, actions: 3 },

@@ -78,7 +78,7 @@ export const errorGuide: Readonly<Record<ErrorCode | 'internal_error', Guide>> =
     caller:
       'Wait for the number of seconds in `Retry-After`. Then ask for less at a time, or, if the message speaks of wrong keys, use a valid one',
     operator:
-      'The message says which limit it is. [operations.md](operations.md#limits-that-keep-the-api-responsive) has those of requests that run at a ' +
+      'The message says which limit it is. [behaviour.md](behaviour.md#limits-that-keep-the-api-responsive) has those of requests that run at a ' +
       'time, which are for one workspace, API key or person: the others are not affected. If it speaks of wrong keys, a client uses an invalid key. Find its address in the log lines `http.request` with this code (`source_ip`). The limit is ' +
       '`RELAY_WRONG_KEYS_PER_MINUTE`',
   },
@@ -98,7 +98,7 @@ export const errorGuide: Readonly<Record<ErrorCode | 'internal_error', Guide>> =
       'Restore the dependency that the log line names: the database, the content store or, for the retry of a single delivery, ' +
       'Temporal. If the line names a deadlock or a serialization failure, nothing is down: a concurrent change was in the way. ' +
       'If too many exports, tests or remote function calls run in the process, wait, or start further API processes: ' +
-      '[operations.md](operations.md#limits-that-keep-the-api-responsive) has the limits of each',
+      '[behaviour.md](behaviour.md#limits-that-keep-the-api-responsive) has the limits of each',
   },
   rfc_timeout: {
     caller: 'As for `rfc_failed`',
