@@ -153,6 +153,7 @@ test('the commands of docs/configuration-as-code.md apply the file of the page, 
 
 test('the commands of docs/security.md fetch the advisories for the packages of the checkout, and compare them', async () => {
   const [compared] = await walk('docs/security.md', {
+    under: ['Dependencies'],
     before: `cd ${root}`,
     variables: registry.variables,
     replace: { 'advisories.json': join(folder, 'advisories.json') },
