@@ -1,15 +1,77 @@
 // Sockets that are open when a caller gets them, or that cost no more than a limited time.
-import net, { type LookupFunction, type Socket } from 'node:net'
+import dns from 'node:dns'
+import net, { type Socket } from 'node:net'
 import tls from 'node:tls'
+import { messageOf } from '../base/errors.ts'
 
-/** Opens a TCP connection. @param addresses of the host. `undefined` if they are not known yet */
+// The time by which an address is ahead of the next one (RFC 8305, 5), in milliseconds.
+const headStartMs = 250
+
+/**
+ * Opens a TCP connection to the address of a host that answers first. The addresses are tried in their order, each a moment after the one
+ * before it or when that has failed, and none is given up because the next one is tried: Node ends an address after 250 ms
+ * (`autoSelectFamilyAttemptTimeout`), so a slow one before one that refuses would never be reached.
+ * @param addresses of the host. `undefined` if they are not known yet
+ */
 export const openSocket = async (host: string, port: number, addresses: string[] | undefined, limit: AbortSignal): Promise<Socket> => {
-  const found = addresses?.map((address) => ({ address, family: net.isIP(address) }))
-  const known: LookupFunction | undefined =
-    found && ((_, { all }, done) => (all ? done(null, found) : done(null, found[0]!.address, found[0]!.family)))
-  const socket = net.connect({ host, port, ...(known && { lookup: known }), autoSelectFamily: true, noDelay: true, keepAlive: true })
+  limit.throwIfAborted()
+  const found = addresses ?? (await addressesWithin(host, limit))
+  const ended = new AbortController()
+  const attemptLimit = AbortSignal.any([limit, ended.signal])
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await new Promise<Socket>((resolve, reject) => {
+      const failures: Error[] = []
+      let started = 0
+      const start = () => {
+        clearTimeout(timer)
+        const address = found[started]
+        if (address === undefined || limit.aborted) return
+        started += 1
+        timer = setTimeout(start, headStartMs)
+        connectTo(address, port, attemptLimit).then(
+          (socket) => {
+            // Another address may have been as fast.
+            if (ended.signal.aborted) socket.on('error', () => {}).destroy()
+            ended.abort()
+            resolve(socket)
+          },
+          (thrown: unknown) => {
+            failures.push(thrown as Error)
+            if (limit.aborted) reject(limit.reason as Error)
+            else if (failures.length < found.length) start()
+            else reject(failureOf(failures))
+          },
+        )
+      }
+      start()
+    })
+  } finally {
+    clearTimeout(timer)
+    ended.abort()
+  }
+}
+
+const connectTo = async (host: string, port: number, limit: AbortSignal): Promise<Socket> => {
+  const socket = net.connect({ host, port, noDelay: true, keepAlive: true })
   await waitUntilOpen(socket, 'connect', limit)
   return socket
+}
+
+/** Returns the error of a host none of whose addresses has accepted a connection, in the form of Node. */
+const failureOf = (failures: Error[]): Error => {
+  const [first, another] = failures
+  if (first && !another) return first
+  const { code } = (first ?? {}) as { code?: unknown }
+  return Object.assign(new AggregateError(failures, failures.map(messageOf).join('; ')), { code })
+}
+
+const addressesWithin = async (host: string, limit: AbortSignal): Promise<string[]> => {
+  const found = await Promise.race([
+    dns.promises.lookup(host, { all: true }),
+    new Promise<never>((_, reject) => limit.addEventListener('abort', () => reject(limit.reason as Error), { once: true })),
+  ])
+  return found.map(({ address }) => address)
 }
 
 /** Whom a connection with TLS trusts, and as whom it is made. */
