@@ -189,6 +189,8 @@ const germanDescriptions: Names = {
   cc: 'Weitere Empfänger',
   certificate: 'PEM-Zertifikat, das dort im Repository aktiv ist. Es wird nicht mit einem Dokument gesendet',
   client_certificate:
+    'PEM-Zertifikat, das anstelle eines Geheimnisses für die Anwendung registriert ist: RSA, gefolgt von den Zwischenzertifikaten, falls Entra sie braucht',
+  'webhook.client_certificate':
     'PEM-Zertifikat, mit dem sich das Relay bei einem Ziel ausweist, das eines verlangt, gefolgt von den Zwischenzertifikaten',
   client_id: 'Anwendungs-ID (Client)',
   'email.client_id': 'Client-ID, die der OAuth2-Server kennt; bei Microsoft Entra die Anwendungs-ID (Client)',
@@ -287,6 +289,7 @@ const signIns = {
     account_key: 'Account key',
     sas_token: 'SAS token',
     entra: 'Microsoft Entra (client secret)',
+    entra_certificate: 'Microsoft Entra (certificate)',
     bearer_token: 'Bearer token',
     basic: 'User name and password',
     header: 'Secret header',
@@ -300,6 +303,7 @@ const signIns = {
     account_key: 'Kontoschlüssel',
     sas_token: 'SAS-Token',
     entra: 'Microsoft Entra (geheimer Clientschlüssel)',
+    entra_certificate: 'Microsoft Entra (Zertifikat)',
     bearer_token: 'Bearer-Token',
     basic: 'Benutzername und Passwort',
     header: 'Geheimer Header',

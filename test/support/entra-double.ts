@@ -1,3 +1,5 @@
+import { X509Certificate } from 'node:crypto'
+import { jwtVerify } from 'jose'
 import { textOf, type DoubleRequest, type DoubleResponse } from './double.ts'
 
 export interface EntraApplication {
@@ -5,6 +7,38 @@ export interface EntraApplication {
   clientId: string
   clientSecret: string
   scope: string
+  /** PEM. Registered for the application, beside the secret. */
+  certificate?: string
+}
+
+const jwtBearer = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+/** https://learn.microsoft.com/entra/identity-platform/certificate-credentials */
+const assertionIssue = async (
+  form: URLSearchParams,
+  { clientId, certificate }: EntraApplication,
+  tokenUrl: string,
+): Promise<[code: number, text: string] | undefined> => {
+  if (form.get('client_assertion_type') !== jwtBearer) return [900144, "The request body must contain 'client_assertion_type'."]
+  if (certificate === undefined) return [700027, 'The certificate is not registered on application.']
+  const registered = new X509Certificate(certificate)
+  try {
+    const { protectedHeader, payload } = await jwtVerify(form.get('client_assertion') ?? '', registered.publicKey, {
+      algorithms: ['PS256'],
+      audience: tokenUrl,
+      issuer: clientId,
+      subject: clientId,
+      requiredClaims: ['jti', 'nbf', 'exp'],
+    })
+    const thumbprint = Buffer.from(registered.fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
+    if (protectedHeader['x5t#S256'] !== thumbprint) return [700027, 'The certificate is not registered on application.']
+    return payload.exp! - payload.nbf! > 600 ? [700024, 'Client assertion is not within its valid time range.'] : undefined
+  } catch (thrown) {
+    const { code } = thrown as { code?: string }
+    if (code === 'ERR_JWT_EXPIRED' || (thrown as { claim?: string }).claim === 'nbf')
+      return [700024, 'Client assertion is not within its valid time range.']
+    return [700027, 'Client assertion failed signature validation.']
+  }
 }
 
 /**
@@ -30,7 +64,11 @@ export const createEntraDouble = (application: EntraApplication) => {
       if (tenant !== application.tenantId) return refused(400, 'invalid_request', 90002, `Tenant '${tenant}' not found.`)
       if (form.get('grant_type') !== 'client_credentials') return refused(400, 'unsupported_grant_type', 70003, 'Unsupported grant type.')
       if (form.get('client_id') !== application.clientId) return refused(400, 'unauthorized_client', 700016, 'Application not found.')
-      if (form.get('client_secret') !== application.clientSecret) {
+      const assertion = form.get('client_assertion')
+      if (assertion !== null) {
+        const refusal = await assertionIssue(form, application, `https://${headers.host}${path}`)
+        if (refusal) return refused(401, 'invalid_client', ...refusal)
+      } else if (form.get('client_secret') !== application.clientSecret) {
         return refused(401, 'invalid_client', 7000215, 'Invalid client secret provided.')
       }
       if (!form.get('scope')?.split(' ').includes(application.scope))

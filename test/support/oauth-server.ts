@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -24,9 +24,16 @@ export interface OAuthServer extends AsyncDisposable {
 
 interface Client {
   id: string
-  secret: string
+  secret?: string
   authMethod?: 'client_secret_basic' | 'client_secret_post'
+  /** PEM. The client proves that it has the key, instead of a secret, in the way of Entra (PS256). */
+  certificate?: string
 }
+
+const publicKeyOf = (certificate: string): JWK => ({
+  ...new X509Certificate(certificate).publicKey.export({ format: 'jwk' }),
+  use: 'sig',
+})
 
 // Its defaults print a warning each.
 const storage = () => {
@@ -50,15 +57,22 @@ const signingKey = (): JWK => ({ ...generateKeyPairSync('ec', { namedCurve: 'P-2
 const api = 'https://api.example'
 
 /** Starts a certified OpenID provider that issues tokens for the scope `documents` to clients, by TLS. */
-export const startOAuthServer = async (tls: { key: string; cert: string }, clients: Client[]): Promise<OAuthServer> => {
+export const startOAuthServer = async (
+  tls: { key: string; cert: string },
+  clients: Client[],
+  tokenPath = '/token',
+): Promise<OAuthServer> => {
   const provider = new Provider('https://127.0.0.1', {
-    clients: clients.map(({ id, secret, authMethod = 'client_secret_basic' }) => ({
+    routes: { token: tokenPath },
+    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'private_key_jwt'],
+    enabledJWA: { clientAuthSigningAlgValues: ['PS256'] },
+    clients: clients.map(({ id, secret, certificate, authMethod = 'client_secret_basic' }) => ({
       client_id: id,
-      client_secret: secret,
+      ...(certificate === undefined ? { client_secret: secret } : { jwks: { keys: [publicKeyOf(certificate)] } }),
       grant_types: ['client_credentials'],
       response_types: [],
       redirect_uris: [],
-      token_endpoint_auth_method: authMethod,
+      token_endpoint_auth_method: certificate === undefined ? authMethod : 'private_key_jwt',
       scope: 'documents',
       id_token_signed_response_alg: 'ES256',
     })),
@@ -81,7 +95,7 @@ export const startOAuthServer = async (tls: { key: string; cert: string }, clien
   const requests: TokenRequest[] = []
   provider.use(async (context, next) => {
     await next()
-    if (context.path !== '/token') return
+    if (context.path !== tokenPath) return
     const { body = {} } = (context as unknown as { oidc?: { body?: Record<string, string> } }).oidc ?? {}
     requests.push({ status: context.status, authorization: context.get('authorization') || undefined, form: { ...body } })
   })
@@ -97,7 +111,7 @@ export const startOAuthServer = async (tls: { key: string; cert: string }, clien
     await once(server, 'close')
   }
   return {
-    tokenUrl: `https://127.0.0.1:${port}/token`,
+    tokenUrl: `https://127.0.0.1:${port}${tokenPath}`,
     requests,
     accepts: async (authorization) => (await find(authorization))?.isValid ?? false,
     revoke: async (authorization) => {

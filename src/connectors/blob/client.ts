@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { AnonymousCredential, ContainerClient, newPipeline, StorageSharedKeyCredential, type IHttpClient } from '@azure/storage-blob'
 import { request as send, type Dispatcher } from 'undici'
 import { DeliveryError, type AttemptContext, type Target } from '../connector.ts'
-import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'
+import { entraPrincipalOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import { readResponse } from '../shared/http.ts'
 import { withoutEvidence } from './errors.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
@@ -99,11 +99,8 @@ function* slicesOf(bytes: Buffer) {
 }
 
 /** Returns the application to sign in as, if the credentials are those of an application. */
-export const principalOf = ({ config, credentials }: BlobTarget): EntraPrincipal | undefined => {
-  const { tenant_id: tenantId, client_id: clientId, client_secret: clientSecret } = credentials
-  if (tenantId === undefined || clientId === undefined || clientSecret === undefined) return undefined
-  return { tenantId, clientId, clientSecret, authorityHost: authorityOf(config.account_url), scope: storageScope }
-}
+export const principalOf = ({ config, credentials }: BlobTarget): EntraPrincipal | undefined =>
+  entraPrincipalOf(credentials, { authorityHost: authorityOf(config.account_url), scope: storageScope })
 
 const storageScope = 'https://storage.azure.com/.default'
 

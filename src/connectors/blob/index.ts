@@ -1,4 +1,5 @@
 import type { Connector, PropertyRules } from '../connector.ts'
+import { certificateExpiresAt } from '../shared/client-certificate.ts'
 import type { EntraTokens } from '../shared/entra-tokens.ts'
 import { acceptedValue, namesLike } from '../shared/properties.ts'
 import type { PartMemory } from '../shared/upload-parts.ts'
@@ -24,6 +25,7 @@ export const createBlob = (tokens: EntraTokens, memory: PartMemory): Connector<B
   config: blobConfig,
   credentials: blobCredentials,
   boundKeys: ['account_url', 'ca_certificate'],
+  credentialsExpireAt: certificateExpiresAt,
   example: blobExample,
   deliver: async (...attempt) => (await load()).createDeliver(tokens, memory)(...attempt),
   properties: tagProperties,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { entraCredentials } from '../shared/entra-tokens.ts'
+import { checkEntraCertificate, entraCredentials, entraSecretsOf, entraSignIns } from '../shared/entra-tokens.ts'
 import { caCertificate, keyPrefix, plainUrl } from '../shared/schema-fields.ts'
 import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 
@@ -22,15 +22,15 @@ export const blobConfig = z.strictObject({
   ca_certificate: caCertificate,
 })
 
-type SignInKey = 'account_key' | 'sas_token' | 'tenant_id' | 'client_id' | 'client_secret'
+type SignInKey = 'account_key' | 'sas_token' | keyof typeof entraCredentials
 
 const signIns: SignIn<SignInKey>[] = [
   { name: 'account_key', required: ['account_key'] },
   { name: 'sas_token', required: ['sas_token'] },
-  { name: 'entra', required: ['tenant_id', 'client_id', 'client_secret'] },
+  ...entraSignIns,
 ]
 
-const credentials = z
+const accountCredentials = z
   .strictObject({
     account_key: z
       .string()
@@ -51,20 +51,21 @@ const credentials = z
       .meta({ secret: true })
       .optional()
       .describe('Shared access signature for the container: the part of a SAS address after the question mark'),
+    ...entraCredentials,
     tenant_id: entraCredentials.tenant_id.optional(),
     client_id: entraCredentials.client_id.optional(),
-    client_secret: entraCredentials.client_secret.optional(),
   })
-  .superRefine((values, context) =>
+  .superRefine((values, context) => {
     checkOneSignIn(
       signIns,
       values,
       context,
-      'must contain exactly one of account_key, sas_token, or tenant_id with client_id and client_secret',
-    ),
-  )
+      'must contain exactly one of account_key, sas_token, or tenant_id and client_id with client_secret or with client_certificate and client_key',
+    )
+    checkEntraCertificate(values, context)
+  })
 
-export const blobCredentials = withSignIns(credentials, signIns)
+export const blobCredentials = withSignIns(accountCredentials, signIns)
 
 /** A plausible destination, for documentation. */
 export const blobExample = {
@@ -76,7 +77,8 @@ export type BlobConfig = z.output<typeof blobConfig>
 export type BlobCredentials = z.output<typeof blobCredentials>
 
 /** Returns every string of the credentials that must not appear in a message. */
-export const secretsOf = ({ account_key: key, sas_token: sas, client_secret: secret }: BlobCredentials): string[] => {
+export const secretsOf = (credentials: BlobCredentials): string[] => {
+  const { account_key: key, sas_token: sas } = credentials
   const signature = sas === undefined ? undefined : (new URLSearchParams(sas).get('sig') ?? undefined)
-  return [key, sas, signature, secret].filter((text) => text !== undefined)
+  return [...[key, sas, signature].filter((text) => text !== undefined), ...entraSecretsOf(credentials)]
 }

@@ -1,5 +1,6 @@
 import type { Connector } from '../connector.ts'
 import { createTokenCache } from '../shared/access-tokens.ts'
+import { certificateExpiresAt } from '../shared/client-certificate.ts'
 import { createLogins } from './login.ts'
 import { emailConfig, emailCredentials, emailExample, type EmailConfig, type EmailCredentials } from './schema.ts'
 
@@ -19,6 +20,7 @@ export const createEmail = (tokenCache = createTokenCache(), entraAuthority?: st
     credentials: emailCredentials,
     // The addresses that issue tokens are among the credentials, which are saved as a whole.
     boundKeys: ['host', 'port', 'tls', 'ca_certificate'],
+    credentialsExpireAt: certificateExpiresAt,
     example: emailExample,
     deliver: async (...attempt) => (await load()).deliver(logins, ...attempt),
     probe: async (...attempt) => (await load()).probe(logins, ...attempt),

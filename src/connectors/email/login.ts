@@ -1,7 +1,7 @@
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import type { TokenCache } from '../shared/access-tokens.ts'
 import { clientPrincipalOf, clientSecretsOf, createClientTokens } from '../shared/client-credentials.ts'
-import { createEntraTokens, type EntraPrincipal } from '../shared/entra-tokens.ts'
+import { createEntraTokens, entraPrincipalOf, entraSecretsOf, type EntraPrincipal } from '../shared/entra-tokens.ts'
 import type { EmailCredentials } from './schema.ts'
 
 /** How the relay logs in to a mail server. */
@@ -41,15 +41,9 @@ export const createLogins = (cache: TokenCache, entraAuthority = 'https://login.
   const entra = createEntraTokens(cache)
   const clients = createClientTokens(cache)
 
-  const entraPrincipalOf = (credentials: EmailCredentials): EntraPrincipal | undefined => {
-    const { tenant_id: tenantId, client_id: clientId, client_secret: clientSecret } = credentials
-    if (tenantId === undefined || clientId === undefined || clientSecret === undefined) return undefined
-    return { tenantId, clientId, clientSecret, authorityHost: entraAuthority, scope: exchangeScope }
-  }
-
   const sourceOf = (credentials: EmailCredentials): TokenSource | undefined => {
     const trusting = (context: AttemptContext) => ({ ...context, caCertificate: credentials.token_ca_certificate })
-    const application = entraPrincipalOf(credentials)
+    const application = entraApplicationOf(credentials, entraAuthority)
     if (application) {
       return {
         get: async (context) => (await entra.get(application, trusting(context))).token,
@@ -91,11 +85,14 @@ export const createLogins = (cache: TokenCache, entraAuthority = 'https://login.
   }
 }
 
+const entraApplicationOf = (credentials: EmailCredentials, authorityHost: string): EntraPrincipal | undefined =>
+  entraPrincipalOf(credentials, { authorityHost, scope: exchangeScope })
+
 /** Returns every secret in plain text and in the encodings that are sent, since a server may quote them. */
 export const secretsOf = (credentials: EmailCredentials): string[] => {
   const { username = '', password } = credentials
   const passwords = password === undefined ? [] : [password, base64(password), plainResponse({ username, password })]
-  return [...passwords, ...clientSecretsOf(credentials)]
+  return [...passwords, ...clientSecretsOf(credentials), ...entraSecretsOf(credentials)]
 }
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')

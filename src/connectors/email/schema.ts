@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { placeholdersIn, placeholders, unknownPlaceholder } from '../../domain/template.ts'
+import type { clientCertificate } from '../shared/client-certificate.ts'
 import { clientCredentials, optionalForToken, requiredForToken } from '../shared/client-credentials.ts'
-import { entraCredentials } from '../shared/entra-tokens.ts'
+import { checkEntraCertificate, entraCredentials } from '../shared/entra-tokens.ts'
 import { caCertificate, hostName, listOf, plainText, tcpPort } from '../shared/schema-fields.ts'
 import { noSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 
@@ -57,15 +58,21 @@ export const emailConfig = z.strictObject({
 // In base64, a longer one would exceed the line length that every server accepts.
 const credential = plainText(512)
 
-type LoginKey = 'username' | 'password' | 'tenant_id' | keyof typeof clientCredentials
+type LoginKey = 'username' | 'password' | 'tenant_id' | keyof typeof clientCredentials | keyof typeof clientCertificate
 
-/** The ways to log in, each with the key that no other way has. */
+/** The ways to log in, each with the key by which it is recognised unless another way is that has the same key. */
 const logins: (SignIn<LoginKey> & { by: LoginKey })[] = [
   { name: 'password', by: 'password', required: ['username', 'password'] },
   {
     name: 'entra',
     by: 'tenant_id',
     required: ['username', 'tenant_id', 'client_id', 'client_secret'],
+    optional: ['token_ca_certificate'],
+  },
+  {
+    name: 'entra_certificate',
+    by: 'client_certificate',
+    required: ['username', 'tenant_id', 'client_id', 'client_certificate', 'client_key'],
     optional: ['token_ca_certificate'],
   },
   { name: 'oauth2', by: 'token_url', required: ['username', ...requiredForToken], optional: optionalForToken },
@@ -81,16 +88,19 @@ const loginCredentials = z
       .optional()
       .describe('Directory (tenant) id, or a domain of the tenant: Microsoft Entra issues the tokens, for Exchange Online'),
     ...clientCredentials,
+    client_certificate: entraCredentials.client_certificate,
+    client_key: entraCredentials.client_key,
   })
   .superRefine((credentials, context) => {
     const present = Object.keys(credentials).filter((key): key is LoginKey => credentials[key as LoginKey] !== undefined)
     if (present.length === 0) return
-    const [login, another] = logins.filter(({ by }) => present.includes(by))
+    const named = logins.filter(({ by }) => present.includes(by))
+    const [login, another] = named.filter(({ by }) => !named.some((other) => other.by !== by && other.required.includes(by)))
     if (!login || another) {
       context.addIssue({
         code: 'custom',
         message:
-          'must contain username with one of: password; tenant_id, client_id and client_secret; token_url, client_id and client_secret',
+          'must contain username with one of: password; tenant_id and client_id with client_secret or with client_certificate and client_key; token_url, client_id and client_secret',
       })
       return
     }
@@ -101,6 +111,7 @@ const loginCredentials = z
     for (const key of present.filter((each) => !needs.includes(each) && !more.includes(each))) {
       context.addIssue({ code: 'custom', path: [key], message: `must not be set together with ${by}` })
     }
+    checkEntraCertificate(credentials, context)
   })
 
 export const emailCredentials = withSignIns(loginCredentials, [...logins, noSignIn])

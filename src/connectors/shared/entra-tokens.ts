@@ -1,6 +1,10 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { SignJWT } from 'jose'
 import { z } from 'zod'
+import { newId } from '../../base/ids.ts'
 import { DeliveryError } from '../connector.ts'
 import { createAccessTokens, createTokenCache, requestAccessToken, type AccessTokens } from './access-tokens.ts'
+import { checkClientCertificate, clientCertificate } from './client-certificate.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { isPermanentStatus, retryAfterMs } from './http.ts'
 
@@ -11,7 +15,7 @@ const identifier = (maxCharacters: number) =>
     .max(maxCharacters)
     .regex(/^[A-Za-z0-9][A-Za-z0-9.-]*$/, 'must be an id or a domain name')
 
-/** The credentials of an application registered in Microsoft Entra, for every kind that signs in there. */
+/** The credentials of an application registered in Microsoft Entra, for every kind that signs in there. See `entraSignIns`. */
 export const entraCredentials = {
   tenant_id: identifier(255)
     .refine((id) => !/^(common|organizations|consumers)$/i.test(id), 'must name one tenant')
@@ -23,13 +27,48 @@ export const entraCredentials = {
     .max(1_024)
     .regex(/^[\x21-\x7e]+$/, 'must contain printable ASCII characters only')
     .meta({ secret: true })
+    .optional()
     .describe('Value of a client secret, not its id'),
+  client_certificate: clientCertificate.client_certificate.describe(
+    'PEM certificate that is registered for the application instead of a secret: RSA, followed by the intermediate ones if Entra needs them',
+  ),
+  client_key: clientCertificate.client_key,
 }
+
+type EntraCredentials = { [Key in keyof typeof entraCredentials]?: z.output<(typeof entraCredentials)[Key]> }
+
+/** The ways in which an application signs in at Entra. */
+export const entraSignIns = [
+  { name: 'entra', required: ['tenant_id', 'client_id', 'client_secret'] },
+  { name: 'entra_certificate', required: ['tenant_id', 'client_id', 'client_certificate', 'client_key'] },
+] as const
+
+/** Adds an issue for a certificate with which Entra issues no token. */
+export const checkEntraCertificate = (credentials: EntraCredentials, context: z.RefinementCtx): void => {
+  const { client_certificate: certificate, client_key: key } = credentials
+  if (certificate === undefined && key === undefined) return
+  checkClientCertificate(credentials, context)
+  if (key !== undefined && isOtherThanRsa(key)) {
+    context.addIssue({ code: 'custom', path: ['client_key'], message: 'must be an RSA key: Entra accepts no other for a certificate' })
+  }
+}
+
+const isOtherThanRsa = (pem: string): boolean => {
+  try {
+    return createPrivateKey(pem).asymmetricKeyType !== 'rsa'
+  } catch {
+    // Reported as no private key.
+    return false
+  }
+}
+
+/** With what an application proves who it is. */
+type EntraProof = { secret: string } | { certificate: string; key: string }
 
 export interface EntraPrincipal {
   tenantId: string
   clientId: string
-  clientSecret: string
+  proof: EntraProof
   /** For example `https://login.microsoftonline.com`; always https. */
   authorityHost: string
   /** The service that the token is for, for example `https://graph.microsoft.com/.default`. */
@@ -38,15 +77,61 @@ export interface EntraPrincipal {
 
 export type EntraTokens = AccessTokens<EntraPrincipal>
 
-const requestToken = (principal: EntraPrincipal, context: RequestContext) => {
-  const { tenantId, clientId, clientSecret, authorityHost, scope } = principal
+/** Returns the application of the credentials, if they contain one. @param service where it signs in, and the service that the token is for */
+export const entraPrincipalOf = (
+  credentials: EntraCredentials,
+  service: Pick<EntraPrincipal, 'authorityHost' | 'scope'>,
+): EntraPrincipal | undefined => {
+  const { tenant_id: tenantId, client_id: clientId, client_secret: secret, client_certificate: certificate, client_key: key } = credentials
+  if (tenantId === undefined || clientId === undefined) return undefined
+  const { authorityHost, scope } = service
+  if (secret !== undefined) return { tenantId, clientId, proof: { secret }, authorityHost, scope }
+  return certificate === undefined || key === undefined
+    ? undefined
+    : { tenantId, clientId, proof: { certificate, key }, authorityHost, scope }
+}
+
+/** Returns every string of the credentials that must not appear in a message. */
+export const entraSecretsOf = ({ client_secret: secret, client_key: key }: EntraCredentials): string[] =>
+  [secret, key].filter((text) => text !== undefined)
+
+const requestToken = async (principal: EntraPrincipal, context: RequestContext) => {
+  const { tenantId, clientId, authorityHost, scope } = principal
+  const endpoint = `${authorityHost}/${tenantId}/oauth2/v2.0/token`
   return requestAccessToken(
-    `${authorityHost}/${tenantId}/oauth2/v2.0/token`,
-    { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret, scope },
+    endpoint,
+    { grant_type: 'client_credentials', client_id: clientId, scope, ...(await proofOf(principal, endpoint)) },
     { toError: (response) => tokenError(response, principal) },
     context,
   )
 }
+
+const jwtBearer = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+/** Returns the part of a token request that proves who sends it. */
+const proofOf = async ({ clientId, proof }: EntraPrincipal, audience: string): Promise<Record<string, string>> => {
+  if ('secret' in proof) return { client_secret: proof.secret }
+  return { client_assertion_type: jwtBearer, client_assertion: await signedAssertion(clientId, proof, audience) }
+}
+
+// Entra advises five to ten minutes.
+const assertionLifetime = '10m'
+
+/** https://learn.microsoft.com/entra/identity-platform/certificate-credentials */
+const signedAssertion = (clientId: string, { certificate, key }: { certificate: string; key: string }, audience: string): Promise<string> =>
+  new SignJWT()
+    .setProtectedHeader({ alg: 'PS256', typ: 'JWT', 'x5t#S256': thumbprintOf(certificate) })
+    .setIssuer(clientId)
+    .setSubject(clientId)
+    .setAudience(audience)
+    .setJti(newId())
+    .setIssuedAt()
+    .setNotBefore('0s')
+    .setExpirationTime(assertionLifetime)
+    .sign(createPrivateKey(key))
+
+/** The first certificate of the text is that of the application. */
+const thumbprintOf = (pem: string) => Buffer.from(new X509Certificate(pem).fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
 
 /** Gives out tokens for applications (client credentials flow). */
 export const createEntraTokens = (cache = createTokenCache()): EntraTokens => createAccessTokens(cache, 'entra', requestToken)
@@ -55,6 +140,8 @@ export const createEntraTokens = (cache = createTokenCache()): EntraTokens => cr
 const corrections: Record<string, string> = {
   '7000215': 'client_secret is wrong; enter the value of a secret of this application, not its id',
   '7000222': 'client_secret has expired; create a new one for this application',
+  '700027': 'client_certificate is not registered for this application, or has expired; register it, or enter the one that is',
+  '1000502': 'client_certificate has expired; register a new one for this application',
   '700016': 'client_id is no application of this tenant; correct client_id or tenant_id, or choose the cloud of the tenant',
   '7000112': 'the application is disabled in this tenant; enable it',
   '90002': 'tenant_id is no tenant of this cloud; correct tenant_id, or choose the cloud of the tenant',
@@ -63,13 +150,23 @@ const corrections: Record<string, string> = {
   '500011': 'the tenant does not know the service; choose the cloud of the tenant',
 }
 
+// The assertion is not valid yet, or no longer: the clocks differ. The others are transient faults by Entra's own description.
+const passing = new Map([
+  ['700024', "the relay's clock differs from that of Entra; set the clock"],
+  ['90025', 'it could not answer in time'],
+  ['90033', 'it has a transient fault'],
+])
+
 const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal): DeliveryError => {
-  const { error_description: description } = parseObject(response.text)
+  const { error, error_description: description } = parseObject(response.text)
   const [firstLine = ''] = (typeof description === 'string' ? description : '').split(/\r?\n/)
-  const code = /AADSTS(\d+)/.exec(firstLine)?.[1]
+  const code = /AADSTS(\d+)/.exec(firstLine)?.[1] ?? ''
   const answer = toTargetAnswer(response)
-  if (isPermanentStatus(response.status)) {
-    const correction = (code && corrections[code]) ?? 'correct tenant_id, client_id and client_secret'
+  const reason = passing.get(code)
+  // A page of a proxy says nothing about the application.
+  const isRefusal = isPermanentStatus(response.status) && typeof error === 'string' && error !== 'temporarily_unavailable'
+  if (isRefusal && reason === undefined) {
+    const correction = corrections[code] ?? 'correct tenant_id, client_id and what proves that the application sends it'
     return new DeliveryError(
       'credentials_refused',
       `Entra issued no token for tenant ${tenantId}: ${correction}${firstLine && ` (${firstLine})`}`,
@@ -78,7 +175,7 @@ const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal): Deli
   }
   return new DeliveryError(
     `http_${response.status}`,
-    `Entra answered ${response.status} to the token request${firstLine && `: ${firstLine}`}`,
+    `Entra answered ${response.status} to the token request${reason === undefined ? '' : `, because ${reason}`}${firstLine && `: ${firstLine}`}`,
     {
       permanent: false,
       retryAfterMs: retryAfterMs(response.headers['retry-after'], new Date()),

@@ -38,7 +38,13 @@ export const checkOneSignIn = <Key extends string>(
   message: string,
 ): void => {
   const isSet = (key: Key) => values[key] !== undefined
-  const used = signIns.filter(({ required }) => required.some(isSet))
+  const candidates = signIns.filter(({ required }) => required.some(isSet))
+  // Ways that share a key are told apart by the others.
+  const isShared = (key: Key) => signIns.filter(({ required }) => required.includes(key)).length > 1
+  const named = candidates.filter(({ required }) => required.some((key) => isSet(key) && !isShared(key)))
+  const isNamed = (key: Key) => named.some(({ required }) => required.includes(key))
+  const others = candidates.filter(({ required }) => required.some((key) => isSet(key) && !isNamed(key)))
+  const used = [...named, ...others.slice(0, 1)]
   if (used.length !== 1) context.addIssue({ code: 'custom', message })
   for (const { required } of used) {
     for (const key of required.filter((each) => !isSet(each))) {
@@ -46,6 +52,7 @@ export const checkOneSignIn = <Key extends string>(
     }
   }
   for (const { required, optional = [] } of signIns.filter((signIn) => !used.includes(signIn))) {
-    for (const key of optional.filter(isSet)) context.addIssue({ code: 'custom', path: [key], message: `needs ${listOf(required)}` })
+    const isUnused = (key: Key) => isSet(key) && !used.some((signIn) => [...signIn.required, ...(signIn.optional ?? [])].includes(key))
+    for (const key of optional.filter(isUnused)) context.addIssue({ code: 'custom', path: [key], message: `needs ${listOf(required)}` })
   }
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { plainValue } from '../../base/text.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type PropertyRules, type Target } from '../connector.ts'
+import { certificateExpiresAt } from '../shared/client-certificate.ts'
 import {
   abortSession,
   createCloudApi,
@@ -13,7 +14,7 @@ import {
   type CompletedUpload,
 } from '../shared/cloud-api.ts'
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
-import type { EntraPrincipal, EntraTokens } from '../shared/entra-tokens.ts'
+import { entraPrincipalOf, entraSecretsOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
 import { namesLike, requireSameLocation } from '../shared/properties.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
@@ -58,7 +59,7 @@ export const createTeamsite = (
   const withGraph = <Result>(target: TeamsiteTarget, attempt: AttemptContext, act: (graph: CloudApi) => Promise<Result>) => {
     const context = { ...attempt, caCertificate: target.config.ca_certificate }
     const principal = principalOf(target, clouds)
-    const secrets = [principal.clientSecret]
+    const secrets = entraSecretsOf(target.credentials)
     const graph = createCloudApi({
       root: `${clouds[target.config.cloud].graphRoot}/v1.0`,
       getToken: async () => (await tokens.get(principal, context)).token,
@@ -75,6 +76,7 @@ export const createTeamsite = (
     config: teamsiteConfig,
     credentials: teamsiteCredentials,
     boundKeys: ['site_url', 'cloud', 'ca_certificate'],
+    credentialsExpireAt: certificateExpiresAt,
     example: teamsiteExample,
 
     deliver: (payload, target, context) =>
@@ -152,14 +154,9 @@ export const createTeamsite = (
 }
 
 const principalOf = ({ config, credentials }: TeamsiteTarget, clouds: Record<CloudName, MicrosoftCloud>): EntraPrincipal => {
-  const { authorityHost, scope } = clouds[config.cloud]
-  return {
-    tenantId: credentials.tenant_id,
-    clientId: credentials.client_id,
-    clientSecret: credentials.client_secret,
-    authorityHost,
-    scope,
-  }
+  const principal = entraPrincipalOf(credentials, clouds[config.cloud])
+  if (!principal) throw new DeliveryError('config_invalid', 'the credentials contain nothing that proves which application signs in')
+  return principal
 }
 
 /**

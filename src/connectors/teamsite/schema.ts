@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { entraCredentials } from '../shared/entra-tokens.ts'
+import { checkEntraCertificate, entraCredentials, entraSignIns } from '../shared/entra-tokens.ts'
 import { caCertificate, plainText } from '../shared/schema-fields.ts'
+import { checkOneSignIn, withSignIns } from '../shared/sign-in.ts'
 import { isSharePointFolder } from './library.ts'
 
 export interface MicrosoftCloud {
@@ -54,7 +55,12 @@ export const teamsiteConfig = z.strictObject({
   ca_certificate: caCertificate,
 })
 
-export const teamsiteCredentials = z.strictObject(entraCredentials)
+const credentials = z.strictObject(entraCredentials).superRefine((values, context) => {
+  checkOneSignIn(entraSignIns, values, context, 'must contain either client_secret, or client_certificate and client_key')
+  checkEntraCertificate(values, context)
+})
+
+export const teamsiteCredentials = withSignIns(credentials, entraSignIns)
 
 /** A plausible destination, for documentation. */
 export const teamsiteExample = {

@@ -93,7 +93,7 @@ describe('an application of Entra', () => {
     expect(requested.at(-1)).toEqual({
       tenantId: 'acme.example',
       clientId: 'the-application',
-      clientSecret: 'the-secret',
+      proof: { secret: 'the-secret' },
       authorityHost: 'https://login.microsoftonline.com',
       scope: 'https://storage.azure.com/.default',
     })

@@ -6,6 +6,7 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startDouble, type DoubleResponse } from '../../support/double.ts'
 import { createEntraDouble } from '../../support/entra-double.ts'
+import { startOAuthServer } from '../../support/oauth-server.ts'
 import { until } from '../../support/until.ts'
 import { contextOf, failure, later } from '../payloads.ts'
 
@@ -19,7 +20,8 @@ const path = `POST /${application.tenantId}/oauth2/v2.0/token`
 
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
 const authority = await createAuthority()
-const entra = createEntraDouble(application)
+const { cert, key } = await authority.issueClient(30, ['rsa:2048'])
+const entra = createEntraDouble({ ...application, certificate: cert })
 const double = await startDouble(
   await authority.issue('IP:127.0.0.1'),
   async (request) => (await entra.answer(request)) ?? { status: 404, json: { error: 'not in the double' } },
@@ -34,8 +36,12 @@ afterAll(async () => {
   await authority.remove()
 })
 
+const { tenantId, clientId, scope } = application
 const principal = (overrides: Partial<EntraPrincipal> = {}): EntraPrincipal => ({
-  ...application,
+  tenantId,
+  clientId,
+  scope,
+  proof: { secret: application.clientSecret },
   authorityHost: `https://127.0.0.1:${double.port}`,
   ...overrides,
 })
@@ -59,7 +65,7 @@ describe('tokens of Entra, against a double', () => {
   test('a cached token is not given to credentials that differ in anything, such as those of another workspace', async () => {
     const tokens = createEntraTokens()
     await tokens.get(principal(), context())
-    for (const other of [{ clientSecret: 'guessed' }, { clientId: 'client-2' }, { tenantId: 'elsewhere.example' }]) {
+    for (const other of [{ proof: { secret: 'guessed' } }, { clientId: 'client-2' }, { tenantId: 'elsewhere.example' }]) {
       expect(await failure(tokens.get(principal(other), context()))).toMatchObject({ code: 'credentials_refused' })
     }
     expect(double.requests).toHaveLength(4)
@@ -117,11 +123,11 @@ describe('tokens of Entra, against a double', () => {
   })
 
   test.each([
-    ['clientSecret', 'wrong-secret', /client_secret is wrong.*AADSTS7000215/],
+    ['proof', { secret: 'wrong-secret' }, /client_secret is wrong.*AADSTS7000215/],
     ['clientId', 'client-2', /client_id is no application.*AADSTS700016/],
     ['tenantId', 'elsewhere.example', /tenant_id is no tenant.*AADSTS90002/],
-  ])('a wrong %s is a permanent failure, and the message says what to correct', async (key, value, message) => {
-    const error = await failure(createEntraTokens().get(principal({ [key]: value }), context()))
+  ])('a wrong %s is a permanent failure, and the message says what to correct', async (part, value, message) => {
+    const error = await failure(createEntraTokens().get(principal({ [part]: value }), context()))
     expect(error).toMatchObject({ code: 'credentials_refused', permanent: true, message: expect.stringMatching(message) as string })
     expect(JSON.stringify([error.message, error.answer])).not.toMatch(/the-secret|wrong-secret/)
     expect(double.requests).toHaveLength(1)
@@ -170,6 +176,51 @@ describe('tokens of Entra, against a double', () => {
 
     expect(await failure(createEntraTokens().get(principal(), contextOf(outbound)))).toMatchObject({ code: 'certificate_refused' })
     expect(double.requests).toEqual([])
+  })
+
+  test('a request by certificate is signed with its key, and no secret is sent', async () => {
+    const { token } = await createEntraTokens().get(principal({ proof: { certificate: cert, key } }), context())
+    expect(token).toMatch(/^entra-token-/)
+  })
+
+  test('a certificate that is not registered for the application is refused, and the message says so', async () => {
+    const other = await authority.issueClient(30, ['rsa:2048'])
+    const proofs = [
+      { certificate: other.cert, key: other.key },
+      { certificate: other.cert, key },
+    ]
+    for (const proof of proofs) {
+      const error = await failure(createEntraTokens().get(principal({ proof }), context()))
+      const message = /client_certificate is not registered for this application.*AADSTS700027/
+      expect(error).toMatchObject({ code: 'credentials_refused', permanent: true, message: expect.stringMatching(message) as string })
+      expect(inspect(error)).not.toContain(other.key.split('\n')[1])
+    }
+  })
+
+  test.each<[string, DoubleResponse]>([
+    ['a page of a proxy', { status: 403, text: '<html>Blocked</html>' }],
+    ['a refusal without a reason', { status: 400, json: {} }],
+    ['a clock that differs', { status: 401, json: { error: 'invalid_client', error_description: 'AADSTS700024: Not within its time.' } }],
+    ['temporarily_unavailable', { status: 400, json: { error: 'temporarily_unavailable' } }],
+    [
+      'a fault that Entra calls transient',
+      { status: 400, json: { error: 'invalid_request', error_description: 'AADSTS90033: Transient.' } },
+    ],
+  ])('%s is no final error', async (_what, response) => {
+    double.faults.push({ match: /token$/, response, times: 1 })
+    const error = await failure(createEntraTokens().get(principal(), context()))
+    expect(error).toMatchObject({ code: `http_${response.status}`, permanent: false })
+  })
+
+  test('an independent server accepts the signature (RFC 7523)', async () => {
+    const tokenPath = `/${tenantId}/oauth2/v2.0/token`
+    const server = await startOAuthServer(await authority.issue('IP:127.0.0.1'), [{ id: clientId, certificate: cert }], tokenPath)
+    const authorityHost = new URL(server.tokenUrl).origin
+    const signed = principal({ authorityHost, scope: 'documents', proof: { certificate: cert, key } })
+    const { token } = await createEntraTokens().get(signed, context())
+    expect(await server.accepts(`Bearer ${token}`)).toBe(true)
+    expect(server.requests).toEqual([expect.objectContaining({ status: 200, authorization: undefined })])
+    await server.stop()
   })
 
   const startHanging = async () => {

@@ -3,12 +3,17 @@ import { signInOf } from '../../../src/connectors/shared/sign-in.ts'
 
 const { find } = createConnectors()
 
+const byCertificate = { tenant_id: 'acme.example', client_id: '4711', client_certificate: 'PEM', client_key: 'PEM' }
 const entra = { tenant_id: 'acme.example', client_id: '4711', client_secret: 'fictitious' }
 
 test.each([
   ['blob', { account_key: 'ZmljdGl0aW91cw==' }, 'account_key'],
   ['blob', { sas_token: 'sv=2024&sig=abc' }, 'sas_token'],
   ['blob', entra, 'entra'],
+  ['blob', byCertificate, 'entra_certificate'],
+  ['teamsite', entra, 'entra'],
+  ['teamsite', byCertificate, 'entra_certificate'],
+  ['email', { username: 'relay', ...byCertificate }, 'entra_certificate'],
   ['sftp', { username: 'relay', password: 'fictitious' }, 'password'],
   ['sftp', { username: 'relay', private_key: 'fictitious', passphrase: 'fictitious' }, 'private_key'],
   ['email', {}, 'none'],
@@ -27,6 +32,13 @@ test.each([
 test.each([
   ['blob', {}, ['', 'must contain exactly one of']],
   ['blob', { tenant_id: 'acme.example' }, ['client_id', 'tenant_id, client_id and client_secret must be set together']],
+  ['blob', { account_key: 'ZmljdGl0aW91cw==', tenant_id: 'acme.example' }, ['', 'must contain exactly one of']],
+  ['blob', { ...entra, client_key: 'PEM' }, ['', 'must contain exactly one of']],
+  ['blob', byCertificate, ['client_certificate', 'must be one or more PEM certificates']],
+  ['teamsite', { tenant_id: 'acme.example', client_id: '4711' }, ['client_secret', 'must be set together']],
+  ['teamsite', { ...byCertificate, client_key: undefined }, ['client_key', 'must be set together']],
+  ['email', { username: 'relay', ...byCertificate, client_key: undefined }, ['client_key', 'must be set together']],
+  ['email', { username: 'relay', ...byCertificate, ...entra }, ['client_secret', 'must not be set together with client_certificate']],
   ['sftp', { username: 'relay' }, ['', 'must contain either password or private_key']],
   ['sftp', { username: 'relay', password: 'fictitious', passphrase: 'fictitious' }, ['passphrase', 'needs private_key']],
 ])('%s refuses the credentials %j', (kind, credentials, [path, message]) => {
