@@ -1,6 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Connector } from '../src/connectors/connector.ts'
+import { contentServerFinalAnswers } from '../src/connectors/content-server/errors.ts'
+import { driveFinalAnswers } from '../src/connectors/drive/errors.ts'
+import type { FinalAnswer } from '../src/connectors/shared/final-answers.ts'
+import { teamsiteFinalAnswers } from '../src/connectors/teamsite/errors.ts'
+import { webhookFinalAnswers } from '../src/connectors/webhook/errors.ts'
 import { markdownTable, withGenerated } from './generated-table.ts'
 
 interface Field {
@@ -66,6 +71,21 @@ const withKinds = (page: string, kinds: string[]) => {
   return withGenerated(page, 'kinds', `\n${markdownTable(['kind', 'target', 'tested against'], rows)}`)
 }
 
+/** What targets say that no time changes, by kind. The page of each has a place for its table. */
+const finalAnswers = new Map<string, readonly FinalAnswer[]>([
+  ['teamsite', teamsiteFinalAnswers],
+  ['drive', driveFinalAnswers],
+  ['webhook', webhookFinalAnswers],
+  ['content-server', contentServerFinalAnswers],
+])
+
+const withFinalAnswers = (page: string, kind: string): string => {
+  const answers = finalAnswers.get(kind)
+  if (!answers) return page
+  const rows = answers.map(({ answer, meaning }) => [answer, meaning])
+  return withGenerated(page, 'final answers', `\n${markdownTable(['answer', 'meaning'], rows)}`)
+}
+
 /**
  * Returns every page that lists the connectors or their settings, with its generated parts.
  * @throws Error if a kind has no page
@@ -77,7 +97,7 @@ export const connectorPages = (connectors: readonly Connector[]): Record<string,
   const settings = connectors.map((connector): [string, string] => {
     const { kind, config, credentials, boundKeys } = connector
     const withTables = withGenerated(withGenerated(pageOf(kind), 'config', tableOf(config, boundKeys)), 'credentials', tableOf(credentials))
-    return [`docs/connectors/${kind}.md`, withGenerated(withTables, 'example', exampleOf(connector))]
+    return [`docs/connectors/${kind}.md`, withFinalAnswers(withGenerated(withTables, 'example', exampleOf(connector)), kind)]
   })
   return {
     ...Object.fromEntries(settings),

@@ -1,3 +1,5 @@
+import { isPermanentStatus } from './shared/final-answers.ts'
+
 /** The kind of change that a failed delivery needs before it can succeed. */
 export type Remedy = 'credentials' | 'permission' | 'configuration' | 'target' | 'relay'
 
@@ -223,12 +225,11 @@ const find = (code: string): ErrorCode | undefined => {
   return family === 'http' ? { remedy: remedyForStatus(Number(number)) } : undefined
 }
 
+/** Redirects and statuses that no time changes need a change of the configuration. */
 const remedyForStatus = (status: number): Remedy => {
   if (status === 401) return 'credentials'
   if (status === 403) return 'permission'
-  // Timeouts, conflicts, locks and limits pass without a change of the configuration.
-  if ([408, 409, 423, 425, 429].includes(status) || (status >= 500 && status !== 508)) return 'target'
-  return 'configuration'
+  return status < 400 || isPermanentStatus(status) ? 'configuration' : 'target'
 }
 
 /** Returns what has to be mended after an error with this code. */

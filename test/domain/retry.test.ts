@@ -1,4 +1,4 @@
-import { retryAfterMs } from '../../src/connectors/shared/http.ts'
+import { retryAfterMs } from '../../src/connectors/shared/retry-after.ts'
 import { attemptTimes, decideRetry, type RetryPolicy } from '../../src/domain/retry.ts'
 
 const minute = 60_000

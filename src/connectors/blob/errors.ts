@@ -4,7 +4,8 @@ import { DeliveryError, type Target, type TargetAnswer } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError, withoutSecrets } from '../shared/errors.ts'
-import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import { isPermanentStatus } from '../shared/final-answers.ts'
+import { retryAfterMs } from '../shared/retry-after.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
 
 // Names by the service: https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes

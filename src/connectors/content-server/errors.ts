@@ -2,11 +2,15 @@ import { ContentServerFailure } from '../../content-server/failure.ts'
 import { DeliveryError } from '../connector.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
-import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import { finalStatusRows, isPermanentStatus } from '../shared/final-answers.ts'
+import { retryAfterMs } from '../shared/retry-after.ts'
 
 /** Returns whether a refusal can mean that the component is stored and may not be replaced. The protocol has no code for that. */
 export const refusalOf = (thrown: unknown): Refusal =>
   thrown instanceof ContentServerFailure && [403, 405, 409, 412, 423].includes(thrown.status ?? 0) ? 'perhaps' : undefined
+
+/** The answers after which nothing is sent again, unless they name a time to wait. */
+export const contentServerFinalAnswers = finalStatusRows()
 
 /** Maps what a content server, or the way to it, has refused. @param isSigned whether the requests are signed */
 export const contentServerError = (thrown: unknown, isSigned: boolean): DeliveryError => {
@@ -17,11 +21,13 @@ export const contentServerError = (thrown: unknown, isSigned: boolean): Delivery
     return new DeliveryError('answer_unreadable', `${message}; check that url is the address of a content server`, { cause: thrown })
   }
   const answer = { status, body: message }
+  const waitMs = retryAfterMs(retryAfter, new Date())
+  const details = { permanent: isPermanentStatus(status, waitMs), retryAfterMs: waitMs, answer }
   if (status === 401) {
     const remedy = isSigned
       ? 'activate the certificate there for the repository and for auth_id, and compare the clocks'
       : 'save auth_id, certificate and private_key'
-    return new DeliveryError('credentials_refused', `${message}: it refuses the request; ${remedy}`, { permanent: true, answer })
+    return new DeliveryError('credentials_refused', `${message}: it refuses the request; ${remedy}`, details)
   }
   if (status >= 300 && status < 400) {
     return new DeliveryError(`http_${status}`, `${message}, a redirect, which the relay does not follow; correct url`, {
@@ -29,11 +35,7 @@ export const contentServerError = (thrown: unknown, isSigned: boolean): Delivery
       answer,
     })
   }
-  return new DeliveryError(`http_${status}`, message, {
-    permanent: isPermanentStatus(status),
-    retryAfterMs: retryAfterMs(retryAfter, new Date()),
-    answer,
-  })
+  return new DeliveryError(`http_${status}`, message, details)
 }
 
 /** A repository in which no document can be created: 404 says nothing else then. */

@@ -1,9 +1,16 @@
 import { createPrivateKey } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { DeliveryError } from '../connector.ts'
-import { createAccessTokens, requestAccessToken, type AccessToken, type AccessTokens, type TokenCache } from '../shared/access-tokens.ts'
+import {
+  createAccessTokens,
+  isFinalRefusal,
+  requestAccessToken,
+  type AccessToken,
+  type AccessTokens,
+  type TokenCache,
+} from '../shared/access-tokens.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
-import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import { waitOf } from '../shared/retry-after.ts'
 import type { ServiceAccount } from './schema.ts'
 
 export interface GooglePrincipal {
@@ -38,8 +45,8 @@ export const createGoogleTokens = (cache: TokenCache): AccessTokens<GooglePrinci
 const tokenError = (response: CloudResponse, subject: string | undefined): DeliveryError => {
   const { error, error_description: description } = parseObject(response.text)
   const reason = [error, description].filter((part) => typeof part === 'string').join(': ')
-  const details = { retryAfterMs: retryAfterMs(response.headers['retry-after'], new Date()), answer: toTargetAnswer(response) }
-  if (!isPermanentStatus(response.status)) {
+  const details = { retryAfterMs: waitOf(response.headers, new Date()), answer: toTargetAnswer(response) }
+  if (!isFinalRefusal(response, details.retryAfterMs)) {
     return new DeliveryError(
       `http_${response.status}`,
       `Google answered ${response.status} to the token request${reason && `: ${reason}`}`,

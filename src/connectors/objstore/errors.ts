@@ -4,7 +4,8 @@ import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
-import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import { isPermanentStatus } from '../shared/final-answers.ts'
+import { retryAfterMs } from '../shared/retry-after.ts'
 import type { ObjstoreConfig } from './schema.ts'
 
 /** The SDK's error for a response that is a refusal. */

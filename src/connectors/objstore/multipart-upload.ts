@@ -15,7 +15,7 @@ import {
 import { z } from 'zod'
 import { Interruption } from '../connector.ts'
 import type { Found } from '../shared/earlier-copy.ts'
-import { isPermanentStatus } from '../shared/http.ts'
+import { isPermanentStatus } from '../shared/final-answers.ts'
 import { partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 
 // The store accepts 10,000.

@@ -5,6 +5,7 @@ import { unlessAborted } from '../../base/unless-aborted.ts'
 import { DeliveryError } from '../connector.ts'
 import { parseObject, sendCloudRequest, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { toDeliveryError } from './errors.ts'
+import { isPermanentStatus } from './final-answers.ts'
 
 export interface AccessToken {
   token: string
@@ -155,4 +156,18 @@ export const requestAccessToken = async (
     throw new DeliveryError('token_unreadable', `the response of ${host} contains no token that can be used`, { cause: error })
   }
   return { token: data.access_token, expiresAt: new Date(requestedAt + Number(data.expires_in) * 1_000) }
+}
+
+// What servers say in `error` of limits and load. RFC 6749 has `temporarily_unavailable` and `server_error`.
+const passes = /unavailable|server_error|internal|slow_down|throttl|limit|too_?many|timeout|busy/i
+
+/**
+ * Returns true if no time changes that an issuer refuses a token. A page, which is not the form of RFC 6749, comes from something in between.
+ * @param waitMs the time after which the answer asks the relay to try again
+ * @param bare statuses that are the word of the issuer without that form, too
+ */
+export const isFinalRefusal = ({ status, text }: CloudResponse, waitMs: number | undefined, bare: readonly number[] = []): boolean => {
+  const { error } = parseObject(text)
+  if (!isPermanentStatus(status, waitMs)) return false
+  return typeof error === 'string' ? !passes.test(error) : bare.includes(status)
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { DeliveryError } from '../connector.ts'
-import { createAccessTokens, requestAccessToken, type AccessTokens, type TokenCache } from './access-tokens.ts'
+import { createAccessTokens, isFinalRefusal, requestAccessToken, type AccessTokens, type TokenCache } from './access-tokens.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
-import { isPermanentStatus, retryAfterMs } from './http.ts'
+import { waitOf } from './retry-after.ts'
 import { caCertificate } from './schema-fields.ts'
 
 // RFC 6749, appendix A: ids and secrets consist of printable ASCII and blanks.
@@ -96,6 +96,9 @@ const basicOf = (id: string, secret: string) => Buffer.from(`${formEncoded(id)}:
 
 const formEncoded = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
 
+// Servers that are no token endpoint, or say no more than their status: token_url or the secret is wrong.
+const ofAddress = [400, 401, 404, 405, 410]
+
 /** By the error codes of RFC 6749 and RFC 8707. */
 const corrections = new Map<unknown, string>([
   ['invalid_client', 'correct client_id, client_secret and token_auth_method'],
@@ -110,8 +113,8 @@ const tokenError = (response: CloudResponse, { tokenUrl }: ClientPrincipal): Del
   const { error, error_description: description } = parseObject(response.text)
   const reason = [error, description].filter((part) => typeof part === 'string').join(': ')
   const quoted = reason && ` (${reason})`
-  const details = { retryAfterMs: retryAfterMs(response.headers['retry-after'], new Date()), answer: toTargetAnswer(response) }
-  if (!isPermanentStatus(response.status)) {
+  const details = { retryAfterMs: waitOf(response.headers, new Date()), answer: toTargetAnswer(response) }
+  if (!isFinalRefusal(response, details.retryAfterMs, ofAddress)) {
     return new DeliveryError(`http_${response.status}`, `${host} answered ${response.status} to the request for a token${quoted}`, {
       permanent: false,
       ...details,

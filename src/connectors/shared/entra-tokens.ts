@@ -3,10 +3,10 @@ import { SignJWT } from 'jose'
 import { z } from 'zod'
 import { newId } from '../../base/ids.ts'
 import { DeliveryError } from '../connector.ts'
-import { createAccessTokens, createTokenCache, requestAccessToken, type AccessTokens } from './access-tokens.ts'
+import { createAccessTokens, createTokenCache, isFinalRefusal, requestAccessToken, type AccessTokens } from './access-tokens.ts'
 import { checkClientCertificate, clientCertificate } from './client-certificate.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
-import { isPermanentStatus, retryAfterMs } from './http.ts'
+import { waitOf } from './retry-after.ts'
 
 const identifier = (maxCharacters: number) =>
   z
@@ -150,22 +150,25 @@ const corrections: Record<string, string> = {
   '500011': 'the tenant does not know the service; choose the cloud of the tenant',
 }
 
-// The assertion is not valid yet, or no longer: the clocks differ. The others are transient faults by Entra's own description.
+// The assertion is not valid yet, or no longer: the clocks differ. The others are load, limits, and transient faults by Entra's own description.
 const passing = new Map([
   ['700024', "the relay's clock differs from that of Entra; set the clock"],
+  ['50196', 'the application has asked too often'],
+  ['90006', 'it has a transient fault'],
+  ['90024', 'the application has asked too often'],
   ['90025', 'it could not answer in time'],
   ['90033', 'it has a transient fault'],
+  ['90055', 'the tenant has asked too often'],
 ])
 
 const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal): DeliveryError => {
-  const { error, error_description: description } = parseObject(response.text)
+  const { error_description: description } = parseObject(response.text)
   const [firstLine = ''] = (typeof description === 'string' ? description : '').split(/\r?\n/)
   const code = /AADSTS(\d+)/.exec(firstLine)?.[1] ?? ''
+  const waitMs = waitOf(response.headers, new Date())
   const answer = toTargetAnswer(response)
   const reason = passing.get(code)
-  // A page of a proxy says nothing about the application.
-  const isRefusal = isPermanentStatus(response.status) && typeof error === 'string' && error !== 'temporarily_unavailable'
-  if (isRefusal && reason === undefined) {
+  if (isFinalRefusal(response, waitMs) && reason === undefined) {
     const correction = corrections[code] ?? 'correct tenant_id, client_id and what proves that the application sends it'
     return new DeliveryError(
       'credentials_refused',
@@ -178,7 +181,7 @@ const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal): Deli
     `Entra answered ${response.status} to the token request${reason === undefined ? '' : `, because ${reason}`}${firstLine && `: ${firstLine}`}`,
     {
       permanent: false,
-      retryAfterMs: retryAfterMs(response.headers['retry-after'], new Date()),
+      retryAfterMs: waitMs,
       answer,
     },
   )

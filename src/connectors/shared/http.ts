@@ -2,27 +2,6 @@ import type { Readable } from 'node:stream'
 import type { Payload } from '../connector.ts'
 import { withoutCutSecret, withoutSecrets } from './errors.ts'
 
-/** Statuses below 500 after which a retry can succeed. */
-const retryableStatuses = new Set([408, 409, 425, 429])
-
-// The request has come round in a circle (RFC 5842): the answer of a relay that has sent the document itself.
-const loopDetected = 508
-
-export const isPermanentStatus = (status: number) =>
-  status === loopDetected || (status >= 400 && status < 500 && !retryableStatuses.has(status))
-
-/**
- * Parses a Retry-After header, in seconds or as a date.
- * @returns milliseconds, or `undefined` if there is none that can be parsed
- */
-export const retryAfterMs = (header: string | string[] | undefined, now: Date): number | undefined => {
-  const text = (Array.isArray(header) ? header[0] : header)?.trim()
-  if (!text) return undefined
-  if (/^\d+$/.test(text)) return Number(text) * 1_000
-  const date = Date.parse(text)
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now.getTime())
-}
-
 // Reading up to this many further bytes keeps the connection alive. Beyond that, a new connection is cheaper.
 const discardMaxBytes = 64 * 1024
 

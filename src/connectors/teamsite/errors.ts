@@ -1,19 +1,80 @@
 import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import { parseObject, toTargetAnswer, type CloudResponse } from '../shared/cloud-api.ts'
-import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import { finalStatusRows, isPermanentStatus, type FinalAnswer } from '../shared/final-answers.ts'
+import { retryAfterMs, waitOf } from '../shared/retry-after.ts'
 
-// Statuses that Graph also uses for conditions that pass.
-const temporaryStatuses = new Set([404, 410, 416, 423])
+// Statuses that Graph also uses for conditions that pass. It gets no condition that a 412 could refer to.
+const temporaryStatuses = [401, 404, 410, 412, 417, 428]
+
+// What Graph and SharePoint say with 403 that no time changes. Both also answer 403 to requests that are too many, and so do firewalls.
+const denials: Record<string, string> = {
+  accessDenied: 'the application has no permission to write',
+  forbidden: 'the same',
+  unauthorized: 'the same',
+  Authorization_RequestDenied: 'the same',
+  '-2147024891, System.UnauthorizedAccessException': 'the same, as SharePoint says it',
+  accessRestricted: 'access is restricted to the owner',
+  notAllowed: 'the operation is not allowed here',
+  notSupported: 'the library does not support the operation',
+  provisioningNotAllowed: 'the site may not be used yet',
+  malwareDetected: 'the document contains malware',
+  virusSuspicious: 'the same',
+}
+
+const spelled = (code: string) => code.toLowerCase()
+const isDenial = new Set(Object.keys(denials).map(spelled))
+
+// Codes of conditions that pass, with whatever status Graph and the upload host of SharePoint send them: limits, load, conflicts, sessions.
+const passes =
+  /throttl|too ?many|limit|busy|unavailable|not ?available|time ?out|retry|conflict|modified|mismatch|locked|generalexception|internal|unknownerror|fragment|session/i
+
+const storageLimits = /^(?:quotaLimitReached|quotaExceeded|insufficientStorage)$/i
+
+/** The answers after which nothing is sent again. */
+export const teamsiteFinalAnswers: readonly FinalAnswer[] = [
+  ...Object.entries(denials).map(([code, meaning]) => ({ answer: `403 \`${code}\``, meaning })),
+  ...finalStatusRows([...temporaryStatuses, 403]).map(({ answer, meaning }) => ({ answer: `${answer} with an error of Graph`, meaning })),
+]
+
+interface GraphRefusal {
+  /** All codes, the most general first. None if Graph has not said it. */
+  codes: string[]
+  message: string
+  waitMs: number | undefined
+}
+
+const textIn = (value: unknown): string => {
+  if (typeof value === 'string') return value
+  const { value: text } = (value ?? {}) as { value?: unknown }
+  return typeof text === 'string' ? text : ''
+}
+
+/** Reads an error in the form of Graph, of OneDrive (a time to wait beside the code), or of SharePoint (`odata.error`). */
+const readRefusal = ({ text, headers }: CloudResponse): GraphRefusal => {
+  const { error, 'odata.error': older, error_description: description } = parseObject(text)
+  const told = older ?? error
+  const codes: string[] = []
+  let waitMs = waitOf(headers, new Date())
+  let inner: unknown = told
+  // An inner error may have an inner error.
+  for (let depth = 0; depth < 5 && typeof inner === 'object' && inner !== null; depth += 1) {
+    const { code, innerError, innererror, retryAfterSeconds } = inner as Record<string, unknown>
+    if (typeof code === 'string' && code !== '') codes.push(code)
+    waitMs ??= retryAfterMs(typeof retryAfterSeconds === 'number' ? String(retryAfterSeconds) : undefined, new Date())
+    inner = innerError ?? innererror
+  }
+  if (typeof told === 'string' && told !== '') codes.push(told)
+  return { codes, message: textIn((told as { message?: unknown } | undefined)?.message) || textIn(description), waitMs }
+}
 
 /** Maps a refusal by Microsoft Graph. Retries everything that is not certainly permanent. */
 export const graphError = (response: CloudResponse): DeliveryError => {
-  const { status, headers, text } = response
-  const { code, message } = (parseObject(text).error ?? {}) as { code?: unknown; message?: unknown }
-  const reason = [code, message].filter((part) => typeof part === 'string' && part !== '').join(': ')
+  const { status } = response
+  const { codes, message, waitMs } = readRefusal(response)
+  const reason = [codes[0] ?? '', message].filter((part) => part !== '').join(': ')
   const withReason = (sentence: string) => (reason ? `${sentence} (${reason})` : sentence)
-  const details = { retryAfterMs: retryAfterMs(headers['retry-after'], new Date()), answer: toTargetAnswer(response) }
-  const isThrottled = details.retryAfterMs !== undefined
+  const details = { retryAfterMs: waitMs, answer: toTargetAnswer(response) }
   const refusal = (ourCode: FixedErrorCode, sentence: string) => new DeliveryError(ourCode, withReason(sentence), details)
 
   if (status === 401) {
@@ -22,17 +83,23 @@ export const graphError = (response: CloudResponse): DeliveryError => {
       'Graph refused the token; check that the application has the permission Sites.Selected with the consent of an administrator',
     )
   }
-  if (status === 507 || code === 'quotaLimitReached') return refusal('quota_exceeded', 'the storage of the site is full')
-  if (status === 403 && !isThrottled) {
+  if (status === 507 || codes.some((code) => storageLimits.test(code))) return refusal('quota_exceeded', 'the storage of the site is full')
+  if (status === 423) return refusal('locked', 'the file is locked; somebody has it checked out or open')
+  const isPassing = waitMs !== undefined || codes.some((code) => passes.test(code))
+  if (status === 403 && !isPassing && codes.some((code) => isDenial.has(spelled(code)))) {
     return new DeliveryError(
       'access_denied',
       withReason('the application has no permission to write; grant it the role write on this site (Sites.Selected)'),
       { permanent: true, ...details },
     )
   }
-  if (status === 423) return refusal('locked', 'the file is locked; somebody has it checked out or open')
+  const isFinal = !isPassing && !temporaryStatuses.includes(status) && isPermanentStatus(status)
+  if (isFinal && codes.length === 0) {
+    const sentence = `something between the relay and Graph answered ${status}, because the answer is not one of Graph; check the proxies`
+    return new DeliveryError('answer_unreadable', sentence, details)
+  }
   return new DeliveryError(`http_${status}`, withReason(`Graph answered ${status}`), {
-    permanent: isPermanentStatus(status) && !temporaryStatuses.has(status) && !isThrottled,
+    permanent: isFinal && status !== 403,
     ...details,
   })
 }

@@ -1,10 +1,14 @@
 import { STATUS_CODES } from 'node:http'
 import { DeliveryError, type TargetAnswer } from '../connector.ts'
-import { isPermanentStatus, retryAfterMs } from '../shared/http.ts'
+import { finalStatusRows, isPermanentStatus } from '../shared/final-answers.ts'
+import { waitOf, type AnswerHeaders } from '../shared/retry-after.ts'
+
+/** The answers after which nothing is sent again, unless they name a time to wait. */
+export const webhookFinalAnswers = finalStatusRows()
 
 /** Maps a response that is no success. */
 export const webhookError = (
-  { statusCode, headers }: { statusCode: number; headers: Record<string, string | string[] | undefined> },
+  { statusCode, headers }: { statusCode: number; headers: AnswerHeaders },
   answer: TargetAnswer,
 ): DeliveryError => {
   const status = `the target answered ${statusCode} ${STATUS_CODES[statusCode] ?? ''}`.trimEnd()
@@ -15,14 +19,11 @@ export const webhookError = (
       answer,
     })
   }
-  if (statusCode === 401) {
-    return new DeliveryError('credentials_refused', `${status}: it refuses the credentials of the destination`, { permanent: true, answer })
-  }
-  return new DeliveryError(`http_${statusCode}`, status, {
-    permanent: isPermanentStatus(statusCode),
-    retryAfterMs: retryAfterMs(headers['retry-after'], new Date()),
-    answer,
-  })
+  const waitMs = waitOf(headers, new Date())
+  const details = { permanent: isPermanentStatus(statusCode, waitMs), retryAfterMs: waitMs, answer }
+  return statusCode === 401
+    ? new DeliveryError('credentials_refused', `${status}: it refuses the credentials of the destination`, details)
+    : new DeliveryError(`http_${statusCode}`, status, details)
 }
 
 /** Returns an address without its query, which may contain a key. */

@@ -212,6 +212,53 @@ describe('drive, against a double of Google Drive', () => {
     expect(await failure(deliver(small()))).toMatchObject({ code, permanent, message: expect.stringContaining('says Drive') as string })
   })
 
+  const rpc = (status: number, name: string, details: object[] = []): DoubleResponse => ({
+    status,
+    json: { error: { code: status, message: 'says Google', status: name, details } },
+  })
+  const info = (reason: string) => ({ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'googleapis.com' })
+  test.each<[string, DoubleResponse, string, number | undefined]>([
+    [
+      'a page about automated queries',
+      { status: 403, headers: { 'content-type': 'text/html' }, text: '<html>' },
+      'answer_unreadable',
+      undefined,
+    ],
+    ['a page with 400', { status: 400, text: 'Bad Request' }, 'answer_unreadable', undefined],
+    ['a daily limit', driveError(403, 'dailyLimitExceeded'), 'rate_limited', undefined],
+    ['a limit of uploads', driveError(403, 'uploadRateLimitExceeded'), 'rate_limited', undefined],
+    ['a reason that is not known', driveError(403, 'somethingNew'), 'http_403', undefined],
+    ['a fraction', driveError(403, 'forbidden', { 'retry-after': '2.542' }), 'rate_limited', 2_542],
+    ['a limit in the new form', rpc(403, 'PERMISSION_DENIED', [info('RATE_LIMIT_EXCEEDED')]), 'rate_limited', undefined],
+    ['an exhausted resource', rpc(403, 'RESOURCE_EXHAUSTED', [{ retryDelay: '7.5s' }]), 'rate_limited', 7_500],
+    ['429 in the new form', rpc(429, 'RESOURCE_EXHAUSTED', [{ retryDelay: '3s' }]), 'http_429', 3_000],
+    ['412 without a condition', driveError(412, 'conditionNotMet'), 'http_412', undefined],
+    ['load with 400', driveError(400, 'backendError'), 'http_400', undefined],
+    ['423', driveError(423, 'locked'), 'http_423', undefined],
+  ])('%s passes', async (_, response, code, retryAfterMs) => {
+    for (const match of [/^POST \/upload/, /^PUT \/upload/]) {
+      rig.double.faults.push({ match, response, times: 1 })
+      expect(await failure(deliver(small()))).toMatchObject({ code, permanent: false, retryAfterMs })
+    }
+  })
+
+  test.each([
+    ['SERVICE_DISABLED', 'api_disabled'],
+    ['ACCESS_TOKEN_SCOPE_INSUFFICIENT', 'access_denied'],
+  ])('%s in the new form is final', async (reason, code) => {
+    rig.double.faults.push({ match: /^POST \/upload/, response: rpc(403, 'PERMISSION_DENIED', [info(reason)]), times: 1 })
+    expect(await failure(deliver(small()))).toMatchObject({
+      code,
+      permanent: true,
+      message: expect.stringContaining('says Google') as string,
+    })
+  })
+
+  test('a page in place of a token passes', async () => {
+    rig.double.faults.push({ match: /token$/, response: { status: 403, text: '<html>' }, times: 1 })
+    expect(await failure(deliver(small(), rig.target(), rig.connectorAt()))).toMatchObject({ code: 'http_403', permanent: false })
+  })
+
   const stages: [string, RegExp][] = [
     ['the token', /token$/],
     ['the folder', /GET .*folder-on-shared-drive$/],

@@ -74,7 +74,7 @@ describe.each([
   [423, 'notAllowed', 'says Graph', 'locked', false],
   [403, 'accessDenied', 'Items with this retention label cannot be changed', 'access_denied', true],
   [409, 'nameAlreadyExists', 'The name exists', 'http_409', false],
-  [412, 'notAllowed', 'says Graph', 'http_412', true],
+  [412, 'notAllowed', 'says Graph', 'http_412', false],
   [400, 'invalidRequest', 'The item is on hold and cannot be modified', 'http_400', true],
 ] as const)('a library that answers %i %s to an overwrite', (status, code, message, ours, permanent) => {
   const refusal = refusalOf(status, code, message)

@@ -116,6 +116,43 @@ describe('teamsite, against a double of Microsoft Graph', () => {
     expect(await failure(deliver(small()))).toMatchObject({ code, permanent, message: expect.stringContaining('says Graph') as string })
   })
 
+  test.each<[string, DoubleResponse, string]>([
+    ['a 412 to a request without a condition', graphError(412, 'resourceModified'), 'http_412'],
+    ['a limit that is named with 403', graphError(403, 'activityLimitReached'), 'http_403'],
+    ['an unknown code with 403', graphError(403, 'siteIsBeingMoved'), 'http_403'],
+    ['403 with a time to wait', graphError(403, 'accessDenied', { 'retry-after': '2.542' }), 'http_403'],
+    ['400 with a time to wait', graphError(400, 'invalidRequest', { 'retry-after': '2' }), 'http_400'],
+    [
+      'a limit in an inner error',
+      { status: 403, json: { error: { code: 'accessDenied', message: 'x', innerError: { code: 'throttledRequest' } } } },
+      'http_403',
+    ],
+    [
+      'a time to wait in the error',
+      { status: 403, json: { error: { code: 'accessDenied', message: 'x', retryAfterSeconds: 2.542 } } },
+      'http_403',
+    ],
+    ['a page with 403', { status: 403, headers: { 'content-type': 'text/html' }, text: '<html>blocked</html>' }, 'answer_unreadable'],
+    ['a page with 400', { status: 400, headers: { 'content-type': 'text/html' }, text: '<html>bad</html>' }, 'answer_unreadable'],
+    ['a page with 421', { status: 421, text: '' }, 'http_421'],
+  ])('%s passes', async (_, response, code) => {
+    for (const match of [/content$/, /createUploadSession$/, /^PUT \/up/]) {
+      const payload = match.test('/content') ? small() : largePayload(5 * MiB)
+      rig.double.faults.push({ match, response, times: 1 })
+      expect(await failure(deliver(payload))).toMatchObject({ code, permanent: false })
+    }
+  })
+
+  test.each([
+    [{ 'odata.error': { code: '-2147024891, System.UnauthorizedAccessException', message: { lang: 'en-US', value: 'Access denied.' } } }],
+    [{ error: { code: '-2147024891, System.UnauthorizedAccessException', message: { lang: 'en-US', value: 'Access denied.' } } }],
+    [{ error: { code: 'Forbidden', message: 'Access denied.' } }],
+  ])('a denial in an older form is final: %j', async (json) => {
+    rig.double.faults.push({ match: /content$/, response: { status: 403, json }, times: 1 })
+    const error = await failure(deliver(small()))
+    expect(error).toMatchObject({ code: 'access_denied', permanent: true, message: expect.stringContaining('Access denied.') as string })
+  })
+
   test.each([
     [404, 'upload_expired'],
     [410, 'upload_expired'],
