@@ -41,7 +41,7 @@ interface Row {
   case: string
   ours_mb_per_second: number
   floor_mb_per_second: number
-  /** Of the bytes per second. */
+  /** Ratio of the bytes per second. */
   ratio: { min: number; median: number; max: number }
   growth_mib: number
   /** CPU time of one document by process, in seconds. */
@@ -120,7 +120,7 @@ const measureStore = async (store: ContentStoreKind, variables: Record<string, s
         FLOOR_STORE: store,
       },
     )
-    // Without a worker, nothing is delivered meanwhile. The documents are held, so they are stored.
+    // Nothing is delivered during the measurement, because no worker runs. The documents are held, so they are stored.
     const receiver = await createConnectedWorkspace(installation, api.baseUrl, {
       name: `bench/large-${store}`,
       targetUrls: ['http://127.0.0.1:9/'],

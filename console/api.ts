@@ -57,7 +57,7 @@ export class ApiError extends Error {
   readonly details: readonly ErrorDetail[]
   /** Say what the code means. Undefined if they could not be loaded. */
   readonly texts: typeof ErrorTexts | undefined
-  /** Of a change that failed and was not refused: true if nothing was changed, false if nobody knows. */
+  /** Whether a change that failed without a refusal left everything unchanged; false if that is not known. */
   readonly nothingChanged: boolean | undefined
   constructor(status: number, code: string, message: string, { requestId, details = [], texts, nothingChanged }: ErrorParts = {}) {
     super(message)

@@ -25,7 +25,7 @@ export interface Field {
   fallback: string
   /** The value that an empty text stands for. Without it, an empty text is no value. */
   empty?: unknown
-  /** Of a choice. Not every choice has a default: the empty text is then none. */
+  /** Values of a choice. In a choice without a default, the empty text means no value. */
   choices: readonly string[]
   /** What separates the values of a list, which have a line each without it, or those of a pair, which has one without it. */
   separator?: RegExp | undefined
@@ -146,7 +146,7 @@ export const isRequiredIn = ({ isRequired, requiredWhen, when }: Field, texts: T
 
 interface Entered {
   values: Values
-  /** By path. Empty if all texts are right. */
+  /** Problems by path. Empty if all texts are right. */
   problems: Record<string, Problem>
 }
 

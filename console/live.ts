@@ -37,7 +37,7 @@ const errorOf = (thrown: unknown, hasTimedOut: boolean): ApiError => {
 /**
  * Loads data and keeps them current: when the relay tells of a change and, for the case that it does not, by asking again. Neither happens
  * while the page is hidden or a deletion is under way: what is shown may vanish before the answer has come, which leads to another screen.
- * @param key identifies the data: another key loads them anew
+ * @param key identifies the data: another key loads them again
  * @param intervalMs 0 loads them only once
  */
 export const useLive = <Data>(key: string, load: (signal: AbortSignal) => Promise<Data>, intervalMs = refreshMs): Live<Data> => {

@@ -27,7 +27,7 @@ export interface TimelineLane {
   id: string
   name: string
   status: string
-  /** From the receipt to the last thing that has happened or is planned. */
+  /** Stretch from the receipt to the last thing that has happened or is planned. */
   line: Stretch
   attempts: (Stretch & { number: number; outcome: string })[]
   next: number | null

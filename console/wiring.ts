@@ -34,9 +34,9 @@ export interface Wiring {
   repositories: Node[]
   connections: (Node & { state: ConnectionState })[]
   destinations: Node[]
-  /** From repositories to connections. */
+  /** Lines from repositories to connections. */
   incoming: Line[]
-  /** From connections to destinations. */
+  /** Lines from connections to destinations. */
   outgoing: Line[]
 }
 

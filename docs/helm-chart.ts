@@ -79,7 +79,7 @@ export const valuesSchema = (): string => {
         versioning: flag,
         keda: object({
           enabled: flag,
-          // With no worker, nobody would run the maintenance jobs.
+          // Without a worker, the maintenance jobs would not run.
           minReplicas: count,
           maxReplicas: count,
           targetQueueSize: count,

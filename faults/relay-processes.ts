@@ -25,7 +25,7 @@ export interface Supervised {
   /** Returns the end of the log. */
   log(): Promise<string>
   stop(): Promise<void>
-  /** Sends SIGKILL. The supervisor is gone, too: nothing starts the process again. */
+  /** Sends SIGKILL. The supervisor is also gone: nothing starts the process again. */
   destroy(): Promise<void>
 }
 
@@ -82,7 +82,7 @@ export const supervise = (main: string, verb: Verb, name: string, logFolder: str
       logStart = (await readFile(logFile).catch(() => '')).length
       variables = next
       program = nextProgram
-      // It may have been stopped meanwhile.
+      // It may have been stopped during the pause.
       if (isWanted) launch()
     },
     ready: async () => {

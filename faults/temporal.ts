@@ -26,7 +26,7 @@ const portOf = ({ address }: TemporalDevServer) => Number(address.split(':')[1])
 // SQLite's write-ahead log belongs to the database.
 const files = ['temporal.sqlite', 'temporal.sqlite-wal', 'temporal.sqlite-shm']
 
-/** @param onStart called with the port after each start: the previous one may have been taken meanwhile */
+/** @param onStart called with the port after each start: the previous one may have been taken */
 export const startTemporal = async (config: Config, dataDir: string, onStart: (port: number) => void): Promise<TemporalServer> => {
   const backup = join(dataDir, 'backup')
   let running: TemporalDevServer

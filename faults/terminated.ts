@@ -33,7 +33,7 @@ export interface TerminatedCounter {
 }
 
 /**
- * Counts the workflows that are terminated. In a row, nobody but the relay terminates one. Temporal is asked from time to time, because it
+ * Counts the workflows that are terminated. Only the relay terminates workflows in a row. Temporal is asked from time to time, because it
  * may lose its data before the row ends.
  */
 export const countTerminated = async (temporal: Pick<TemporalServer, 'port'>): Promise<TerminatedCounter> => {

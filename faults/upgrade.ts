@@ -31,7 +31,7 @@ export interface Upgrade {
   versions: string[]
   /** Version of each process at the end. */
   finalVersions: string[]
-  /** Ends of processes that nobody has asked for. */
+  /** Ends of processes that the upgrade did not cause. */
   crashes: number
   logs: string[]
 }

@@ -2,7 +2,7 @@
 import { createCli } from './cli/cli.ts'
 import { endWithReader, printFailure } from './cli/output.ts'
 
-// A library may leave a thread or a socket open that it gives nobody to close, as the Temporal SDK does with the threads of workflows if its
+// A library may leave a thread or a socket open without a way to close it, as the Temporal SDK does with the threads of workflows if its
 // worker cannot be created. Such a leftover must not keep a process alive that has failed.
 const leftoverMaxMs = 2_000
 

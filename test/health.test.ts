@@ -74,7 +74,7 @@ test('knows the default ports and addresses of the configuration', async () => {
 test('an empty variable has its default, as in the configuration', async () => {
   const [open, closed] = [await startProcess(200, 200), String(await findFreePort())]
   expect((await check({ RELAY_HOST: '', RELAY_PROBES_PORT: open, RELAY_WORKER_PORT: closed })).status).toBe(0)
-  // No address: the ports are named, and nobody is asked, since other processes of the machine may listen on the default ports.
+  // No address: the ports are named, and no request is sent, since other processes of the machine may listen on the default ports.
   const { output } = await check({ RELAY_HOST: '256.0.0.1', RELAY_PROBES_PORT: '', RELAY_WORKER_PORT: '' })
   expect(output.match(/(?<=^port )\d+/gm)?.toSorted()).toEqual(['8081', '8082'])
 })

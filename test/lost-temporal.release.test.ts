@@ -237,7 +237,7 @@ test('if Temporal is restored from an older backup, every open delivery is deliv
   await untilStatus('R-FAILED', 'delivered')
   await toDelete.call('DELETE', `/destinations/${toDelete.destinations['web']}`)
   await untilStatus('R-CANCELLED', 'cancelled')
-  // Temporal has forgotten the cancellation, too: the workflow ends by itself, and sends nothing.
+  // Temporal has also forgotten the cancellation: the workflow ends by itself, and sends nothing.
   await until('the workflow of the deleted destination has ended', async () => (await openWorkflows('R-DELETED')) === 0)
   expect(await statusOf('R-DELETED')).toBe('cancelled')
   expect(accepted).not.toContain('R-DELETED')

@@ -15,7 +15,7 @@ const plainFailure = ({ message, stackTrace, applicationFailureInfo: info, ...re
 })
 
 /**
- * What every error becomes that leaves an activity or a workflow, whoever threw it. The core of the SDK refuses a text that is no UTF-8, and
+ * Converts every error that leaves an activity or a workflow, including those of libraries. The core of the SDK refuses a text that is no UTF-8, and
  * ends the worker with all that it is doing; the texts of the relay's own errors are plain before they come here.
  */
 class PlainFailureConverter extends DefaultFailureConverter {

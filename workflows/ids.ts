@@ -45,7 +45,7 @@ export const documentOfDelivery = (workflowId: string, revision = 1): string => 
   return revision === 1 ? path : `${path}@${revision}`
 }
 
-/** `release-deliveries/acme/invoices/<connection id>`; `cancel-deliveries/` and `attempt-deliveries/` alike, with a destination's id, too */
+/** `release-deliveries/acme/invoices/<connection id>`; `cancel-deliveries/` and `attempt-deliveries/` may have the id of a destination instead */
 export const batchWorkflowId = ({
   action,
   workspace,

@@ -14,7 +14,7 @@ export interface DestinationRef {
 
 /** Facts that all deliveries of a document share, pinned when the document is received or retried. */
 interface DeliveryTerms extends DocumentKey {
-  /** Above 1 if the document is delivered again, because it was appended to or overwritten. */
+  /** Number of the delivery run: above 1 if the document is delivered again, because it was appended to or overwritten. */
   revision?: number
   /** `{type}/{id}` of the business object, if it was known at that moment. */
   businessObject?: string
@@ -54,19 +54,19 @@ export interface RetryRequest {
   policy?: RetryPolicy
 }
 
-/** To `delivery`: starts a new round of attempts. Operators type this name. An operator's payload may be anything. */
+/** Starts a new round of attempts of a `delivery`. Operators type this name. An operator's payload may be anything. */
 export const retrySignal = defineSignal<[unknown?]>('retry')
 /** Summary of the timer of a `delivery` that waits for a manual retry. It tells the reconciler so. */
 export const manualRetryTimer = 'waiting for a manual retry'
-/** To `delivery`: the connection that held it was activated. */
+/** Tells a `delivery` that the connection that held it was activated. */
 export const releaseSignal = defineSignal<[RetryPolicy]>('release')
-/** To `delivery`: it is its turn. A delivery that waits in line asks for a slot at once. Operators may send it, too. */
+/** Tells a `delivery` that it is its turn. A delivery that waits in line then asks for a slot. Operators may also send it. */
 export const wakeSignal = defineSignal('wake')
-/** To `delivery`, from its attempt: the first attempt of a round has failed, and Temporal repeats it. */
+/** Tells a `delivery`, from its attempt, that the first attempt of a round has failed and that Temporal repeats it. */
 export const attemptFailedSignal = defineSignal<[FailedAttempt]>('attemptFailed')
-/** To `document`, from one of its deliveries. */
+/** Tells a `document` the state of one of its deliveries. */
 export const deliveryChangedSignal = defineSignal<[DeliveryState]>('deliveryChanged')
-/** To `releaseDeliveries`, `cancelDeliveries` and the workflows of side work: look for work once more before ending. */
+/** Makes `releaseDeliveries`, `cancelDeliveries` and the workflows of side work look for work once more before they end. */
 export const checkAgainSignal = defineSignal('checkAgain')
 
 /** Answered by `document` with one state per destination, and by `delivery` with its own state. */
@@ -94,7 +94,7 @@ export interface AttemptInput extends DeliveryRef {
 
 /**
  * Retry policy of an attempt, for failures of the relay itself: intervals in milliseconds. A failed attempt says when the next one is due. If
- * its activity has another policy, an operator has changed it: the intervals are values that nobody types.
+ * its activity has another policy, an operator has changed it: the intervals are values that operators do not type.
  */
 export const attemptRetry = { initialInterval: 1_001, backoffCoefficient: 2, maximumInterval: 15_001 }
 

@@ -5,7 +5,7 @@ import { partsOfDelivery, type Part } from './parts.ts'
 
 const { deliverNothing } = proxyActivities<{ deliverNothing(input?: object): Promise<void> }>({ startToCloseTimeout: '1m' })
 
-/** @param parts of the relay's workflows that this one and its children have, too */
+/** @param parts of the relay's workflows that this one and its children also have */
 export async function bareDocument(destinations: number, parts: Part[] = [], _input?: object): Promise<void> {
   const startDelivery = () => {
     if (parts.length === 0) return executeChild(bareDelivery)

@@ -11,7 +11,7 @@ export const workspaceName = 'bench/breadth'
 
 export interface BreadthSize {
   workspaces: number
-  /** Of one workspace. Each of the others has two. */
+  /** Number of destinations of one workspace. Each of the others has two. */
   destinations: number
 }
 

@@ -1,16 +1,16 @@
 // What a rate of documents demands of each part of an installation. docs/scaling.md explains the numbers.
 
-/** Per document of 10 KiB with one destination that succeeds at once. */
+/** Costs of a document of 10 KiB with one destination that succeeds at once. */
 export interface Costs {
   /** Processor time of an API process that accepts the document, in milliseconds. */
   acceptCpuMs: number
-  /** Of a worker that delivers it. */
+  /** CPU time of a worker that delivers it. */
   deliverCpuMs: number
-  /** Of PostgreSQL, for both. */
+  /** CPU time of PostgreSQL, for both. */
   relayDatabaseCpuMs: number
-  /** Of the Temporal server, without its database. */
+  /** CPU time of the Temporal server, without its database. */
   temporalCpuMs: number
-  /** Of the database of Temporal. */
+  /** CPU time of the database of Temporal. */
   temporalDatabaseCpuMs: number
   /** Write-ahead log of the relay's database, without the bytes of the document. */
   walBytes: number

@@ -27,7 +27,7 @@ export interface Filled {
 export interface FillOptions {
   /** Documents, each with a delivery, an attempt, an archive document and a content whose bytes are elsewhere. */
   rowCount: number
-  /** Of each `logShare` blocks of a thousand documents, one has captured requests and audit entries. */
+  /** One of `logShare` blocks of a thousand documents has captured requests and audit entries. */
   logShare: number
   say(line: string): void
 }
@@ -259,7 +259,7 @@ export const fill = async (db: Database, { rowCount, logShare, say }: FillOption
       auditLog: await idAt('audit_logs', 0.1),
       notice: await idAt('notices', 0.9),
     },
-    // A document whose request was captured, too.
+    // A document whose request was also captured.
     documentId: await idAt('captured_requests', 0.5),
     destinationId: `${prefixes[0]}${'2'.padStart(16, '0')}`,
     notificationId: `${prefixes[0]}${'0'.padStart(16, '0')}`,

@@ -41,7 +41,7 @@ const server = createServer((incoming, response) => {
 await once(server, 'listening')
 
 const answerMaxMs = 180_000
-// As somebody else than the quiet workspace: there are limits by address.
+// Another address than that of the quiet workspace, because there are limits by address.
 const agent = new Agent({
   connections: 400,
   connect: { localAddress: '127.0.0.2' },

@@ -1,4 +1,4 @@
-// Noisy neighbours: what somebody does to a relay that others use, too. `script/bench isolation` measures what it costs a quiet workspace, and
+// Noisy neighbours: load that one workspace causes on a shared relay. `script/bench isolation` measures what it costs a quiet workspace, and
 // `script/faults` counts what becomes of its documents.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import type { NoiseFacts, NoiseProcess, Sending } from './noise.ts'
 
 export interface NoiseScene {
   baseUrl: string
-  /** For what no interface can make fast enough. */
+  /** The database, for rows that no interface can make fast enough. */
   db: Database
   noise: NoiseProcess
   /** The noisy workspace. */

@@ -110,7 +110,7 @@ export const createQuiet = async ({ baseUrl, workspace, healthy, bare }: QuietOp
           probe(sample.bare.create, createByPut(bare.url, docId, body), 201),
         ])
       })
-      /** From the answer to the arrival. */
+      /** Measures the time from the answer to the arrival. */
       const deliver = async () => {
         const docId = newId()
         const arrival = healthy.arrival(docId)

@@ -65,7 +65,7 @@ export interface NoiseRow {
 const whole = (ms: number) => Math.round(ms).toLocaleString('en')
 const times = (ratio: number) => (ratio >= 10 ? ratio.toFixed(0) : ratio.toFixed(1))
 
-/** Returns a figure as text: milliseconds alone and beside, and the ratio with that of the bare program. */
+/** Returns a figure as text: milliseconds without and with the noise, and the ratio with that of the bare program. */
 export const figureText = ({ aloneP50Ms, aloneP95Ms, besideP50Ms, besideP95Ms, ratio, bareRatio }: Figure): string =>
   `${whole(aloneP50Ms)} / ${whole(aloneP95Ms)} to ${whole(besideP50Ms)} / ${whole(besideP95Ms)} ms: ${times(ratio)} (bare ${times(bareRatio)})`
 

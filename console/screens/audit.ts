@@ -77,7 +77,7 @@ const Changes = ({ changes }: { changes: Change[] }) => {
   </ul>`
 }
 
-/** Whoever made a change. */
+/** Shows who made a change. */
 const Actor = ({ attributes }: { attributes: Entry['attributes'] }) => {
   const words = auditWords()
   const { keyId, keyName, personId, personName } = readMetadata(attributes.metadata)

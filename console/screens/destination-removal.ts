@@ -30,7 +30,7 @@ export const DeleteDestination = ({ id, name, onClose }: Asked) => {
   const words = destinationsWords()
   const [isKept, setIsKept] = useState(true)
   const live = useLive(id, (signal) => loadRemoval(id, signal), 0)
-  // Nobody confirms what is not shown yet.
+  // The deletion cannot be confirmed before its effects are shown.
   if (!live.data && !live.error) return null
   const remove = async () => {
     await callRaw('DELETE', `/destinations/${id}`, { query: { keep_connections: isKept } })

@@ -268,14 +268,14 @@ export const DocumentScreen = ({ id }: { id: string }) => {
     live.reload()
   }
 
-  // It uses up the retry budget like any other attempt, so nobody is asked first.
+  // It uses up the retry budget like any other attempt, so no confirmation is asked for.
   const hasten = async (destinationId?: string) => {
     try {
       await callRaw('POST', `/documents/${id}${destinationId === undefined ? '' : `/deliveries/${destinationId}`}/attempt`)
       announce(words.hastened)
     } catch (thrown) {
       const error = toApiError(thrown)
-      // The attempt has begun by itself meanwhile.
+      // The attempt has begun by itself.
       if (error.code !== 'nothing_to_retry') setProblem(error)
     }
     live.reload()

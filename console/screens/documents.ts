@@ -53,7 +53,7 @@ const Filter = ({ filters: { values, change } }: { filters: DocumentFilters }) =
     <${ConnectionField} label=${words.connection} ...${field('connection_id')} />
     <${SelectField} label=${words.deliveryStatus} ...${field('delivery_status')} options=${Object.entries(deliveryStatus)} />
     ${
-      // Links lead here with it. Nobody types a code.
+      // Only links set it: people do not type a code.
       values.error_code !== undefined &&
       html`<${SelectField} label=${words.errorCode} ...${field('error_code')} options=${[[values.error_code, values.error_code]]} />`
     }

@@ -51,7 +51,7 @@ export const en = {
     no: 'No',
     now: 'now',
     stale: (time: string) => `What you see is as of ${time}.`,
-    keepsTrying: 'The console keeps trying, and goes on by itself.',
+    keepsTrying: 'The console retries automatically.',
     upToDate: 'Up to date again.',
     again: 'Try again',
     requestId: (id: string) => `Request ${id}`,

@@ -24,7 +24,7 @@ const load = async (id: string, signal: AbortSignal) => {
   return { failed: retry.data.attributes.matched_deliveries, waiting: pending + retrying }
 }
 
-/** Says what has not arrived at a destination, and offers to try it: somebody has just seen, or repaired, the cause. */
+/** Says what has not arrived at a destination, and offers to try it now, for people who have seen or repaired the cause. */
 export const Backlog = ({ id, name }: { id: string; name: string }) => {
   const words = destinationsWords()
   const live = useLive(`backlog ${id}`, (signal) => load(id, signal), refreshMs)

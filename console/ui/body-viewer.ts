@@ -98,7 +98,7 @@ const Pdf = ({ path }: { path: string }) => {
 }
 
 interface Body {
-  /** Of the bytes in the API. */
+  /** Path of the bytes in the API. */
   path: string
   contentType: string
   sizeBytes: number

@@ -9,7 +9,7 @@ import { announce, Confirm, ErrorNotice, Loaded } from './parts.ts'
 const attentionWords = inLanguage(attentionCatalogue)
 
 const progressMs = 1_000
-/** After the bulk retry has ended, while deliveries that it has taken are under way. */
+/** Poll interval after the bulk retry has ended, while its deliveries are under way. */
 const outcomeMs = 3_000
 
 /** What a bulk retry takes. */

@@ -98,7 +98,7 @@ const Existing = <Attributes extends Configurable, Context>({ id, of }: { id: st
     ])
     return { attributes: data.attributes, etag, context }
   }
-  // What a form shows stays, even if somebody else changes it.
+  // A form keeps its values, even if another person changes the object.
   const live = useLive(`${id} ${version.number}`, load, open === formPanel ? 0 : undefined)
   const loadAgain = (message: string) => setVersion(({ number }) => ({ number: number + 1, message }))
   const done = (message: string) => {

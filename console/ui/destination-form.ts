@@ -30,7 +30,7 @@ interface FormProps {
   kind: string
   type: ConnectorType
   stored?: Stored | undefined
-  /** Loads the destination again, after somebody else has changed it. */
+  /** Loads the destination again after another person has changed it. */
   reload?: () => void
 }
 

@@ -26,7 +26,7 @@ interface FieldProps {
   hint?: string | undefined
   /** Written behind the input, unless the name of the value says it. */
   unit?: string | undefined
-  /** Of a text of several lines. */
+  /** Number of rows of a text of several lines. */
   rows?: number
   isDisabled?: boolean
   placeholder?: string

@@ -65,7 +65,7 @@ export const DateField = ({ label, value = '', onChange }: FieldProps) =>
 
 /** Filters when the text is complete: with Enter, or when the field is left. */
 export const SearchField = ({ label, value = '', placeholder, onChange }: FieldProps & { placeholder?: string }) => {
-  // What has been typed must stay when the screen is drawn again meanwhile. A layout effect runs before anyone can type.
+  // The typed text must stay when the screen is drawn again. A layout effect runs before anyone can type.
   const [text, setText] = useState(value)
   useLayoutEffect(() => setText(value), [value])
   const submit = (event: Event) => {

@@ -39,7 +39,7 @@ interface FormCardProps {
   /** True if the form has cards of its own. */
   isBroad?: boolean
   onSave: (body: Form['body']) => Promise<void>
-  /** Shows the current values, after somebody else has saved others. */
+  /** Shows the current values after another person has saved some. */
   reload?: () => void
   /** Stands between the fields and the buttons. */
   result?: Children

@@ -17,7 +17,7 @@ export interface Stored<Attributes> {
 export interface FormProps<Attributes> {
   /** The object to change. Without it, the form creates one. */
   stored?: Stored<Attributes>
-  /** Shows the current values, after somebody else has saved others. */
+  /** Shows the current values after another person has saved some. */
   reload: () => void
   onSaved: (id: string) => void
 }

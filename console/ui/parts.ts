@@ -196,7 +196,7 @@ export const Disclosure = ({ title, children }: { title: string; children: () =>
 /** The heading of a screen, which gets the focus when a link has led to the screen. */
 export const Heading = ({ title, children }: { title: string; children?: Children }) => {
   const ref = useRef<HTMLHeadingElement>(null)
-  // A layout effect: a later one would take the focus from a field that somebody uses already.
+  // A layout effect: a later one would take the focus from a field that is already in use.
   useLayoutEffect(() => {
     if (!isFirst()) ref.current?.focus()
   }, [])

@@ -21,7 +21,7 @@ export interface PlotProps {
   interval: 'hour' | 'day'
   /** Name of a period. */
   period: string
-  /** For durations in milliseconds. */
+  /** Scale for durations in milliseconds. */
   scale?: 'logarithmic'
   format: (value: number) => string
 }

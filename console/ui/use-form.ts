@@ -33,7 +33,7 @@ interface Options {
   etag?: string | undefined
   /** The values that the form of something new starts with. */
   start?: Values
-  /** Paths of objects at which the form shows messages, too. */
+  /** Paths of objects at which the form also shows messages. */
   groups?: readonly string[]
   /** Returns what is wrong with values that the fields alone accept, by path. */
   check?: (values: Values) => Record<string, string>
@@ -63,7 +63,7 @@ export interface Form {
   reset(path: string): void
   /** What the form would send now, as far as it is right. */
   body: Values
-  /** The headers of a change: it is refused if somebody else has changed the values that the form was opened with. */
+  /** The headers of a change: it is refused if the values that the form was opened with have been changed. */
   headers: Readonly<Record<string, string>>
   /** Paths of the values that are wrong, as far as the form can tell. */
   wrong: readonly string[]

@@ -276,7 +276,7 @@ const bulkRetryBesideOthers = besideBacklog({
   release: (neighbour) => neighbour.change('POST', '/documents/retry', {}),
 })
 
-// A request that waits for longer than the bystander counts, too, which happens on a machine with other work.
+// A request that waits for longer than the bystander is also counted, which happens on a machine with other work.
 const refusedShare = 0.01
 
 /** A row in which another workspace makes a noise of `script/bench isolation`. It goes on while the recovery is measured. */

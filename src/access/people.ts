@@ -26,13 +26,13 @@ export interface SignInSettings {
 export interface Person {
   /** The claim `sub`, which no other person of the provider gets. */
   id: string
-  /** For people: the e-mail address as a rule. */
+  /** The name that people see, normally the e-mail address. */
   name: string
   /** The ids of the rules that give access, one for each workspace. */
   rules: string[]
 }
 
-/** A workspace that somebody may use. */
+/** A workspace that a person may use. */
 export interface WorkspaceAccess {
   userSlug: string
   workspaceSlug: string

@@ -76,9 +76,9 @@ export interface SealedCredentials {
   kind: 'destination' | 'enrichment' | 'repository' | 'rfc' | 'installation'
   id: string
   workspaceId: string
-  /** Of a destination. */
+  /** Kind of the destination; null for other owners. */
   connectorType: string | null
-  /** Of a destination, the system of an enrichment, the upstream of a repository, or the settings of a workspace. */
+  /** Config of a destination, of the system of an enrichment or of the upstream of a repository, or the settings of a workspace. */
   config: Record<string, unknown> | null
   sealed: Buffer
 }
@@ -133,7 +133,7 @@ export const createSealedCredentials = (db: Database) => ({
     return rows
   },
 
-  /** Replaces sealed credentials. @returns false if they have been changed meanwhile */
+  /** Replaces sealed credentials. @returns false if they have been changed since they were read */
   replace: async ({ kind, id, sealed }: SealedCredentials, resealed: Buffer): Promise<boolean> => {
     const [table, column] = sealedColumns[kind]
     return (

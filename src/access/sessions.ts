@@ -17,7 +17,7 @@ export interface SessionDeps {
 
 /** An API key or a person that is signed in at a browser. */
 export interface Session {
-  /** In the workspace that was asked for, or else in the first one. */
+  /** The person in the requested workspace, or else in the first one. */
   actor: Actor
   /** All that the session gives access to. */
   workspaces: WorkspaceAccess[]

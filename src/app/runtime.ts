@@ -27,7 +27,7 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Stops all parts, the last one first, whatever fails meanwhile. @throws the first failure */
+/** Stops all parts, the last one first, even if some of them fail. @throws the first failure */
 export const stopAll = async (parts: Running[]): Promise<void> => {
   const failures: unknown[] = []
   for (const part of parts.splice(0).toReversed()) await part.stop().catch((thrown: unknown) => failures.push(thrown))

@@ -31,8 +31,8 @@ export interface AppendedDocument {
 }
 
 /**
- * Extends the content of a component by a segment. The function returns `changed` if another request has changed the component
- * meanwhile; the bytes of the segment are then still unowned.
+ * Extends the content of a component by a segment. Returns `changed` if another request changed the component first; the bytes of the
+ * segment are then still unowned.
  * @param redeliver plans new deliveries in the same transaction, for destinations that have received the shorter content. An attempt
  *   under way needs none: recording it compares the sizes.
  */

@@ -38,7 +38,7 @@ export interface LateData {
   status: 'pending' | 'updated' | 'failed' | 'not_possible'
   foundAt: Date
   updatedAt: Date | null
-  /** Of the last try, if it failed. */
+  /** The error of the last try, if it failed. */
   error: string | null
 }
 

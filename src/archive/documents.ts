@@ -20,7 +20,7 @@ export interface ArchiveDocument {
   docId: string
   createdAt: Date
   modifiedAt: Date
-  /** In the order in which they were sent. */
+  /** The components, in the order in which they were sent. */
   components: ArchiveComponent[]
 }
 
@@ -40,8 +40,8 @@ interface Row {
   appends: number
 }
 
-// `offset 0` keeps the planner from joining whole tables: it takes an array for ten rows, and looks each of them up. By the subqueries, it does
-// so whatever the array has, and need not plan each execution anew.
+// `offset 0` keeps the planner from joining whole tables: it takes an array for ten rows, and looks each of them up. With the subqueries,
+// it does so for every array, and does not plan each execution again.
 const findDocuments = createStatement<Row>(
   'find-archive-documents',
   `

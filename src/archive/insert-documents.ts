@@ -258,7 +258,7 @@ const contentChunk = `
   from content
   where bytes > 0`
 
-// If a content was removed meanwhile, no document can refer to it, and the statement fails.
+// If a content has been removed, no document can refer to it, and the statement fails.
 const ownedContent = `
   update contents
   set size_bytes = content.size_bytes, sha256 = decode(content.sha256, 'hex'), owned_at = now(), captured_on = content.captured_on

@@ -231,7 +231,7 @@ const describe = ({
 // The size of the statement that creates share, and the time for which one waits for the end of another statement. 5 and 10 ms accept no more
 // documents per second.
 const batchLimits = { maxItems: 64, maxBytes: 1024 * 1024, maxWaitMs: 2 }
-// A row costs about as much as so many bytes of a content.
+// Cost of a row, in bytes of content.
 const rowBytes = 1024
 // A create that waits longer for another transaction, which creates the same document, is written by itself. It must not delay the others.
 const batchLockTimeoutMs = 100

@@ -39,7 +39,7 @@ const mergeMetadata = (metadata: BusinessMetadata, [current]: CurrentComponent[]
   arObject: metadata.arObject ?? current?.arObject ?? null,
 })
 
-/** A replaced component keeps its creation date and its type. An update of the whole document orders the components anew. */
+/** A replaced component keeps its creation date and its type. An update of the whole document sets the order of the components. */
 const carryOver = ({ components, whole }: Update, current: CurrentComponent[]): CarriedOver[] => {
   const nextPosition = Math.max(-1, ...current.map(({ position }) => position)) + 1
   return components.map(({ compId }, index) => {

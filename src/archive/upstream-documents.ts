@@ -109,7 +109,7 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
 
   /**
    * Commits a document that was fetched whole, like a create.
-   * @returns `kept: false` if it exists by now, or was deleted meanwhile; the contents are then still unowned
+   * @returns `kept: false` if it exists by now, or has been deleted; the contents are then still unowned
    */
   keep: (received: ReceivedUpstream): Promise<Kept> =>
     inTransaction(db, async (trx, rollback) => {

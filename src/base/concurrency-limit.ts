@@ -5,7 +5,7 @@ export interface ConcurrencyLimit {
   /** Begins a piece of work. @returns a function that ends it, to be called once, or undefined if a limit is reached */
   begin(workspaceId: string): (() => void) | undefined
   /**
-   * Begins a piece of work that somebody asks for.
+   * Begins a piece of work for a caller.
    * @param work.caller the API key or person, for example `api_key 01K9...`
    * @param work.what names the pieces of work in a refusal, for example `running exports`
    * @returns a function that ends it, to be called once

@@ -64,7 +64,7 @@ export const requireStoreAnswers = (client: S3Client): void => {
       const result = await next(args)
       const response = result.response as HttpResponse
       const isSuccess = response.statusCode >= 200 && response.statusCode < 300
-      // The body of an object is read by whoever asks for it.
+      // The caller reads the body of an object.
       if (!isSuccess || context.commandName === 'GetObjectCommand' || response.body === undefined) return result
       const bytes = response.body instanceof Uint8Array ? response.body : await client.config.streamCollector(response.body)
       response.body = bytes

@@ -93,7 +93,7 @@ export const isPlainText = (text: string): boolean => text.search(unseenInLine) 
 const escapeOf = (character: string): string =>
   Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')
 
-/** Returns a line for a terminal. What it would obey, and what nobody would see, is written as in JSON: `\u001b`. */
+/** Returns a line for a terminal. Control and invisible characters are written as in JSON: `\u001b`. */
 export const visibleLine = (text: string): string => text.replace(unseenInLine, escapeOf)
 
 /** Returns lines for a terminal: as `visibleLine`, with their line breaks and tabs. JSON stays the same JSON. */

@@ -1,5 +1,5 @@
 /**
- * Waits for a result that others wait for, too.
+ * Waits for a result that other callers also wait for.
  * @param begin returns the work, or joins it. It is not called if the signal is aborted
  * @throws the reason of the signal as soon as it is aborted; the work goes on
  */

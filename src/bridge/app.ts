@@ -40,7 +40,7 @@ const bridgeLimits = {
   /** Calls at a time, in one process. */
   maxConcurrent: 64,
   maxConcurrentPerWorkspace: 16,
-  /** Until a thread begins to read the body. */
+  /** Longest wait until a thread begins to read the body. */
   threadWaitMaxMs: 30_000,
 }
 

@@ -6,7 +6,7 @@ import type { ReplayableRequest } from './captured-requests.ts'
 
 export interface Replayed {
   newRequestId: string
-  /** Of the answer to the new request. */
+  /** Status of the new response. */
   statusCode: number
   /** Discarded documents of the request that the replay has made up for. */
   acknowledged: number

@@ -10,7 +10,7 @@ import { checkOwnRepository } from './own-repository.ts'
 /** Profiles that do not hold a request for long: the others wait for a second, and send 64 MiB. */
 export const quickProfiles = ['smoke', 'core'] as const satisfies readonly Profile[]
 
-// A run takes a second. One whose own requests have to wait for others is stopped before the client loses its patience.
+// A run takes a second. A run whose requests have to wait for others is stopped before the client times out.
 const runMaxMs = 45_000
 const requestTimeoutMs = 10_000
 

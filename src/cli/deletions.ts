@@ -24,7 +24,7 @@ interface Repeated extends Deletion {
 
 /**
  * `relay migrate-documents deletions`: what the source system has deleted here.
- * @param isRepeated to delete it at the upstream, too, which one audit entry records
+ * @param isRepeated deletes it at the upstream as well, which one audit entry records
  * @param onRepeated is called after each deletion there
  * @throws `UserError` if the repository does not exist, or, to delete, if it has no upstream, or if the upstream does not answer
  */

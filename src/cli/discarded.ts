@@ -17,9 +17,9 @@ import { cellOf, tableOf } from './output.ts'
 
 /** Repositories of each workspace that `relay discarded list` lists. */
 const listedMax = 100
-/** Between two looks at a bulk retry that runs. */
+/** Poll interval of a running bulk retry. */
 const lookMs = 1_000
-/** For this long, the command waits for the deliveries after the last replay. A target that is down can take hours. */
+/** How long the command waits for the deliveries after the last replay. A target that is down can take hours. */
 const outcomeMs = 10_000
 
 interface Group {

@@ -194,7 +194,7 @@ const describeRow = (row: ReportRow): string => {
   return `${subject}${kind === null ? '' : ` (${kind})`}: document ${docId} ${verdict === null ? 'without a verdict' : `is ${verdict}`}${reason === null ? '' : `, ${reason}`}`
 }
 
-/** Writes what somebody has to decide about as CSV, sorted by business object. */
+/** Writes the rows that need a decision as CSV, sorted by business object. */
 export const writeOpenRows = async (path: string, { open, header }: VerifiedReport): Promise<void> => {
   const columns = ['erp_object_type', 'erp_object_id', 'barcode', 'ar_object', 'archived_on', 'doc_id', 'verdict', 'reason', 'list', 'line']
   const rows = open.map((row) => ({ ...row, list: header.lists[row.list]?.name }))

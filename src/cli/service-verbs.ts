@@ -88,8 +88,8 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
 }
 
 /**
- * Ends this process when its parent is gone, even by SIGKILL. PostgreSQL and Temporal end then, too, so a clean shutdown would wait for
- * them in vain. An attempt that is cut off is repeated, as after any loss of a worker.
+ * Ends this process when its parent is gone, even by SIGKILL. PostgreSQL and Temporal also end then, so a clean shutdown would wait for
+ * servers that never answer. An attempt that is cut off is repeated, as after any loss of a worker.
  */
 const endWithParent = () => {
   process.once('disconnect', () => process.exit(1))

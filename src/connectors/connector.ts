@@ -107,7 +107,7 @@ export interface AttemptContext {
    */
   save(state: unknown): void
   /**
-   * Adds values to the destination's config if the attempt succeeds: what the relay trusts from then on, such as the host key that the
+   * Adds values to the destination's config if the attempt succeeds: what the relay trusts in later attempts, such as the host key that the
    * server presented. Only keys that are not set.
    */
   pin(values: Record<string, string>): void
@@ -158,7 +158,7 @@ export interface NoticeMessage {
   subject: string
   /** Plain text, for people. */
   text: string
-  /** For programs (Standard Webhooks): a small JSON object. */
+  /** A small JSON object for programs (Standard Webhooks). */
   event: { type: string; timestamp: string; data: unknown }
 }
 

@@ -5,7 +5,7 @@ export type Remedy = 'credentials' | 'permission' | 'configuration' | 'target' |
 
 interface ErrorCode {
   /**
-   * `true` if retrying cannot succeed before somebody acts. Absent if it depends on the case; then the thrower decides.
+   * `true` if retrying cannot succeed before an operator acts. Absent if it depends on the case; then the thrower decides.
    */
   permanent?: boolean
   remedy: Remedy

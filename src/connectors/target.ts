@@ -10,7 +10,7 @@ import { DeliveryError, type AttemptContext, type Connector, type FindConnector,
 type Values = Record<string, unknown>
 
 interface TargetIssue {
-  /** For example `config.bucket`. */
+  /** The path of the setting, such as `config.bucket`. */
   path: string
   message: string
 }

@@ -7,7 +7,10 @@ import { contentTypeMaxCharacters, isCompId } from './parameters.ts'
 /** What a server says about a component. */
 export interface ComponentFacts {
   compId: string
-  /** With its parameters, as the server sends it, with one character per byte. Null if it sends none, or one that HTTP cannot pass on. */
+  /**
+   * The content type as the server sends it, with its parameters and one character per byte. Null if it sends none, or one that HTTP cannot
+   * pass on.
+   */
   contentType: string | null
   /** Undefined if the server does not tell it, or tells several, or no number. */
   sizeBytes: number | undefined

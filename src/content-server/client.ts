@@ -27,7 +27,7 @@ export interface CallOptions {
 export interface ReceivedContent extends Partial<Pick<ComponentFacts, 'compId'>>, Omit<ComponentFacts, 'compId'> {
   /** Bytes of this answer, if the server announces them. Reading fails if there are fewer. */
   contentLength: number | undefined
-  /** Of these bytes, if the server sends one. The caller compares it. */
+  /** The digest of these bytes, if the server sends one. The caller compares it. */
   digest: ContentDigest | undefined
   /** Must be read to its end or destroyed. Throws `ContentServerFailure` if the answer breaks off. */
   body: Readable
@@ -36,14 +36,14 @@ export interface ReceivedContent extends Partial<Pick<ComponentFacts, 'compId'>>
 /** A component as a client sends it. */
 interface SentComponent {
   compId: string
-  /** With its parameters, with one character per byte. Null sends none. */
+  /** The content type with its parameters, one character per byte. Null sends none. */
   contentType: string | null
   sizeBytes: number
   /** A stream must have exactly `sizeBytes`. */
   body: Buffer | Readable
 }
 
-// For the whole answer to a question without bytes. Source systems give up after about a minute, too.
+// Limit for the whole answer to a question without bytes. Source systems also give up after about a minute.
 const questionMaxMs = 60_000
 // The line of a repository has about 150 bytes. A server may name all of its repositories.
 const serverInfoMaxBytes = 64 * 1024

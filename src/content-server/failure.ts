@@ -28,9 +28,9 @@ export type FailureCode =
 /** Why a content server did not do what it was asked. The message is for operators, and repeats what the server says. */
 export class ContentServerFailure extends Error {
   readonly code: FailureCode
-  /** Of the answer, if there is one. */
+  /** The status of the answer, if there is one. */
   readonly status: number | undefined
-  /** Of the answer, if it names a time to wait: seconds or a date. */
+  /** The time to wait that the answer names: seconds or a date. */
   readonly retryAfter: string | undefined
 
   constructor(code: FailureCode, message: string, options: { status?: number; cause?: unknown; retryAfter?: string | undefined } = {}) {

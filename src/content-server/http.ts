@@ -15,7 +15,7 @@ export interface HttpContext {
 
 export interface HttpRequest {
   method: string
-  /** Without the question mark. */
+  /** The query without its question mark. */
   query: string
   headers?: Record<string, string> | undefined
   body?: Buffer | Readable | undefined

@@ -45,7 +45,7 @@ export const measureDocument = (
 ): Promise<Outcome<MeasuredDocument>> => {
   const measure = async (component: Described): Promise<number> => {
     const { compId, sizeBytes, status } = component
-    // One that is offline cannot be read, and is refused when somebody wants to.
+    // A component that is offline cannot be read: its read is refused later.
     if (sizeBytes !== undefined && (sizeBytes > 0 || status === 'offline')) return sizeBytes
     const outcome = await client.get(facts.docId, { compId, signal })
     if (!outcome.ok) throw outcome.failure

@@ -32,7 +32,7 @@ export type CommandName =
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
-/** Of the content type of a component, with its parameters. */
+/** Longest content type of a component, including its parameters. */
 export const contentTypeMaxCharacters = 1_024
 
 export const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)

@@ -24,7 +24,7 @@ export type Parameters = { [Name in ParameterName]?: string | undefined }
 
 export interface Signing {
   signer: RequestSigner
-  /** By default two hours from now, as source systems do. */
+  /** Two hours from now by default, as in source systems. */
   expiresAt?: Date | undefined
 }
 

@@ -48,7 +48,7 @@ export const createContentDirectory = (db: Database, directory: string): Content
     return rows.length === 0 && !wasKnown
   }
   const find = async (): Promise<{ isMarked: boolean; problem?: string }> => {
-    // Before the first wait: another write may mark the directory meanwhile.
+    // Read before the first wait, during which another write may mark the directory.
     const wasKnown = wasMarked
     if (await exists(marker)) {
       wasMarked = true
@@ -86,7 +86,7 @@ const makeMarker = async (path: string) => {
   try {
     await mkdir(path, { mode: 0o700 })
   } catch (thrown) {
-    // Another write has made it meanwhile.
+    // Another write has created it.
     if ((thrown as NodeJS.ErrnoException).code !== 'EEXIST') throw storeFailed('store', thrown)
   }
 }

@@ -19,11 +19,11 @@ export class LateError extends Error {
 export interface FileCalls {
   /**
    * Makes a call, once a thread is free for it.
-   * @param dispose closes what the call has opened after nobody waits for it any more
+   * @param dispose closes what the call opens after its caller has stopped waiting
    * @throws `LateError` if the call has not ended in time. It goes on then, and keeps its thread until it ends
    */
   make<Result>(call: () => Promise<Result>, dispose?: (late: Result) => unknown): Promise<Result>
-  /** Makes a call for which nobody waits, and whose error nobody needs. */
+  /** Makes a call in the background, and ignores its error. */
   makeLater(call: () => Promise<unknown>): void
 }
 
@@ -37,7 +37,7 @@ export const createFileCalls = ({ maxCalls = Math.max(1, threads - 1), maxMs = c
     make: async (call, dispose) => {
       let isLate = false
       const made = limit(async () => {
-        // Nobody waits for it any more.
+        // The caller has stopped waiting.
         if (isLate) throw new LateError(maxMs)
         const result = await call()
         if (isLate) await dispose?.(result)

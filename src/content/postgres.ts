@@ -15,7 +15,7 @@ import {
   type UnownedContent,
 } from './store.ts'
 
-/** Of the sizes measured (64 KiB to 4 MiB), COPY reads 256 KiB fastest. Never change this value: stored contents are split by it. */
+/** The size that COPY reads fastest, of those measured (64 KiB to 4 MiB). Never change this value: stored contents are split by it. */
 const chunkBytes = 256 * 1024
 // One insert writes 1 MiB. A larger insert is hardly faster, and an upload holds its size in memory twice: one insert runs while the
 // chunks of the next are read and hashed.
@@ -169,7 +169,7 @@ async function* readChunks(
       seq += 1
     }
   }
-  // Whoever was told the length would wait for the rest.
+  // A client that was told the length would wait for the rest.
   if (lacking > 0) throw new Error(`content ${content.id} lacks ${lacking} bytes`)
 }
 

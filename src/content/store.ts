@@ -145,9 +145,9 @@ export const deleteUnownedContent = async (db: Database, id: string): Promise<bo
 export type RemoveBytes = (contentIds: string[], signal: AbortSignal | undefined) => Promise<NotRemoved[]>
 
 /**
- * Removes contents whose bytes are outside the database, in three steps, so that the database does not wait for the store: nobody can own
- * the content, the bytes are removed, the row is deleted. A process that dies in between leaves the row to the job remove-orphans. A content
- * that is owned stays: its commit succeeded, and the answer was lost.
+ * Removes contents whose bytes are outside the database, in three steps, so that the database does not wait for the store: the content can
+ * no longer be owned, the bytes are removed, the row is deleted. A process that dies in between leaves the row to the job remove-orphans. A
+ * content that is owned stays: its commit succeeded, and the answer was lost.
  */
 export const removeWithBytes = async (
   db: Database,

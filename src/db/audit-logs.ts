@@ -78,7 +78,7 @@ export const createAuditLogs = (db: Database) => ({
 
   /**
    * Streams entries, newest first. Reads them in parts, and holds neither a connection nor a snapshot between two of them: the reader may
-   * be slow. Entries that are written meanwhile are newer than the first part.
+   * be slow. Entries that are written during the reading are newer than the first part.
    */
   async *read(
     workspaceId: string,

@@ -9,7 +9,7 @@ import { rowsPerInsert, type Transaction } from './database.ts'
 export interface Execution {
   id: string
   workspaceId: string
-  /** Who has sent the request. */
+  /** The sender of the request. */
   owner: string
   key: string
 }
@@ -18,13 +18,13 @@ export interface Execution {
 export type AuditActor =
   | {
       type: 'api_key' | 'user'
-      /** Of the key, or of the person at the sign-in provider. */
+      /** The id of the key, or of the person at the sign-in provider. */
       id: string
       /** Written into the entry, which outlives the key and the person. */
       name: string
       /** Member that the API key belongs to, or that is the person, if any. */
       userId: string | null
-      /** Of a request that has an `Idempotency-Key`. */
+      /** The execution of a request that has an `Idempotency-Key`. */
       execution?: Execution | undefined
     }
   | { type: 'system'; userId: null }
@@ -56,7 +56,7 @@ const namesOf = (actor: AuditActor) => {
 
 /**
  * Notes in the transaction of a change that its request is executed. So a repetition knows whether the change was committed, even if the
- * answer was lost. The row stays locked until the transaction has ended: meanwhile nobody knows.
+ * answer was lost. The row stays locked until the transaction has ended; until then the outcome is not known.
  * @throws `AppError` 409 if a repetition has taken over, because the execution seemed to be lost; the change is rolled back
  */
 const markExecution = async (trx: Transaction, { id, workspaceId, owner, key }: Execution, subjectId: string): Promise<void> => {
@@ -68,7 +68,7 @@ const markExecution = async (trx: Transaction, { id, workspaceId, owner, key }: 
 
 /**
  * Writes an audit log entry in the transaction of the change, so that neither exists without the other. The id and the name of an API key, or
- * of a person, are part of the metadata. Every request that changes something records an entry, so the mark of an execution is made here, too.
+ * of a person, are part of the metadata. Every request that changes something records an entry, so the execution is also marked here.
  */
 export const record = async (trx: Transaction, { actor, ...entry }: AuditEntry): Promise<void> => {
   await trx('audit_logs').insert(rowOf({ actor, ...entry }))

@@ -6,7 +6,7 @@ export interface BatchLimits {
   maxWaitMs: number
 }
 
-/** For reads, which are small. The time is that of a few queries. */
+/** Limits for reads, which are small. The time is that of a few queries. */
 export const readLimits: BatchLimits = { maxItems: 100, maxBytes: Infinity, maxWaitMs: 2 }
 
 interface Entry<Item, Result> {

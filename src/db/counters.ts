@@ -92,7 +92,7 @@ const changedKind = (kind: CounterKind | SumKind) => kind.replace('all_', '')
 /**
  * SQL of the counters of one kind in a range, folded or not, as kind, destination_id, start, status, detail and count. Its parameters are
  * `:workspaceId`, `:interval` (hour or day), `:since` and `:before`: a range of whole intervals.
- * @param kind the sums of a kind have its name here, too, and no destination_id
+ * @param kind the sums of a kind also have its name here, and no destination_id
  * @param conditions SQL that further conditions are added with, from `and` on
  */
 // A statement reads each kind by itself, because the index has the kind before the time.
@@ -118,7 +118,7 @@ export const countsOfRange = (kind: CounterKind | SumKind, conditions: string) =
 /**
  * SQL of the counters of one kind over all time, folded or not, as kind, repo_id, destination_id, status, detail and count. Its parameter is
  * `:workspaceId`, unless another expression names the workspace.
- * @param kind the sums of deliveries have the name of deliveries here, too, and no destination_id
+ * @param kind the sums of deliveries also have the name of deliveries here, and no destination_id
  * @param conditions SQL that further conditions are added with, from `and` on
  */
 export const presentCounts = (kind: CounterKind | 'all_deliveries', conditions: string, workspaceId = ':workspaceId') => `

@@ -160,7 +160,7 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
     // By default knex writes to the console.
     log: {
       warn: (message: unknown) => {
-        // Whoever wanted the connection gets the error, and says so.
+        // The caller that wanted the connection gets the error, and logs it.
         if (!String(message).startsWith('Acquire connection error')) log?.warn({ reason: String(message) }, 'database driver warning')
       },
       error: (message: unknown) => log?.warn({ reason: String(message) }, 'database driver error'),

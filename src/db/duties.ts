@@ -101,7 +101,7 @@ export const noteDone = async (db: Database, name: string): Promise<void> => {
   await db('duties').insert({ name, done_at: db.fn.now() }).onConflict('name').merge(['done_at'])
 }
 
-/** Takes over a duty that nobody has done for `maxAgeMs`. Of several processes, one does. @returns true if the caller has to do it now */
+/** Takes over a duty that no process has done for `maxAgeMs`. One of several processes succeeds. @returns true if the caller has to do it now */
 export const takeOverLate = async (db: Database, name: string, maxAgeMs: number): Promise<boolean> => {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `

@@ -17,7 +17,7 @@ export const shareSizeOf = ({ DATABASE_POOL_MAX_CONNECTIONS: max }: { DATABASE_P
 export const shareOf = (db: Database, maxConnections: number, waitMaxMs = acquireTimeoutMs): Database => {
   // knex documents this as the way to a second instance on the pool of the first.
   const share = db.withUserParams({}) as Database
-  // Whoever listens to the database hears of the statements of its shares.
+  // A listener of the database is told of the statements of its shares.
   for (const event of ['start', 'query', 'query-error', 'query-response']) {
     share.removeAllListeners(event)
     share.on(event, (...told: unknown[]) => db.emit(event, ...told))

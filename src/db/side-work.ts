@@ -69,7 +69,7 @@ export const createClaimDue = (db: Database, kind: SideWorkKind, due: string, bi
   return () => claimQueues(db, { kind, startMs, queuesPerWorkspace, ...bindings })
 }
 
-/** Forgets the claim and the failures of a queue: somebody has changed what is done in it, or has asked for it. */
+/** Forgets the claim and the failures of a queue after its settings were changed, or a person has asked for its work. */
 export const openQueue = async (db: Database | Transaction, kind: SideWorkKind, id: string): Promise<void> => {
   await db('side_queues').where({ kind, id }).delete()
 }

@@ -15,9 +15,12 @@ const endMaxMs = 2_000
 
 /** Time without a byte from a connection after which the relay asks PostgreSQL whether it still works on the statement. */
 const doubtMs = 1_000
-/** Between two looks at the connections that are in use, and between two questions to a silent PostgreSQL. */
+/** Interval of checks of the connections in use, and of questions to a silent PostgreSQL. */
 const lookMs = 250
-/** For the answer to that question, over a connection of its own. Steps, so that a process that was busy for one of them still waits. */
+/**
+ * Limit for the answer to that question, over a connection of its own. Counted in steps, so that a process that was busy during one of them
+ * still waits.
+ */
 const askMaxMs = 2_000
 const askSteps = 4
 
@@ -51,7 +54,7 @@ const idleSessions = `
 `
 
 /**
- * Asks PostgreSQL over a new connection which of the sessions do nothing. An error is an answer, too.
+ * Asks PostgreSQL over a new connection which of the sessions do nothing. An error is also an answer.
  * @returns undefined if there is no answer in time
  */
 const askForIdle = async (connection: ClientConfig, sessions: number[]): Promise<Set<number> | undefined> => {
@@ -86,14 +89,14 @@ export interface SilenceOptions {
 
 /**
  * Ends connections that do not answer. Each statement has the time that PostgreSQL allows it, and a little more for the answer; a statement
- * that lifts the limit of PostgreSQL for its transaction lifts this one, too.
+ * that lifts the limit of PostgreSQL for its transaction also lifts this one.
  *
  * One connection that is silent is a reason to doubt the idle ones: those that have not answered since are ended with it. Otherwise each of
  * them would cost its next statement the whole time.
  *
  * With `askWith`, a statement without an answer is also a reason to ask PostgreSQL. If it does not answer either, and no connection has
- * received a byte meanwhile, all connections are ended, and nobody gets one until PostgreSQL answers. If it does, and the session of the
- * statement does nothing, that connection is ended. A statement on which PostgreSQL works goes on.
+ * received a byte since the question, all connections are ended, and none is given out until PostgreSQL answers. If it does, and the
+ * session of the statement does nothing, that connection is ended. A statement on which PostgreSQL works goes on.
  */
 export const createSilenceWatch = ({ statementTimeoutMs, askWith, knowsSessions }: SilenceOptions) => {
   const connections = new Map<Client, Watched>()
@@ -172,7 +175,7 @@ export const createSilenceWatch = ({ statementTimeoutMs, askWith, knowsSessions 
     lookSoon()
   }
 
-  /** Looks at the connections as long as somebody waits for PostgreSQL. */
+  /** Checks the connections as long as a caller waits for PostgreSQL. */
   const lookSoon = () => {
     if (!askWith || looking) return
     looking = setTimeout(() => {

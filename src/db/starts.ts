@@ -49,10 +49,9 @@ export const dispatchShares = 16
 export const dispatchShareOf = (workspaceId: string) => `(hashtextextended(${workspaceId}, 0) & ${dispatchShares - 1})`
 
 /**
- * SQL: true if a delivery of the workspace need not wait for its turn, because no other one waits or is just being begun. A postponed one,
- * for which the time of an append or of an enrichment still runs, does neither, and there may be many: each queue is asked by itself, so that
- * the index deliveries_to_begin leads to its first delivery. Not `exists`, for which the planner might read the waiting deliveries of all
- * workspaces.
+ * SQL: true if no other delivery of the workspace is waiting or starting. Deliveries that an append or an enrichment has postponed do not
+ * count, and there may be many of them: each queue is asked by itself, so that the index deliveries_to_begin leads to its first delivery.
+ * Not `exists`, for which the planner might read the waiting deliveries of all workspaces.
  */
 export const beginsAtOnce = (workspaceId: string) => `(
       select count(*) = 0

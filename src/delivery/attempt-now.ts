@@ -13,10 +13,10 @@ import { addWakes } from './wake.ts'
 // A delivery that waits for its next attempt, or in line, makes its attempt now. It uses up the retry budget like any other attempt.
 
 interface Scope {
-  /** At least one of the two. */
+  /** Id of the document. It, the destination or both are given. */
   documentId: string | undefined
   destinationId: string | undefined
-  /** Whether those in line are called, too, ahead of the others. */
+  /** Whether deliveries in line are also called, ahead of the others. */
   inLine: boolean
   /** Documents up to this one are left out. */
   after: string
@@ -61,7 +61,7 @@ const makeDue = async (trx: Transaction, scope: Scope, config: DeliveryTermsConf
 interface DocumentRequest {
   workspaceId: string
   documentId: string
-  /** Without it, every delivery of the document. */
+  /** Id of the destination; if absent, every delivery of the document is attempted. */
   destinationId?: string | undefined
   actor: AuditActor
 }

@@ -25,8 +25,8 @@ export const recordLoss = (
 }
 
 /**
- * Records an attempt that was broken off, because the worker stops or the delivery was cancelled. It uses up no retry: another run of the
- * activity makes the attempt anew. The next run records an attempt that was lost in another way.
+ * Records an attempt that was broken off, because the worker stops or the delivery was cancelled. It uses up no retry: the next run repeats
+ * the attempt; it records any other lost attempt as interrupted.
  */
 export const recordInterruption = async (
   deps: ConcludeDeps,

@@ -141,7 +141,7 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     return isPlanned ? { ...nothing, documents: 1, deliveries: 1 } : skipped
   }
 
-  /** Returns the replay of a request that has created this document, if there is one: the page was broken off, or somebody replayed it. */
+  /** Returns the replay of a request that has created this document, if there is one: the page was broken off, or a person has replayed it. */
   const findReplay = async (documentId: string): Promise<string | undefined> => {
     const { rows } = await db.raw<{ rows: { id: string }[] }>(
       `

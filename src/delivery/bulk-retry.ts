@@ -49,7 +49,7 @@ export interface BulkRetry extends Matched {
   endedAt: Date | null
 }
 
-/** What has become of the deliveries that a bulk retry has taken, unless a later one has taken them, too. */
+/** Outcome of the deliveries that a bulk retry has taken, without those that a later one has taken as well. */
 export interface BulkOutcome {
   deliveredDeliveries: number
   failedDeliveries: number
@@ -131,7 +131,7 @@ export const retryableDocuments = (
       { ended, destinationId: destinationId ?? null, errorCode: errorCode ?? null, noErrorCode },
     )
 
-/** Selects the documents that a filter matches, that were discarded for lack of a connection, and that nobody has acknowledged or replayed. */
+/** Selects the documents that a filter matches, that were discarded for lack of a connection, and that were neither acknowledged nor replayed. */
 export const discardedDocuments = (db: Database, workspaceId: string, filter: BulkRetryFilter) =>
   documentsOf(db, workspaceId, filter).where('is_unconnected', true).whereNull('acknowledged_at')
 

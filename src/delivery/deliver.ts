@@ -162,9 +162,9 @@ const passOn = async (deps: DeliverDeps, { isCalled, destination }: DeliveryJob)
 }
 
 /**
- * A slot may have become free between the refusal and the moment from which others see the delivery in line, so it looks once more. Without a
- * place in this worker it calls nobody: the destination may have slots, and those that wait would call each other without end. The first
- * of them asks again by itself.
+ * A slot may have become free between the refusal and the moment from which others see the delivery in line, so it looks once more. Without
+ * a place in this worker it calls no other delivery: the destination may have slots, and those that wait would call each other without end.
+ * The first of them asks again by itself.
  */
 const waitInLine = async (deps: DeliverDeps, { refusal, destination }: DeliveryJob, hasPlace: boolean): Promise<AttemptOutcome> => {
   // Other limits were set at this moment, and the delivery does not stand in line.

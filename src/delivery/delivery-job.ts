@@ -132,7 +132,7 @@ interface StartRequest {
   dueBy?: string | undefined
 }
 
-// A place in a worker is free again soon, and nobody calls those that wait for one.
+// A place in a worker is free again soon; deliveries that wait for one are not called.
 export const placeWaitMs = 5_000
 
 // Temporal's test server skips the time between two attempts, which the clock of the database does not see.
@@ -359,7 +359,7 @@ const loadAndStart = createStatement<LoadedJob>(
  * Loads a delivery by its key. If an attempt is to be made and the limits of the destination allow it, leases a slot and marks the attempt
  * as started, in the same statement. The mark stays until the attempt is recorded: one that is found here belongs to an attempt whose
  * worker was lost, and is not replaced.
- * @param noteBegun is told of each delivery after that: it need not be begun any more
+ * @param noteBegun called after each load; the dispatcher then drops the delivery from its open set
  */
 export const createLoadJob = (db: Database, config: LeaseConfig, noteBegun: (delivery: DeliveryRef) => void = () => {}) => {
   const run = async (request: JobRequest, start?: StartRequest): Promise<LoadedJob | undefined> => {

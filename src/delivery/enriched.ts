@@ -6,7 +6,7 @@ import { routedColumns } from './route.ts'
 type Unsent = RoutedDocument & { destinationId: string; path: string; settings: unknown }
 
 /**
- * Plans the paths of the deliveries of a document anew, with what is known of it now. A path stays once an attempt has begun: every attempt
+ * Plans the paths of the deliveries of a document again, from the data that are known now. A path stays once an attempt has begun: every attempt
  * uses the same one. The document must be locked.
  */
 export const planAnew = async (trx: Transaction, documentId: string): Promise<void> => {
@@ -27,7 +27,7 @@ export const planAnew = async (trx: Transaction, documentId: string): Promise<vo
   for (const { destinationId, path, settings, ...document } of rows) {
     const planned = pathOf(connectionSettings(settings), document)
     if (planned === path) continue
-    // An attempt may have begun meanwhile.
+    // An attempt may have begun.
     await trx('deliveries')
       .where({ document_id: documentId, destination_id: destinationId, attempt_id: null, attempts: 0 })
       .update({ path: planned })

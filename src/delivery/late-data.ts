@@ -34,10 +34,10 @@ interface Copy extends TemplateDocument {
   location: string | null
   /** Templates by name. */
   properties: Record<string, string>
-  /** Of what the copy has. Null if that is not known. */
+  /** Digest of the data that the copy contains. Null if they are not known. */
   digest: string | null
   foundAt: Date | null
-  /** The same with microseconds: data that is found meanwhile has another time. */
+  /** The same with microseconds: data that is found during the update has another time. */
   foundAtText: string | null
   /** Failed tries since then. */
   tries: number
@@ -71,7 +71,7 @@ const copiesOf = (condition: string) => `
     and (superseded_at is null or not ${hasNewerCopy()})
   order by destinations.id`
 
-/** What of a document its copy has. */
+/** The data of a document that its copy contains. */
 type KnownData = Pick<DeliveredCopy, 'erpObjectType' | 'erpObjectId' | 'arObject' | 'fields' | 'properties'>
 
 const inOrder = (values: Readonly<Record<string, string>>) =>
@@ -114,7 +114,7 @@ const writeState = (trx: Transaction, { documentId, destinationId }: DeliveryRef
     .onConflict(['document_id', 'destination_id'])
     .merge(['status', 'found_at', 'attempts', 'next_try_at'])
 
-/** Finds the delivered copies of a document that lack data, and has it brought to them. The document must be locked. */
+/** Queues an update for each delivered copy of a document that lacks data. The document must be locked. */
 export const updateCopies = async (trx: Transaction, documentId: string, { findConnector }: StaleDeps): Promise<void> => {
   const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentId })
   for (const copy of rows) {
@@ -230,7 +230,7 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
         .where({ document_id: documentId, destination_id: destinationId })
         .update({
           digest,
-          // More may have been found meanwhile.
+          // More may have been found during the update.
           status: trx.raw(`case when found_at is not distinct from ?::timestamptz then 'updated' else status end`, [copy.foundAtText]),
           updated_at: trx.fn.now(),
           error: null,
@@ -246,7 +246,10 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
       })
     })
 
-  /** The copy needs nothing: it has been updated, was delivered with everything, or is gone. What was found meanwhile, it needs. */
+  /**
+   * Records that the copy needs nothing: it was updated, was delivered with everything, or is gone. Data found since the attempt began stay
+   * queued.
+   */
   const recordNothing = async ({ documentId, destinationId }: DeliveryRef, foundAt: string | null): Promise<void> => {
     await db('late_data')
       .where({ document_id: documentId, destination_id: destinationId, status: 'pending' })
@@ -261,7 +264,7 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
     const isFinal = failure.permanent || ageMs + delayMs > giveUpAfterMs
     await db('late_data')
       .where({ document_id: documentId, destination_id: destinationId, status: 'pending' })
-      // What was found meanwhile is tried at once.
+      // Data found during the update are sent at once.
       .whereRaw('found_at is not distinct from ?::timestamptz', [copy.foundAtText])
       .update({
         error,

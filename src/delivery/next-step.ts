@@ -26,19 +26,19 @@ export type Step =
   | { step: 'cancel' }
   /** The worker of this attempt was lost. If its upload goes on, so does this run. */
   | { step: 'recordLoss'; lost: { attemptId: string; bytesSent: number }; goesOn: boolean }
-  /** A previous run has recorded how the round has ended, and nobody has heard it. */
+  /** A previous run has recorded how the round ended, and its answer was lost. */
   | { step: 'fail' }
-  /** A previous run has recorded that a retry follows, and nobody has heard it. It is not due yet. */
+  /** A previous run has recorded that a retry follows, and its answer was lost. The retry is not due yet. */
   | { step: 'backOff'; delayMs: number }
   /** An operator has signalled the workflow without the API. The next step follows. */
   | { step: 'resume' }
-  /** If the connection has been activated meanwhile, the next step follows. */
+  /** The next step follows if the connection has been activated. */
   | { step: 'hold' }
   /** The filter of the connection needs business data, which is known by now or not. */
   | { step: 'route' }
   | { step: 'expire' }
   | { step: 'waitInLine' }
-  /** Another run of this activity has started an attempt meanwhile. */
+  /** Another run of this activity has started an attempt. */
   | { step: 'giveWay' }
   /** A newer document has been delivered to the same path. */
   | { step: 'recordSuperseded' }

@@ -24,7 +24,7 @@ export const backOff = (job: Recorded, delayMs: number): AttemptOutcome => ({
   status: 'retrying',
   delayMs,
   failures: job.failures,
-  // An attempt that delivered what has been changed meanwhile has no error.
+  // An attempt that delivered an outdated content has no error.
   error: job.lastError ?? outdated,
   ...factsOf(job),
 })

@@ -34,7 +34,7 @@ export type WorkflowState =
   | { state: 'asleep' }
   /** The workers cannot continue the workflow. */
   | ({ state: 'stuck' } & RunProgress)
-  /** Somebody has ended the workflow. */
+  /** The workflow was ended in Temporal. */
   | { state: 'terminated' | 'cancelled'; runId: string; closedAt: Date }
 
 /** Temporal, as the reconciler uses it. @throws if Temporal does not answer */

@@ -57,7 +57,7 @@ export const endOf = ({ attemptId, bytesSent }: Sent): Pick<AttemptEnd, 'id' | '
   bytesSent,
 })
 
-// Appends rarely come alone.
+// Appends usually arrive in bursts.
 const repeatDelayMs = 10_000
 
 /** @param isContinued true if an earlier run has begun the upload, maybe with older data */
@@ -75,7 +75,7 @@ export const recordDelivery = async (
     ...endOf(progress),
     bytesSent: result.bytesSent,
     result,
-    // If the document was changed meanwhile.
+    // The document was changed during the attempt.
     retryDelayMs: repeatDelayMs,
     budget: budgetOf(input, input.failures, repeatDelayMs),
     signal: 'answered',
@@ -163,8 +163,8 @@ interface Recorded {
 
 type RecordConfig = Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS' | 'DELIVERY_CIRCUIT_FAILURES' | 'DELIVERY_CIRCUIT_PAUSE_MS'>
 
-// Of the time between two tries to record an attempt. A process that dies meanwhile repeats the attempt, so it is repeated for long enough
-// for a restart or a failover of PostgreSQL. The heartbeats go on.
+// Bounds of the pause between two tries to record an attempt. If the process dies before the record, the attempt is repeated; so the tries
+// go on for long enough for a restart or a failover of PostgreSQL, and the heartbeats continue.
 const recordPausesMs = { first: 250, longest: 5_000 }
 const recordingMaxMs = 120_000
 
@@ -227,7 +227,7 @@ export const createRecordAttempt =
       maxConcurrent: job.limits.maxConcurrent,
     }
     const [row] = await persistently(() => withPartitionOf(db, 'delivery_attempts', attempt.id, () => writeAttempt(db, values)))
-    // The workspace was deleted meanwhile.
+    // The workspace has been deleted.
     if (!row) return { status: 'cancelled', superseded: false, attempts: 0 }
     const { mayWake, ...recorded } = row
     if (mayWake) await wakeNext(destinationId)

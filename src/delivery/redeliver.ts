@@ -99,7 +99,7 @@ export const createRedeliverNewer =
 
 export type RedeliverNewer = ReturnType<typeof createRedeliverNewer>
 
-/** Locks the newer documents with a delivery to the same path, in the order of their ids. Recording an attempt locks its document, too. */
+/** Locks the newer documents with a delivery to the same path, in the order of their ids. The record of an attempt also locks its document. */
 const lockNewer = async (trx: Transaction, { documentId, destinationId }: DeliveryRef): Promise<NewerDocument[]> => {
   const { rows } = await trx.raw<{ rows: NewerDocument[] }>(
     `

@@ -19,7 +19,7 @@ export const catchUpMs = 5_000
 export const intervalMs = ({ maxPerMinute }: Pick<DestinationLimits, 'maxPerMinute'>) =>
   maxPerMinute === 0 ? 0 : (60_000 + catchUpMs) / maxPerMinute
 
-// A running attempt marks its delivery, too. The statement in delivery-job.ts takes mark and lease, and the one in record-attempt.ts gives both
+// A running attempt also marks its delivery. The statement in delivery-job.ts takes mark and lease, and the one in record-attempt.ts gives both
 // back.
 
 /** Returns a limit in the config of a destination, or the default if it sets none that is valid. */
@@ -113,7 +113,7 @@ const sumOf = (running: Running): number => [...running.values()].reduce((sum, c
 /**
  * Creates the places of a worker process for attempts. A workspace never takes more of them than it leaves free, and neither does a
  * destination of what its workspace may take. However many targets hang, other workspaces go on: of 100 places, one workspace gets 50, a
- * second 25, a third 12. One that runs nothing gets any free place.
+ * second 25, a third 12. A workspace without a running attempt may take any free place.
  */
 export const createSlots = (total: number) => {
   const workspaces = new Map<string, Running>()

@@ -5,8 +5,8 @@ import { dispatchShares, retryRequestId, dispatchShareOf, type BeginAs, type Sta
 import type { DeliveryRef } from './transition.ts'
 
 // Deliveries that wait for the dispatcher: `begin_at` is not null. The first attempt, a wait for it, and the end of a delivery clear it, so
-// nothing that the dispatcher does has to be written. Lists are JSON in the statements of every round: PostgreSQL would plan a statement with
-// an array anew for each array, which takes longer than its execution.
+// nothing that the dispatcher does has to be written. Lists are JSON in the statements of every round: PostgreSQL replans the statement for
+// every array, which takes longer than running it.
 
 /** Deliveries of a workspace that are begun in the same way, one document after another. */
 export interface Queue {
@@ -184,7 +184,7 @@ export const beginAgain = async (
 }
 
 /**
- * Counts the deliveries that are due and that nobody has begun, and returns for how long the oldest of them has been due, in seconds. The
+ * Counts the deliveries that are due and not begun, and returns for how long the oldest of them has been due, in seconds. The
  * time leaves releases, bulk retries and restarts out, which may take hours.
  */
 export const measureWaiting = async (db: Database): Promise<{ count: number; oldestSeconds: number }> => {

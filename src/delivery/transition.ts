@@ -49,7 +49,7 @@ export const transition = async (
 
 /**
  * Fails a delivery whose time to live has ended before its next attempt: nothing is sent and no attempt is recorded. The destination is
- * failing from then on, as after a failed attempt.
+ * then failing, as after a failed attempt.
  */
 export const expire = async (db: Database, { documentId, destinationId }: DeliveryRef): Promise<void> => {
   const { from, to } = transitions.expire
@@ -81,8 +81,8 @@ export const expire = async (db: Database, { documentId, destinationId }: Delive
 }
 
 /**
- * Records that an operator cancelled the workflow of a delivery. A relay that deletes what the delivery needs cancels the workflow, too, after
- * it has cancelled the delivery, which then stays as it is.
+ * Records that an operator cancelled the workflow of a delivery. A relay that deletes what the delivery needs also cancels the workflow,
+ * after it has cancelled the delivery, which then stays as it is.
  * @returns the status of the delivery
  */
 export const recordCancellation = async (db: Database, { documentId, destinationId }: DeliveryRef): Promise<DeliveryStatus> => {

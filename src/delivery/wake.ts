@@ -12,8 +12,8 @@ import type { DeliveryRef } from './transition.ts'
 
 // A delivery that finds no free slot at its destination, or a circuit that is not closed, waits in line: its workflow sleeps without a
 // timer, and costs nothing. Whatever makes room calls the next ones in line, in the order of their documents: the end of an attempt, and
-// a delivery that has just joined the line. While nobody may start (a trial or the next start of the minute is not due), only the first in
-// line has a timer. A job looks every minute for lines that nobody has called.
+// a delivery that has just joined the line. While no delivery may start (a trial or the next start of the minute is not due), only the
+// first in line has a timer. A job looks every minute for lines that were not called.
 
 export type WakeConfig = DeliveryTermsConfig &
   Pick<Config, 'DELIVERY_CIRCUIT_FAILURES' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION' | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'>
@@ -28,7 +28,7 @@ const callMs = 30_000
 const timerToleranceMs = 5_000
 
 /**
- * SQL: when the first in line may start, if nobody may start now (`opens_at`); else the number of places.
+ * SQL: when the first in line may start, if no delivery may start now (`opens_at`); else the number of places.
  * @param id SQL of the id of the destination
  */
 const roomAt = (id: string) => `
@@ -114,7 +114,7 @@ const callNextOf = async (trx: Transaction, destinationIds: string[], config: Wa
   return addWakes(trx, rows, config)
 }
 
-/** Adds the messages that wake deliveries. @param more whether the time before the next attempt ends, too */
+/** Adds the messages that wake deliveries. @param more whether this also ends the time before the next attempt */
 export const addWakes = async (
   trx: Transaction,
   deliveries: StartableDelivery[],

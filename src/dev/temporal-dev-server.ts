@@ -23,8 +23,8 @@ export interface TemporalDevServer {
 // Measured: SQLite's default pragmas halve the throughput. Eager activities and GOGC=400 each add a fifth.
 const pragmas = ['journal_mode=WAL', 'synchronous=normal']
 /**
- * Without a file the server keeps its data in the memory of one connection. It replaces that connection when a client cancels a call at the
- * wrong moment, and from then on answers everything with "no such table".
+ * Returns the option that names the file of the database. A server without a file keeps its data in the memory of one connection. If a
+ * client cancels a call at the wrong moment, it replaces that connection, and then answers every call with "no such table".
  */
 export const databaseArguments = (file: string): string[] => [
   `--db-filename=${file}`,

@@ -45,8 +45,7 @@ const maxRestartDelayMs = 30_000
 
 /**
  * Starts `relay worker` as a child process. It writes its log to standard error of this process, and ends with this process, even if that
- * is killed. If the worker ends by itself, it is started again, as a container engine does in production. Meanwhile the API accepts
- * documents.
+ * is killed. If the worker ends by itself, it is started again, as a container engine does in production. Until then the API accepts documents.
  * @throws `UserError` if the worker ends before it is ready
  */
 export const startWorkerProcess = async (options: WorkerProcessOptions): Promise<WorkerProcess> => {

@@ -32,7 +32,7 @@ export type WaitReason = (typeof waitReasons)[number]
 export const documentStatuses = ['pending', 'delivered', 'failed', 'retrying', 'discarded'] as const
 export type DocumentStatus = (typeof documentStatuses)[number]
 
-/** The statuses of a document that its deliveries change without anybody's doing. */
+/** Document statuses that can still change without an operator. */
 export const openDocumentStatuses = ['pending', 'retrying'] as const satisfies DocumentStatus[]
 
 export const isFinal = (status: DocumentStatus): boolean => !openDocumentStatuses.some((open) => open === status)
@@ -42,8 +42,8 @@ export const noErrorCode = 'none'
 
 /**
  * What ended a delivery that has not arrived. A failed one: an error that no retry can fix, the setting that was the limit, or a person, in
- * Temporal. A cancelled one: what was deleted, or the connection, which no longer leads to the destination. `document_erased` only if somebody
- * has erased the document; `content_removed` if its content is missing for another reason.
+ * Temporal. A cancelled one: what was deleted, or the connection, which no longer leads to the destination. `document_erased` only if the
+ * document was erased by a request; `content_removed` if its content is missing for another reason.
  */
 export const deliveryEnds = [
   'permanent_error',
@@ -104,12 +104,12 @@ export const transitions = {
   attemptFailed: { from: open, to: 'failed', cause: 'an attempt failed and no retry follows' },
   /** Through the API. The use case limits which of these may be retried: see src/delivery/retry.ts. */
   retry: { from: undelivered, to: 'retrying', cause: 'a manual retry' },
-  /** By a signal to the workflow, without the API. */
+  /** A signal to the workflow, without the API. */
   resume: { from: ['failed'], to: 'retrying', cause: 'a retry signal sent to the workflow' },
   /** The connection was switched off. The delivery has no workflow then, like one that has been held since it was planned. */
   hold: { from: ['pending', 'retrying'], to: 'held', cause: 'the connection was switched off before the next attempt' },
   expire: { from: ['pending', 'retrying'], to: 'failed', cause: 'the time to live ended before the next attempt' },
-  /** In Temporal, by a person: the document is still to be delivered, so somebody has to retry or acknowledge it. */
+  /** A person ended the workflow in Temporal. The document is still to be delivered: an operator has to retry or acknowledge it. */
   endWorkflow: { from: ['pending', 'retrying'], to: 'failed', cause: 'the workflow was cancelled or terminated' },
   cancel: { from: open, to: 'cancelled', cause: 'the destination was deleted, or the content is gone' },
   cancelHeld: {

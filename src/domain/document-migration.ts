@@ -2,7 +2,7 @@
 export const migrationVerdicts = ['found', 'copied', 'equal', 'missing', 'different', 'damaged', 'failed'] as const
 export type MigrationVerdict = (typeof migrationVerdicts)[number]
 
-/** Verdicts about documents that somebody has to decide about: they are not here as the old content server had them. */
+/** Verdicts about documents that need a decision: they are not here as the old content server had them. */
 export const openVerdicts: readonly MigrationVerdict[] = ['missing', 'different', 'damaged', 'failed']
 
 /** `copy`: documents that are not here are fetched and kept. `check`: they are looked for only. */

@@ -19,7 +19,7 @@ export const placeholders = [
 /** A field of an enrichment: `meta.vendor_name`. */
 const fieldPlaceholder = /^meta\.[a-z][a-z0-9_]{0,39}$/
 
-/** What a placeholder becomes whose value is not known. */
+/** Text for a placeholder without a value. */
 const unknownValue = 'unknown'
 
 /** Returns a message about the first unknown placeholder, or undefined if all are known. */

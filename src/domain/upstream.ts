@@ -118,5 +118,5 @@ export interface UpstreamSecrets {
   proxy_url?: string
 }
 
-/** As the column has it. */
+/** The stored (snake_case) form. */
 export type StoredUpstream = z.output<typeof upstreamFields>

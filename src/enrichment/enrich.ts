@@ -48,7 +48,7 @@ const pageDocuments = 200
 const postponedMs = 60_000
 const delaysMs = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
 const longestDelayMs = 3 * 3_600_000
-// The last try before the deliveries start ends before them, as a rule.
+// Margin so that the last try normally ends before the deliveries start.
 const lastTryMs = 2_000
 
 // Added to a delay, so that a batch which arrived together does not come back together.

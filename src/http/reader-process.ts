@@ -51,8 +51,9 @@ const program = [
   '/proc/self/status',
 ].filter((path) => existsSync(path))
 
-// Sent by whoever stops the relay or its processes. SIGKILL comes from the relay as it ends, or from the kernel if the machine or the container
-// has too little memory, whoever has used it. The limit of the process itself ends it by another signal.
+// Signals of an operator or supervisor that stops the relay or its processes. SIGKILL comes from the relay as it ends, or from the kernel
+// if the machine or the container has too little memory, whichever process has used it. The limit of the process itself ends it by another
+// signal.
 const stopSignals = new Set<NodeJS.Signals | null>(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL'])
 
 type Reading = Extract<ReaderNews, { state: 'done' }>

@@ -114,7 +114,7 @@ export const startHttpServer = async (
 }
 
 /**
- * Drops the answer to a request whose connection was closed meanwhile. Koa waits for the connection of a response, which that of a client
+ * Drops the answer to a request whose connection was closed before the answer. Koa waits for the connection of a response, which that of a client
  * that does not wait for answers has not got yet: a stream, and the file or the place of an export behind it, would stay open.
  */
 const dropAnswer = (context: Koa.Context): void => {

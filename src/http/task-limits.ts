@@ -52,9 +52,9 @@ interface TurnOfTask {
   input: unknown
   /** Aborted if the task is to end. */
   ended: AbortSignal
-  /** To be called when a thread or a process has taken the task. */
+  /** Called when a thread or a process has taken the task. */
   noteTaken(): void
-  /** To be called when its program is loaded, and its function begins. */
+  /** Called when the program is loaded and its function begins. */
   noteWorking(): void
 }
 

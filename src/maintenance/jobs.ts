@@ -36,7 +36,7 @@ export interface MaintenanceDeps {
 type IntervalConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'>
 
 interface Run {
-  /** By the workflow's clock, which tests can advance. */
+  /** Time by the workflow's clock, which tests can advance. */
   now: Date
   signal: AbortSignal
 }

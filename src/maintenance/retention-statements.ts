@@ -32,9 +32,9 @@ const isSettled = (document: string) => `(
     )`
 
 /**
- * SQL: a document that is locked is still the one that was judged. Whoever opens a delivery changes its document, which PostgreSQL then judges by
- * its new version, but its deliveries as the statement has seen them at its beginning: of a document that stays `failed`, an open one would be
- * overlooked. The next run judges it anew.
+ * SQL: a document that is locked is still the one that was judged. A transaction that opens a delivery changes its document, which
+ * PostgreSQL then judges by its new version, but its deliveries as the statement has seen them at its beginning: of a document that stays
+ * `failed`, an open one would be overlooked. The next run judges it again.
  */
 const isUnchanged = `(
       documents.status <> 'failed'

@@ -78,7 +78,7 @@ export const sweepOrphans = async (
   for (const store of Object.values(stores)) {
     if (!store) continue
     try {
-      // What could not be removed before is due at any age: nobody can own it any more.
+      // What could not be removed before is due at any age: it can no longer be owned.
       removed += await sweep(store, 'removal_began_at')
       removed += await sweep(store, 'created_at')
     } catch (thrown) {

@@ -5,7 +5,7 @@ export interface Deletion {
   docId: string
   /** Null if the whole document was deleted. */
   compId: string | null
-  /** Of a component: when its document was changed last. */
+  /** Time of the deletion; of a component, the time at which its document was last changed. */
   deletedAt: Date
 }
 

@@ -27,7 +27,7 @@ interface FailedUpstream {
   repositoryId: string
   workspaceId: string
   repoId: string
-  /** Null if it was removed meanwhile. */
+  /** Null if the upstream was removed. */
   upstream: StoredUpstream | null
   upstreamSecretsSealed: Buffer | null
 }

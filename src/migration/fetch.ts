@@ -117,7 +117,7 @@ export const fetchDocument = async (
     component === firstComponent ? begun : client.get(wanted.docId, { compId: component.compId, signal })
   const isAtFront = (component: MeasuredComponent) => reading.what === 'component' && component === firstComponent
   const components = facts.components.toSorted((one, other) => Number(isAtFront(other)) - Number(isAtFront(one)))
-  // A body that nobody has read would hold its connection.
+  // An unread body would hold its connection.
   let failure: unknown
   const onFailure = (reason: unknown) => {
     failure = reason
@@ -134,7 +134,7 @@ export const fetchDocument = async (
 }
 
 interface Sources {
-  /** In the order in which they are fetched. */
+  /** The components, in the order in which they are fetched. */
   components: MeasuredComponent[]
   tees: Map<string, Tee>
   /** What has been stored of them. */

@@ -32,7 +32,7 @@ export interface Judged {
   position: number
   verdict: MigrationVerdict
   reason: string | null
-  /** Of the document here, or of the one that was found. */
+  /** Number of components of the document here, or of the one that was found. */
   components: number | null
   sizeBytes: number | null
 }
@@ -46,7 +46,7 @@ export interface Run {
   workspaceId: string
   repository: ReceivingRepository & UpstreamRepository
   findKeeper: Wanted['findKeeper']
-  /** Of all components of a document. */
+  /** Limit for all components of a document together. */
   documentMaxBytes: number
   signal: AbortSignal
 }
@@ -87,7 +87,7 @@ const neighbours = `
 
 /** What is known of a document here. */
 interface Origin {
-  /** Of the newest component. A migration that has fetched it is its request. */
+  /** Id of the request that sent the newest component. If a migration has fetched it, the migration is its request. */
   requestId: string
   erpObjectId: string | null
   /** True if it was fetched from the old content server, and not changed here. */

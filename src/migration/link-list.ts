@@ -7,7 +7,7 @@ import { linesOf } from './lines.ts'
 
 /** A row of a link table: the source system holds a document for a business object, or for a bar code. */
 export interface LinkRow {
-  /** Of the row in its file, from 1. */
+  /** Number of the row in its file, from 1. */
   line: number
   /** Null if the list has no column for it. */
   repoId: string | null
@@ -17,7 +17,7 @@ export interface LinkRow {
   arObject: string | null
   /** `YYYY-MM-DD` */
   archivedOn: string | null
-  /** Of a document that waits for its business object (BDS_BAR_EX). */
+  /** Bar code of a document that waits for its business object (BDS_BAR_EX). */
   barcode: string | null
 }
 

@@ -12,7 +12,7 @@ import { readLinkList, type LinkRow } from './link-list.ts'
 /** A list of a migration, as it was read. */
 export interface MigrationList {
   name: string
-  /** Of the file, lower-case hex. */
+  /** Digest of the file, lower-case hex. */
   sha256: string
   /** Rows of the repository. */
   rows: number

@@ -76,7 +76,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     })
   }
 
-  /** Counts what an upstream answers, and records that it fails. @param deleted aborts a question that nobody needs answered */
+  /** Counts what an upstream answers, and records that it fails. @param deleted aborts a question whose answer is no longer needed */
   const counted = async <T>(repository: Key, question: () => Promise<T | undefined>, deleted?: AbortSignal): Promise<T | undefined> => {
     try {
       const answer = await question()
@@ -194,7 +194,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
 
     /**
      * Fetches a document that the relay does not have, and waits until it is kept.
-     * @returns how it ended; `here` if another request has fetched it, or it was received or changed here meanwhile; undefined if the
+     * @returns how it ended; `here` if another request has fetched it, or it has been received or changed here; undefined if the
      *   document does not exist
      * @throws `UpstreamFailure`, about the relay if the document could not be stored
      */

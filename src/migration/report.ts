@@ -61,7 +61,7 @@ export interface ReportSignature {
   algorithm: 'Ed25519'
   /** SHA-256 of all bytes before this line. */
   sha256: string
-  /** Of the text `format`, a line feed, and `sha256`. */
+  /** Signature of the text `format`, a line feed, and `sha256`. */
   signature: string
 }
 
@@ -78,7 +78,7 @@ export interface ReportSubject {
 export async function* reportOf(db: Database, subject: ReportSubject, key: SigningKey): AsyncGenerator<string, void, undefined> {
   const hash = createHash('sha256')
   const line = (value: ReportHeader | ReportRow | ReportTotals) => {
-    // Somebody may look at it in a terminal.
+    // The report may be read in a terminal.
     const text = `${visibleLine(JSON.stringify(value))}\n`
     hash.update(text)
     return text

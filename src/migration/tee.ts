@@ -71,7 +71,7 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
       if (!copy.writableEnded) copy.destroy(error)
     },
     read: async () => {
-      // Nobody reads a copy without bytes to its end.
+      // A copy without bytes is not read to its end.
       const isEmpty = copy.writableLength + copy.readableLength === 0
       // It holds twice as much as is read between two drains.
       return copy.destroyed || isEmpty || untilRead('end', 2 * timeoutMs)

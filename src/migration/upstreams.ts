@@ -29,7 +29,7 @@ export interface UpstreamsDeps {
 // A person waits for the document, and the source system gives up after a minute or so.
 export const upstreamLimits = {
   connectTimeoutMs: 5_000,
-  /** For the headers of an answer, and between two pieces of its body. */
+  /** Limit for the headers of an answer, and for the time between two pieces of its body. */
   idleTimeoutMs: 30_000,
 }
 

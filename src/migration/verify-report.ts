@@ -17,11 +17,11 @@ import { fingerprintOf } from './signing-key.ts'
 export interface VerifiedReport {
   header: ReportHeader
   totals: ReportTotals
-  /** Of the key that has signed it. */
+  /** Fingerprint of the key that has signed the report. */
   fingerprint: string
   /** False if only the key in the report itself vouches for it. */
   isKeyGiven: boolean
-  /** Rows that somebody has to decide about, and those without a verdict, by business object. */
+  /** Rows that need a decision, and rows without a verdict, by business object. */
   open: ReportRow[]
 }
 

@@ -12,7 +12,7 @@ export interface DestinationStatisticsFilter extends PageRequest {
 }
 
 export interface DestinationStatistics {
-  /** Of the destination. */
+  /** Id of the destination. */
   id: string
   destinationName: string
   /** Every hour or day of the range: attempts that have delivered, and attempts that have failed. */

@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import { isConnected } from '../routing/repository-warnings.ts'
 
-/** Documents of one repository that were discarded for lack of a connection, and that nobody has acknowledged or replayed. */
+/** Documents of one repository that were discarded for lack of a connection, and were neither acknowledged nor replayed. */
 export interface DiscardedGroup {
   id: string
   repoId: string

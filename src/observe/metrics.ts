@@ -20,7 +20,7 @@ interface Pool {
 // Every statement ends within DATABASE_STATEMENT_TIMEOUT_MS. Work that borrows all connections for longer than this has lost them.
 const poolStuckMs = 180_000
 
-/** Counts the connections of all pools of a process, and notices a pool whose connections nobody gives back. */
+/** Counts the connections of all pools of a process, and notices a pool whose connections are never given back. */
 export const createPools = (stuckMs = poolStuckMs): { metric: Metric; watch(db: Database): void; areStuck(): boolean } => {
   const pools: Pool[] = []
   const stuck: (() => boolean)[] = []
@@ -212,7 +212,7 @@ export const readFreeBytes = async (directory: string): Promise<number> => {
   return bavail * bsize
 }
 
-/** Of the embedded stack only. */
+/** Name of a metric that only the embedded stack has. */
 export const dataDirMetricName = 'relay_data_dir_free_bytes'
 
 export const createDataDirMetric = (dataDir: string): Metric =>

@@ -23,7 +23,7 @@ interface Health {
 export interface Probes {
   /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
   add(dependencies: Dependency[], metrics: Metric[]): void
-  /** Counts the connections of a pool, too. `/healthz` answers 503 if all of them are lent for good. */
+  /** Adds a pool, whose connections are then counted. `/healthz` answers 503 if all of them are lent for good. */
   watchPool(db: Database): void
   /** Adds metrics that another library has written in the text format of Prometheus. */
   addText(read: () => Promise<string>): void

@@ -31,7 +31,7 @@ interface PeriodOfStatistics {
 interface Present {
   /** Documents. Null if documents are not counted. */
   unacknowledgedFailures: number | null
-  /** Documents that were discarded for lack of a connection, and that nobody has acknowledged or replayed. */
+  /** Documents that were discarded for lack of a connection, and were neither acknowledged nor replayed. */
   unacknowledgedDiscards: number | null
   /** Deliveries by status. */
   pending: number
@@ -54,9 +54,9 @@ export interface Statistics {
   before: Date
   /** Null if the filter names a destination or a connector: a document may go to several destinations. */
   documents: Partial<Record<DocumentStatus, number>> | null
-  /** Of deliveries that got their status in the range. */
+  /** Counts of deliveries that got their status in the range. */
   deliveries: Partial<Record<DeliveryStatus, number>>
-  /** Of attempts that started in the range. */
+  /** Counts of attempts that started in the range. */
   attempts: Record<string, number>
   interval: 'hour' | 'day'
   /** Every hour or day of the range. */

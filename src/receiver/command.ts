@@ -12,7 +12,7 @@ export interface Parameter {
 export interface Query {
   /** First token, which has no `=`. */
   command: string
-  /** In the order of the URL; the first value of a repeated name. */
+  /** The parameters in the order of the URL; of a repeated name, the first value. */
   parameters: Parameter[]
 }
 

@@ -54,7 +54,7 @@ export interface Exchange {
   /**
    * Captures the exchange, unless a transaction has done so. Without an answer, the client closed the connection before.
    * @param at when the answer had been sent. The rest of a refused body may have taken longer.
-   * @param pieces the contents as which the body of the answer was kept meanwhile
+   * @param pieces the contents as which the body of the answer was kept
    */
   end<Written>(
     write: (request: RequestFacts, response: ResponseFacts) => Written,
@@ -115,7 +115,7 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
     // No command has begun to read it.
     const isUnread = recordedBody.sizeBytes() === 0
     if (!isRefusal(status)) return isUnread ? recordedBody.discard('unread') : undefined
-    // Any other refused request may be hostile, and nobody would replay it.
+    // Any other refused request may be hostile, and is never worth a replay.
     const isKept = refusal && isWorthReplaying(refusal.code) && captures.keepsRefusedBodies({ userSlug, workspaceSlug })
     if (!isKept) return recordedBody.discard('refused')
     // A larger body is not recorded.
@@ -212,7 +212,10 @@ const contentTypeOf = ({ headers }: Answer): string => String(headers['Content-T
 
 const bytesOf = (body: string | Buffer): Buffer => (typeof body === 'string' ? Buffer.from(body) : body)
 
-/** Returns the first bytes of an answer, which stay in its stream. A stream that has none ready has them in its first piece. */
+/**
+ * Returns the first bytes of an answer, which stay in its stream. If the stream has nothing buffered and its first piece was not recorded,
+ * returns an empty buffer.
+ */
 const headOf = (body: Readable | Buffer, [first]: Piece[]): Buffer => {
   if (Buffer.isBuffer(body)) return body
   if (first && 'data' in first) return Buffer.from(first.data, 'base64')

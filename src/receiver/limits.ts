@@ -10,7 +10,7 @@ export const receiverLimits = {
   /** A body must deliver `minBodyBytes` in each such time that is spent waiting for it. */
   idleTimeoutMs,
   minBodyBytes: 1_024,
-  /** For reading the rest of a refused body, so that the client receives the answer. */
+  /** Limit for reading the rest of a refused body, so that the client receives the answer. */
   lingerTimeoutMs: 5_000,
   /** Certificates of a repository that were sent and that no operator has activated. Beyond it, the oldest of the busiest address is deleted. */
   maxUnreviewedCertificates: 20,

@@ -6,7 +6,7 @@ import { refusals, type RefusalCode } from '../domain/refusal-codes.ts'
 import { UpstreamFailure } from '../migration/failure.ts'
 
 /**
- * Returns true if somebody mends the cause of a refusal, and then replays the request: the repository was missing, or the certificate was not
+ * Returns true if an operator can remove the cause of a refusal, and then replay the request: the repository was missing, or the certificate was not
  * yet active.
  */
 export const isWorthReplaying = (code: RefusalCode): boolean => /^(?:repository|certificate|signature|document)_/.test(code)

@@ -29,7 +29,7 @@ export interface StoredKey {
 /** Authenticated caller of a request: an API key, or a person whom the sign-in provider has identified. */
 export interface Actor {
   type: 'api_key' | 'user'
-  /** Of the key, or of the person at the provider. */
+  /** The id of the key, or of the person at the provider. */
   id: string
   name: string
   /** Member who owns the key, or who is the person, if any. */

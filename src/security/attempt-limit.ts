@@ -2,7 +2,7 @@ import { createTtlCache } from '../base/ttl-cache.ts'
 import { sourceOf } from './address-filter.ts'
 
 const windowMs = 60_000
-// Of a few hundred bytes each.
+// An entry takes a few hundred bytes.
 const maxAddressesCounted = 10_000
 
 /**

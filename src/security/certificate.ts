@@ -26,7 +26,7 @@ export interface CertificateFacts {
 }
 
 const authIdMaxCharacters = 1_024
-// Reading a hostile certificate of this size takes 10 to 30 ms, and other requests wait meanwhile.
+// Reading a hostile certificate of this size takes 10 to 30 ms, during which other requests wait.
 export const certificateMaxBytes = 16 * 1_024
 
 /** Checks that a text can be stored as the id of a signer. Such ids are only compared for equality. */

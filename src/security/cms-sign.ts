@@ -12,7 +12,7 @@ export type SigningDigest = 'sha1' | 'sha256'
 
 const digests: Record<SigningDigest, string> = { sha1: '1.3.14.3.2.26', sha256: '2.16.840.1.101.3.4.2.1' }
 
-/** Algorithms of a signature by the type of the key. That of RSA does not depend on the digest. */
+/** Signature algorithms by key type. RSA uses one for all digests. */
 export const signatureAlgorithms: Record<string, Record<SigningDigest, Buffer> | undefined> = {
   rsa: {
     sha1: sequence(oid('1.2.840.113549.1.1.1'), nothing),

@@ -48,7 +48,7 @@ export const addressesOf = (found: string | LookupAddress[]) => (Array.isArray(f
 export interface Route {
   /** The proxy through which the target is reached. With one of the operator, only targets that would not pass that. */
   proxyUrl?: string | undefined
-  /** The address of the target must be in one of these ranges, too. */
+  /** Ranges that must also contain the address of the target. */
   allowedCidrs?: readonly string[] | undefined
 }
 
@@ -60,7 +60,7 @@ export type RouteDial = (...target: [...Parameters<Dial>, route?: Route]) => Pro
 
 interface DialOptions {
   lookup: LookupFunction
-  /** Of the operator. */
+  /** The operator's proxy. */
   proxy: ForwardProxy | undefined
   /** Returns the accepted ones of the addresses of a host. Throws if there are none. */
   judge: (host: string, addresses: string[]) => string[]

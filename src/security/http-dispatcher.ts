@@ -15,7 +15,7 @@ const defaultTimeoutMs = 300_000
 
 /**
  * Sends the requests of undici with Node's http module. undici's own client closes the connection, and forgets the answer, if a server sends
- * an informational answer that nobody asked for (IIS: 100 to every POST), folds a header, or ends its lines without CR. A target that has taken the
+ * an informational answer that was not asked for (IIS: 100 to every POST), folds a header, or ends its lines without CR. A target that has taken the
  * document then gets it again and again.
  *
  * Once the status line has arrived, there is an answer with that status, whatever happens to the rest: its headers are missing then, and its
@@ -140,7 +140,7 @@ const send = (agents: HttpAgents, options: Dispatcher.DispatchOptions, handler: 
 
 const switched = () => Object.assign(new Error('the server switched to a protocol that nobody asked for'), { code: 'ECONNRESET' })
 
-/** Writes a stream as fast as the server takes it. @param onWritten is called for each chunk: while it is sent, nobody expects an answer */
+/** Writes a stream as fast as the server takes it. @param onWritten is called for each chunk: no answer is expected while it is sent */
 const sendStream = async (request: ClientRequest, body: Readable, onWritten: () => void): Promise<void> => {
   for await (const chunk of body as AsyncIterable<Buffer>) {
     if (request.destroyed) return

@@ -141,7 +141,7 @@ const failureOf = (thrown: unknown): SignInFailure => {
 const hrefOf = (text: string) => (URL.canParse(text) ? new URL(text).href : text)
 
 /**
- * Creates the client of an OpenID provider: authorization code with PKCE. The provider is discovered when somebody signs in, so that the
+ * Creates the client of an OpenID provider: authorization code with PKCE. The provider is discovered at the first sign-in, so that the
  * relay starts without it.
  */
 export const createOpenIdProvider = (

@@ -63,8 +63,8 @@ export interface Outbound {
 export interface OutboundGuard extends Outbound {
   dispatcher(options: RoutedOptions): Dispatcher
   /**
-   * For attempts that would send credentials without encryption: connections without TLS are opened to loopback and private addresses of
-   * RELAY_ALLOWED_PRIVATE_CIDRS only.
+   * Guard for attempts that would send credentials without encryption: it opens connections without TLS only to loopback and to private
+   * addresses of RELAY_ALLOWED_PRIVATE_CIDRS.
    */
   unencryptedPrivate: Outbound
   /** Returns true if a host has such an address. False if the name cannot be resolved within the timeout. */
@@ -95,8 +95,8 @@ const maxPools = 64
 /**
  * Creates an outbound guard. The guard checks every address after name resolution and connects to exactly that address.
  * A name that resolves to another address a moment later (DNS rebinding) is therefore not a way around the check. The proxy of a route is
- * asked for exactly that address, too. The proxy of the operator is asked for the name after the address was checked: it then resolves the
- * name itself, and has to refuse private addresses, too.
+ * also asked for exactly that address. The proxy of the operator is asked for the name after the address was checked: it then resolves the
+ * name itself, and must also refuse private addresses.
  * @param proxyUrl the proxy through which targets are reached, unless `noProxy` names them
  * @param lookup resolver, replaced only by tests
  */
@@ -254,7 +254,7 @@ const createOutbound = (
   }
 }
 
-// Servers close connections that nobody uses. A request that is sent in the same moment costs an attempt.
+// Servers close idle connections. A request that is sent in the same moment costs an attempt.
 const idleConnectionMs = 4_000
 
 /** Makes the requests of an agent accept heads of answers that break the rules. Node calls `addRequest` for each of them. */
@@ -283,7 +283,7 @@ const createPools = <Pool extends { close(): Promise<void> }>(create: (options: 
   return {
     take: (options: RoutedOptions): Pool => {
       const { connectTimeoutMs, caCertificate, clientCertificate, route } = options
-      // A connection with a client certificate is that client: nobody else may use it. One through a proxy was let through by that.
+      // A connection with a client certificate is that client and is not shared. A connection through a proxy was permitted by that proxy.
       const key = JSON.stringify([connectTimeoutMs, caCertificate, clientCertificate, route])
       const known = pools.get(key)
       if (known) return known

@@ -103,8 +103,8 @@ const associatedData = (header: Buffer, owner: SealedFor) => Buffer.concat([head
 
 /**
  * Creates a key ring, which seals and opens JSON values with AES-256-GCM. Envelope: version (1 byte), length of the key
- * id (1 byte), key id, nonce (12 bytes), tag (16 bytes), ciphertext. To rotate keys, put the new key first: it seals
- * from then on, and the others continue to open the envelopes that they sealed.
+ * id (1 byte), key id, nonce (12 bytes), tag (16 bytes), ciphertext. To rotate keys, put the new key first: it seals new values, and the
+ * others continue to open the envelopes that they sealed.
  * @param entries the entries of RELAY_SECRET_KEYS, `id:base64(32 bytes)`
  * @throws `UserError` if there is no key, or an entry is invalid
  */

@@ -79,7 +79,7 @@ export const createTemporal = (
     return Object.values(searchAttributes).every((key) => key.name in customAttributes)
   }
   // A refusal (some clouds do not allow the call) counts as "not registered". After an outage, the next call asks again, and so does a call
-  // that the server finds invalid: its namespace may have been created anew, without the search attributes.
+  // that the server finds invalid: its namespace may have been created again, without the search attributes.
   let registered: Promise<boolean> | undefined
   let askAgainAt = Number.POSITIVE_INFINITY
   const ask = async (): Promise<boolean> => {
@@ -210,7 +210,7 @@ export const createTemporal = (
         return startDelivery(message)
       case 'startBulkRetry': {
         const options = bulkRetryOptions(message.input, { registered: await hasSearchAttributes() })
-        // One that has been completed already ends at once.
+        // A completed bulk retry ends immediately.
         return startOnce(() => workflow.start<typeof bulkRetry>('bulkRetry', { ...options, ...again }))
       }
       case 'startNotice': {

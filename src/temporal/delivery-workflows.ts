@@ -116,7 +116,7 @@ export const createDeliveryWorkflows = (
     const events = await readLastEvents(found, { namespace, workflowService: connection.workflowService }, withTimeout)
     const timer = timerOf(events)
     if (timer) return { state: timer.summary === manualRetryTimer ? 'waiting' : 'working' }
-    // A delivery in line sleeps, too, and is not overdue. This one waits for a call that Temporal has lost, or has not been sent.
+    // A delivery in line also sleeps, and is not overdue. This one waits for a call that Temporal has lost, or has not been sent.
     return { state: isServersTurn(events) ? 'working' : 'asleep' }
   }
 

@@ -84,7 +84,7 @@ export const createDispatcher = (
   let lookedAt = Number.NEGATIVE_INFINITY
   let woken = new AbortController()
 
-  /** Never throws. The loop goes on meanwhile: the answer of Temporal says nothing about when an attempt begins. */
+  /** Never throws. The loop does not wait: the answer of Temporal says nothing about when an attempt begins. */
   const begin = async (document: WaitingDocument, isBusy: boolean): Promise<void> => {
     const { documentId, share, workspaceId } = document
     const waiting = new Set(document.deliveries.map(({ destination }) => destination.id))

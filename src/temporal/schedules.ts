@@ -93,7 +93,7 @@ export const createSchedules = (
     return false
   }
 
-  /** Starts a job anew whose workflow the workers could not continue at two checks. @returns the ids of the terminated workflows */
+  /** Restarts a job whose workflow was stuck at two checks. @returns the ids of the terminated workflows */
   const replaceStuck = async (job: ScheduledJob): Promise<string[]> => {
     const schedule = client.schedule.getHandle(scheduleIdOf(job))
     const { info } = await withTimeout(() => schedule.describe())
@@ -114,7 +114,7 @@ export const createSchedules = (
       for (const job of jobs) await ensureOne(job)
     },
 
-    /** Starts jobs anew whose workflows the workers could not continue at this call and the one before. @returns the ids of the terminated workflows */
+    /** Restarts jobs whose workflows were stuck at this call and the one before. @returns the ids of the terminated workflows */
     replaceStuck: async (jobs: readonly ScheduledJob[]): Promise<string[]> => (await Promise.all(jobs.map(replaceStuck))).flat(),
 
     /** Returns the ids of missing schedules. */
@@ -141,7 +141,7 @@ interface KeepOptions {
 }
 
 /**
- * Creates missing schedules again, and starts stuck jobs anew, once per RECONCILE_INTERVAL_MS: Temporal may have lost its state or may have
+ * Creates missing schedules again, and restarts stuck jobs, once per RECONCILE_INTERVAL_MS: Temporal may have lost its state or may have
  * been restored, and without the jobs nothing would repair the rest. If schedules are missing, the namespace is new, so the search
  * attributes are registered as well, unless the server refuses.
  * @returns a function that stops this

@@ -16,7 +16,7 @@ const leastOpen = 2
 const goal = 2
 // Rates are measured over this time.
 const rateMs = 2_000
-// The unloaded time is measured anew this often, because others may use the processors as well. Until it is known, the window is at its
+// The unloaded time is measured again at this interval, because others may use the processors as well. Until it is known, the window is at its
 // minimum, and what was started before does not count.
 const baseMs = 30_000
 const baseSamples = 5

@@ -17,7 +17,8 @@ const header = 'created_at,event,subject_type,subject_id,description,user_id,act
 
 const { database, api, acme } = share(await startScene({ limits: { endpoints: { exportLimits: { maxRows: 8_000, maxConcurrent: 2 } } } }))
 const many = await api.tenant('acme/many')
-// The export of 50 MB of each is larger than the buffers of a connection, 36 MiB on common Linux systems: it stays open while nobody reads.
+// The export of 50 MB of each is larger than the buffers of a connection, 36 MiB on common Linux systems: it stays open while its client
+// does not read.
 const long = await api.tenant('acme/long')
 const wide = await api.tenant('acme/wide')
 

@@ -65,7 +65,7 @@ test.each(['/stats', '/documents/search?q=zzz', '/requests?per_page=100'])(
     await noise.stop()
     expect({ answers, reads }).toEqual({ answers: answers.map(() => 201), reads: reads.map(() => 200) })
     expect([...noise.statuses.keys()].filter((status) => status !== 200 && status !== 429)).toEqual([])
-    // Nobody waits for a connection of the pool: the flood has its share, and the source system the rest.
+    // No request waits for a connection of the pool: the flood has its share, and the source system the rest.
     expect(Math.max(...waiting)).toBe(0)
   },
   testMs,

@@ -186,7 +186,7 @@ describe('a captured request in the queue', () => {
       await untilIdle()
       expect(await writtenCount([id])).toBe(1)
     }
-    // A limit that is reached is refused, too.
+    // A request at the limit is also refused.
     await write({ status: 404 })
     await write({ status: 503 })
     const refused = add('', { status: 503 }, toOther)

@@ -45,7 +45,7 @@ export interface RunningTarget {
     /** Names that the target accepts. */
     names: [string, string]
     read(payload: Payload, result: DeliveryResult): Promise<Record<string, string>>
-    /** The property that somebody else sets. Absent if the file of properties is the relay's own. */
+    /** The property that another program sets. Absent if the file of properties is the relay's own. */
     foreign?: string
     add?(payload: Payload, result: DeliveryResult, properties: Record<string, string>): Promise<void>
   }

@@ -7,7 +7,7 @@ import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, failure, payloadOf } from './payloads.ts'
 
 const { find } = createConnectors()
-// Nobody listens at the port: a connection that is allowed is refused by the machine.
+// No process listens at the port: a connection that is allowed is refused by the machine.
 const port = await findFreePort()
 
 /** Resolves every name to one address. A connection to the public one would leave the machine. */

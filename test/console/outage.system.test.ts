@@ -49,7 +49,7 @@ const isSame = async (page: Page) => (await page.evaluate('window.isSame')) === 
 const hasLoaded = (page: Page, screen: string) =>
   page.evaluate<boolean>(`performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/screens/${screen}.js'))`)
 
-/** Waits until the page has loaded a screen that nobody has looked at. */
+/** Waits until the page has loaded a screen that was not opened before. */
 const untilLoaded = (page: Page, screen: string) => until(`the screen ${screen} has been loaded`, () => hasLoaded(page, screen))
 
 /** Returns what is wrong with how a page looks. */

@@ -61,7 +61,7 @@ test('each error code, and a code that is not known, has a remedy in both langua
     expect(remedies.en.remedy(code, 'Archive')).toMatch(/\w.*then retry the document\.$/)
     expect(remedies.de.remedy(code, 'Archiv')).toMatch(/\w.*dann das Dokument wiederholen\.$/)
   }
-  // Without a code, somebody has ended it in Temporal: nothing has to be mended.
+  // A failure without a code was ended in Temporal: nothing has to be repaired.
   expect(remedies.en.remedy(null, 'Archive')).toBe('Retry the document if it is still needed there; otherwise acknowledge it.')
   expect(remedies.de.remedy(null, 'Archiv')).toMatch(/^Das Dokument wiederholen, falls/)
 })

@@ -174,7 +174,7 @@ export const describeContentStore = (name: string, underTest: () => StoreUnderTe
         await writeOwned(Buffer.from('kept')),
       ]
       await db('contents').whereIn('id', [small.id, large.id]).update({ owned_at: null })
-      // An owned content is kept, whoever asks for its removal.
+      // An owned content is kept, whichever process asks for its removal.
       expect(await store.remove([small.id, large.id, kept.id, newId()])).toEqual([])
       expect(await store.remove([small.id])).toEqual([])
       expect(await store.remove([])).toEqual([])

@@ -231,7 +231,7 @@ describe('the files content store', () => {
 
   describe('on a file system that does not answer', () => {
     const maxMs = 500
-    // A pipe without a writer keeps whoever opens it, and a thread, until one comes.
+    // Opening a pipe without a writer blocks the caller and a thread until a writer comes.
     const hang = async ({ id }: { id: string }) => {
       const file = join(own, id.slice(-2), id)
       await rm(file)

@@ -83,7 +83,7 @@ const destinations: Row[] = [
       // The connector refuses two kinds of authentication, so merged credentials would be invalid.
       expect(await acme.statusOf('PATCH', path, { credentials: { bearer_token: 'second' } })).toBe(200)
       expect((await acme.call('POST', `${path}/test`)).json.data.status).toBe('success')
-      // Meanwhile, documents of other rows are delivered.
+      // Documents of other rows are delivered at the same time.
       const tested = target.arrivals.findLast(({ method, url }) => method === 'PUT' && url === '/accepting')
       expect(tested!.headers.authorization).toBe('Bearer second')
       const replaced = await sealedOf()

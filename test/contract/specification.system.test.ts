@@ -11,7 +11,7 @@ import { stateRows } from './states.ts'
 import { startWorld } from './world.ts'
 
 // One row for every statement in sections 2 to 8 of the API specification, in the order of the specification. Every row
-// checks a running relay from outside. Statements that other tests cover in depth have a short check here, too.
+// checks a running relay from outside. Statements that other tests cover in depth also have a short check here.
 
 const rows = [
   ...wiringResourceRows,

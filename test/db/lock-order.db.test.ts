@@ -40,7 +40,7 @@ const receiveDocuments = async () => {
 
 const attempt = { operation: 'attemptFailed', outcome: 'permanent', durationMs: 1, bytesSent: 0 } as const
 
-/** Of the others, the one that comes first may leave nothing to retry. */
+/** Ignores a refusal: another operation that comes first may leave nothing to retry. */
 const unlessRefused = (retrying: Promise<unknown>): Promise<unknown> =>
   retrying.catch((thrown: unknown) => {
     if (!(thrown instanceof AppError)) throw thrown

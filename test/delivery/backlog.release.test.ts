@@ -107,7 +107,7 @@ test('100,000 deliveries behind a dead target cause less than an event a second,
     expect(await runWoken()).toEqual([])
     // The end of its back-off.
     expect(await run(tried, false)).toBeUndefined()
-    // The job that looks for lines which nobody has called.
+    // The job that looks for lines that were not called.
     await callLines()
     expect(await runWoken()).toEqual([])
   }

@@ -27,7 +27,7 @@ interface Started {
   job: DeliveryJob
 }
 
-// Whoever asks is next in line: wake.db.test.ts tests the line.
+// The delivery that asks is next in line: wake.db.test.ts tests the line.
 const asCalled = { continues: undefined, hasPlace: true, isCalled: true }
 
 const arrange = async (workerConfig = config) => {

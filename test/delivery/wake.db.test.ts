@@ -14,7 +14,7 @@ const config = testConfig({ DELIVERY_CIRCUIT_PAUSE_MS: '60000' })
 const database = share(await createTestDatabase())
 const { db } = database
 
-/** Creates a destination with these limits, and documents for it, numbered from 1, that nobody has attempted. */
+/** Creates a destination with these limits, and documents for it, numbered from 1, that were not attempted. */
 const arrange = async (count: number, limits: object = {}, workerConfig = config) => {
   const routes = await createRoutes(db, [{ name: 'archive', config: limits }])
   const destinationId = routes.destinations['archive']!
@@ -173,7 +173,7 @@ describe('a delivery that finds no free slot', () => {
     const { ask, mustStart, destinationId, refOf } = await arrange(2, { max_concurrent_deliveries: 1 })
     const end = await mustStart(1)
     await ask(2)
-    // While no slot is free, nobody has to be called.
+    // While no slot is free, no delivery has to be called.
     expect(await listLines(db, config)).not.toContain(destinationId)
     await db('destination_slots').update({ leased_until: '-infinity' })
     expect(await listLines(db, config)).toContain(destinationId)

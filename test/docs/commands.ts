@@ -59,7 +59,7 @@ export const commandsOf = ({ path, text }: { path: string; text: string }): Page
 
 const keyword = /^(do|then|else|if|until|while|!|exec|export|[A-Za-z_]\w*=.*)$/s
 
-/** Splits a shell script into its commands, and each command into words. Commands in `$(...)` are commands, too. */
+/** Splits a shell script into its commands, and each command into words. Commands in `$(...)` also count. */
 export const splitCommands = (script: string): string[][] => {
   const plain = script.replaceAll(/\\\n\s*/g, ' ').replaceAll(/<<['"]?(\w+)['"]?([^\n]*)\n.*?\n\1(?=\n|$)/gs, '$2')
   const commands: string[][] = [[]]

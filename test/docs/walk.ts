@@ -54,7 +54,7 @@ const separator = '\x1e'
 
 /**
  * Runs the commands in one shell, which stops at the first failure. After `timeoutMs`, it is killed with all that it has started, also in
- * the background: what is left would keep the output open, and nobody would learn which step did not end.
+ * the background: what is left would keep the output open, and the step that did not end would stay unknown.
  * @param options.account that of the shell, if it is another one
  * @returns the output of each step
  */

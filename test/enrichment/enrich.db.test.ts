@@ -153,7 +153,7 @@ const value = { name: 'value', path: '$.value' }
 test('values are escaped for where they go, and only the named fields are kept, in one form', async () => {
   const order = call("/Orders('{doc_id}')", { name: 'customer', path: '$.d.Customer' }, { name: 'net', path: '$.d.Net', type: 'number' })
   const document = await receive([order], { docId: "O'Neil / 1", settings: { path_template: '{meta.net}/{doc_id}/{comp_id}' } })
-  // Nobody begins its deliveries before the end of the wait.
+  // Its deliveries are not begun before the end of the wait.
   expect(document.messages).toEqual([])
   expect(await document.tryOnce()).toEqual({ status: 'complete' })
   expect(odata.arrivals.at(-1)!.url).toBe("/Orders('O%27%27Neil%20%2F%201')")
@@ -320,12 +320,12 @@ test('many documents wait for a system that hangs: ten calls at a time, and afte
   const gate = async () => (await db('side_queues').first('failures', db.raw('extract(epoch from opens_at - now())::float8 as "opensIn"')))!
   expect((await gate()).failures).toBe(5)
   expect((await gate()).opensIn).toBeLessThanOrEqual(5)
-  // Nothing is due, and a run that comes all the same calls nobody.
+  // Nothing is due, so a run that comes all the same makes no call.
   expect(await dispatch()).toEqual([])
   expect(await run()).toEqual({ status: 'retrying', error })
   expect(slow.arrivals).toHaveLength(10)
 
-  // One tries, in vain: the pause doubles.
+  // A try fails: the pause doubles.
   const open = () => db('side_queues').update({ opens_at: db.fn.now() })
   await open()
   expect(await dispatch()).toHaveLength(1)

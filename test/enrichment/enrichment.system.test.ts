@@ -20,7 +20,7 @@ const odata = share(
   }),
 )
 
-/** Without messages about late data. */
+/** Returns the documents that were sent, without messages about late data. */
 const documentsSent = () => target.arrivals.filter(({ headers }) => headers['x-relay-event-type'] === 'document')
 
 /** The documents that the system has linked to an invoice. */
@@ -159,7 +159,7 @@ test('an enrichment that finds nothing in its time has failed, and the document 
     expect(enrichment.status).toBe('failed')
     expect(enrichment.attempts).toBeGreaterThan(2)
 
-    // Somebody has linked it since.
+    // It has been linked since.
     linked.add('NEVERLINKED')
     const arrived = documentsSent().length
     const runAgain = async () => {

@@ -1,7 +1,7 @@
 import { createCertificates } from '../../src/access/certificates.ts'
 import { createKey } from '../../src/access/key-administration.ts'
 import { newId } from '../../src/base/ids.ts'
-// No request may hold the event loop of the API process for longer than 50 ms, because every other request waits meanwhile.
+// No request may hold the event loop of the API process for longer than 50 ms, because every other request waits during that time.
 //
 // What is measured is the processor time of the main thread in one turn of its event loop (probe.ts), and not the time on the clock, so a
 // busy machine does not change the result. The limit grows with the time of a reference work, for a slower processor. The requests of a

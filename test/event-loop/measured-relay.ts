@@ -66,7 +66,7 @@ export const startMeasuredRelay = async (variables: Record<string, string>) => {
       return /^relay_captures_waiting 0$/m.test(await answer.body.text())
     })
 
-  /** Sends requests. @returns the longest turn of the event loop meanwhile, in milliseconds of processor time, and the statuses */
+  /** Sends requests. @returns the longest turn of the event loop during them, in milliseconds of processor time, and the statuses */
   const measure = async (requests: HostileRequest[]): Promise<{ longestTurnMs: number; statuses: number[] }> => {
     const statuses: number[] = []
     const measured = once(child, 'message') as Promise<[{ longestTurnMs: number }]>

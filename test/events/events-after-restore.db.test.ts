@@ -21,7 +21,7 @@ share({ [Symbol.asyncDispose]: () => rm(root, { recursive: true }) })
 
 interface Server extends AsyncDisposable {
   db: Database
-  /** Of the superuser. */
+  /** Address of the database, as superuser. */
   adminUrl: string
   /** Writes events, a transaction each. */
   write(workspaceId: string, name: string, count: number): Promise<void>

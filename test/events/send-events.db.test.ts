@@ -280,14 +280,14 @@ test.each([
   target.answerWith((__, response) => void response.writeHead(status).end())
   const first = await scene.run()
   expect(first).toMatchObject({ status: what.split(' ')[0] })
-  // Other workspaces have events meanwhile, which a run passes over.
+  // A run passes over events of other workspaces.
   const recorded = async () => [{ ...(await scene.find()), cursor: undefined }, await db('side_queues')]
   const before = await recorded()
   target.answerWith((__, response) => void response.end())
   expect(await scene.run()).toEqual(first)
   expect(target.arrivals).toHaveLength(1)
   expect(await recorded()).toEqual(before)
-  // While it waits for its time, nobody starts it.
+  // It is not started while it waits for its time.
   expect(await scene.isDue()).toBe(false)
 
   expect(await scene.send()).toEqual({ status: 'idle' })

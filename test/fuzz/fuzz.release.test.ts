@@ -65,7 +65,7 @@ const system = await startRfcSystem({
 
 const signer = await createSigner('RSA 2048')
 const logProblems: string[] = []
-/** Of the test itself. Requests must not change them. */
+/** Ids of objects of the test itself. Requests must not change them. */
 const protectedIds = new Set<string>()
 
 /** Makes the repository Z2 require signatures. @returns queries that are signed for it */
@@ -170,7 +170,7 @@ const world: World = {
   links: [],
   canaries,
 }
-/** For damaged requests: a damaged name of a header or parameter no longer tells that its value is secret. */
+/** World of damaged requests, in which the damaged name of a header or parameter no longer tells that its value is secret. */
 const worldOfDamaged: World = {
   ...world,
   steady: { name: steadyName, keys: await createKeys(db, steadyName) },
@@ -261,7 +261,7 @@ const harvest = (random: Random, { target, method }: FuzzRequest, { status, body
   if (!headers['content-type']?.startsWith('application/json')) return
   const { data } = JSON.parse(body.toString('utf8') || '{}') as { data?: unknown }
   for (const each of [data].flat() as ({ id?: string; type?: string } | undefined)[]) {
-    // A list of keys contains those of the test, which nobody may revoke.
+    // A list of keys contains those of the test, which must not be revoked.
     const isNewKey = each?.type === 'api_key' && method === 'POST'
     const name = isNewKey ? 'api-keys' : (resources[each?.type ?? ''] ?? (target.includes('/connections') ? 'connections' : undefined))
     if (name === undefined || each?.id === undefined || protectedIds.has(each.id)) continue
@@ -275,7 +275,7 @@ const harvest = (random: Random, { target, method }: FuzzRequest, { status, body
 const returnsContent = /[?](?:get|docget)\b|\/content(?:$|\?)|^\/download\/|\/body\//i
 
 const portOf = (url: string) => Number(new URL(url).port)
-/** The probes have a port of their own; the public one answers some of them, too. */
+/** The probes have a port of their own; the public one also answers some of them. */
 const portFor = (random: Random, { surface }: FuzzRequest) =>
   portOf(surface === 'probes' && random.chance(0.7) ? relay.probesUrl : relay.baseUrl)
 

@@ -103,7 +103,7 @@ export const createJudge = (document: OpenApi) => {
     contract.check({
       method,
       path: target,
-      // The relay, too, ignores a byte order mark.
+      // The relay also ignores a byte order mark.
       body: request.body && new TextDecoder().decode(request.body),
       status: answer.status,
       headers: new Headers(answer.headers),

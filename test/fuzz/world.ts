@@ -27,8 +27,8 @@ export interface World {
 }
 
 interface Canaries {
-  /** Of credentials and of sensitive headers and parameters: neither in an answer nor in a log. */
+  /** Secret of credentials, sensitive headers and parameters: neither in an answer nor in a log. */
   credential: string
-  /** In contents of documents: not in a log. */
+  /** Text in contents of documents: not in a log. */
   content: string
 }

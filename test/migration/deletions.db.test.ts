@@ -93,7 +93,7 @@ describe('what the source system has deleted here', () => {
     expect((await old.source.delete('D1')).status).toBe(200)
     expect((await old.source.create('D1', 'again')).status).toBe(201)
     expect(await listed()).toEqual([['D1', 'note']])
-    // It may have had the component meanwhile, in a version that retention has removed.
+    // It may have had the component in a version that retention has removed.
     expect((await old.source.update('D1', 'changed')).status).toBe(200)
     expect(await listed()).toEqual([])
   })

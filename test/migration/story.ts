@@ -77,7 +77,7 @@ export const switchThereAndBack = async (start: () => Promise<OldServer>, total:
   const damaged: [string, string] = [docIdOf(total * 0.2), docIdOf(total * 0.7)]
   const changed = docIdOf(total - 1)
   const docIds = Array.from({ length: total }, (_, index) => docIdOf(index + 1))
-  // What the source system has stored, and can expect to read. It has links to the missing ones, too.
+  // What the source system has stored, and can expect to read. It also has links to the missing ones.
   const expected = new Map<string, Contents>()
   for (const docId of docIds.filter((id) => !missing.includes(id))) expected.set(docId, { data: `content of ${docId}` })
   for (const docId of docIds.slice(0, 9)) expected.set(docId, { data: `content of ${docId}`, note: `note of ${docId}` })
@@ -94,7 +94,7 @@ export const switchThereAndBack = async (start: () => Promise<OldServer>, total:
   await using source = disposable(createSourceSystem(`${relay.baseUrl}/receiver/${name}`), (each) => each.close())
   const does = async (what: Promise<SourceAnswer>, status = 200) => expect((await what).status).toBe(status)
 
-  // The source system is switched. It reads from the first second, and somebody still changes documents at the old server.
+  // The source system is switched. It reads from the first second, while documents at the old server are still changed.
   expect(String((await source.get(changed)).body)).toBe(`content of ${changed}`)
   await until(
     'the document is kept',

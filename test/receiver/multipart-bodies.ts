@@ -27,7 +27,7 @@ export const bodyTokens = [
 
 const small = bytesOf(bodyTokens, 12).filter((bytes) => !`\r\n${bytes.toString('latin1')}`.includes(delimiter))
 
-/** About as long as the 64 KiB buffer of a part, and ending like the beginning of a boundary. */
+/** Bytes about as long as the 64 KiB buffer of a part, which end like the beginning of a boundary. */
 const bufferFilling = fc
   .tuple(fc.integer({ min: -3, max: 3 }), fc.constantFrom('', '\r', '\r\n', '\r\n--'))
   .map(([more, end]) => Buffer.concat([Buffer.alloc(65_536 + more - end.length, 'x'), Buffer.from(end)]))

@@ -52,15 +52,15 @@ const connectors = createConnectors()
 
 export interface ApiOptions {
   variables?: Record<string, string>
-  /** By default with a key that no other API has. */
+  /** Key ring; by default with a key that no other API has. */
   keyRing?: KeyRing
-  /** By default all connectors. */
+  /** Finds a connector; by default among all of them. */
   findConnector?: EndpointDeps['findConnector']
   /** Opens the content store that the receiver writes to; by default PostgreSQL. */
   openStore?: (db: Database) => ContentStore
   /** The stores that the management API reads from; by default the one that the receiver writes to. */
   contents?: Stores
-  /** By default there is no Temporal: messages stay in the outbox. */
+  /** Functions of Temporal; by default there is none, and messages stay in the outbox. */
   temporal?: Partial<Pick<EndpointDeps, 'launch' | 'wakeNext' | 'isDeliveryRunning'>>
   replay?: Replay
   maxIdempotencyKeys?: number

@@ -137,7 +137,7 @@ export const createClient = ({ baseUrl, name, key: usualKey, contract }: ClientO
     until(
       `document ${id} has the status ${status}`,
       () => attributesOf(`/documents/${id}`),
-      // A document is failed as soon as one delivery has failed. Wait for its other deliveries, too.
+      // A document is failed as soon as one delivery has failed. Wait also for its other deliveries.
       ({ status: current, deliveries }: Json) => current === status && (status !== 'failed' || !deliveries.some(isInProgress)),
     )
 

@@ -3,9 +3,9 @@ import type { LookupFunction } from 'node:net'
 import { RequestError, Server } from 'proxy-chain'
 
 export interface ForwardProxy {
-  /** Without user and password. */
+  /** Address without user and password. */
   url: string
-  /** With the user and the password that the proxy demands. */
+  /** Address with the user and the password that the proxy demands. */
   urlWithLogin: string
   password: string
   /** The targets that clients have asked for with the right password, in order, as `host:port`. */

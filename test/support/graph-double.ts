@@ -24,7 +24,7 @@ interface Session {
 /** The digests of a content. */
 interface ContentHash {
   sha256: Hash
-  /** Of quickXorHash: each byte is xored into 160 bits, 11 bits after the one before it. The length is xored into the last 64 bits. */
+  /** Register of quickXorHash: each byte is xored into 160 bits, 11 bits after the one before it. The length is xored into the last 64 bits. */
   register: Buffer
   sizeBytes: number
 }
@@ -58,7 +58,7 @@ export interface GraphDouble extends Double {
   application: { tenantId: string; clientId: string; clientSecret: string }
   scope: string
   siteUrl: string
-  /** By drive and path, in lower case. */
+  /** Items by drive and path, in lower case. */
   items: Map<string, StoredItem>
   sessions: Map<string, Session>
   find(library: string, path: string): StoredItem | undefined

@@ -14,7 +14,7 @@ const tests = new URL('..', import.meta.url).href
 const contract = new URL('contract.ts', import.meta.url).href
 let files = 0
 
-// Each test file gets the modules below test/ anew, because they hold what its tests share: a database, a server, a workspace.
+// Each test file loads the modules below test/ again, because they hold what its tests share: a database, a server, a workspace.
 registerHooks({
   resolve(specifier, context, next) {
     const resolved = next(specifier, context)

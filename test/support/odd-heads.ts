@@ -68,7 +68,7 @@ export const startOddServer = async (port: number): Promise<OddServer> => {
   }
 }
 
-/** What is left of a head that breaks off or that nobody can read, after its status line. */
+/** What is left, after its status line, of a head that breaks off or is unreadable. */
 export const cutHeads: Record<string, (head: string) => string> = {
   'headers of 70 KB': (head) => withLine(head, `Set-Cookie: a=${'x'.repeat(70_000)}`),
   'a line without a colon': (head) => withLine(head, 'this is no header'),

@@ -103,7 +103,7 @@ export const startOpenIdServer = async ({ accounts, hasFullIdToken = false, clie
         const claims = accounts[id]
         return claims && { accountId: id, claims: () => ({ sub: id, preferred_username: id, ...claims }) }
       },
-      // Nobody is asked whether the relay may have the claims.
+      // Grants the claims to the relay without asking for consent.
       loadExistingGrant: async (context) => {
         const { oidc } = context
         const grant = new provider.Grant({ clientId: oidc.client!.clientId, accountId: oidc.session!.accountId! })

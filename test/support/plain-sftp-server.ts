@@ -11,17 +11,17 @@ export interface PlainSftpServer extends AsyncDisposable {
   calls: string[]
   /** Refuses every file from now on. */
   forbid(code?: number, message?: string): void
-  /** From now on, refuses to remove files under their final names, as a server over write-once storage does. */
+  /** Refuses, from now on, to remove files under their final names, as a server over write-once storage does. */
   keepFiles(code: number): void
   /** The files that it has taken, in order, since `takeClosedFiles`. */
   taken: { path: string; content: Buffer }[]
-  /** From now on, takes each file away when it is closed after writing, as a gateway that hands files on does. */
+  /** Removes, from now on, each file when it is closed after writing, as a gateway that forwards files does. */
   takeClosedFiles(): void
-  /** From now on, refuses every rename, after it was made or without it. */
+  /** Refuses, from now on, every rename, after it was made or without it. */
   failRenames(code: number, isMade: boolean): void
-  /** From now on, refuses names that begin with a dot. */
+  /** Refuses, from now on, names that begin with a dot. */
   forbidDots(): void
-  /** From now on, refuses to open files for reading. */
+  /** Refuses, from now on, to open files for reading. */
   forbidReading(): void
   stop(): Promise<void>
 }

@@ -88,7 +88,7 @@ const allowDatabases = async (adminUrl: string): Promise<void> => {
   await admin.destroy()
 }
 
-/** Without PostgreSQL the set-up fails. Without PgBouncer, only the tests that need it fail. */
+/** Prepares the tier db. Fails without PostgreSQL. Without PgBouncer, only the tests that need it fail. */
 export const setUpDb = setUp(async (workDir) => {
   await startDatabase(workDir)
   await orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer({ config: readConfig(), say })))
@@ -115,7 +115,7 @@ const prepareSystem = async (workDir: string): Promise<void> => {
   else await provide('TEST_TEMPORAL_DEV_SERVER', () => startDevServer(join(workDir, 'namespaces')))
 }
 
-/** Without PostgreSQL the set-up fails. If another program is missing, only the tests that need it fail. */
+/** Prepares the tier system. Fails without PostgreSQL. If another program is missing, only the tests that need it fail. */
 export const setUpSystem = setUp(prepareSystem)
 
 /** What the system tests need, and the programs that only tests of the tier release run. */
@@ -134,7 +134,7 @@ export const setUpRelease = setUp(async (workDir) => {
   ])
 })
 
-/** Without the program, every file that needs a server says so. */
+/** Starts the dev server. If its program is missing, every file that needs a server says so. */
 const startDevServer = async (folder: string): Promise<string> => {
   const program = process.env.TEST_TEMPORAL_BIN
   if (!program) return ''

@@ -12,7 +12,7 @@ import { searchAttributes } from '../../workflows/options.ts'
 
 interface SharedDevServer {
   address: string
-  /** Contains a file for each namespace that nobody has taken. */
+  /** Contains a file for each namespace that is free. */
   folder: string
 }
 

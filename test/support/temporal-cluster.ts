@@ -169,7 +169,7 @@ export const addSetting = async ({ folder }: TemporalCluster, namespace: string,
   if (present?.length === 1 && present[0]!.constraints === undefined && present[0]!.value === parse(value)) return
   if (present) throw new Error(`the cluster has the setting ${name} already: ${JSON.stringify(present)}`)
   await appendFile(file, `${name}:\n  - value: ${value}\n    constraints:\n      namespace: ${namespace}\n`)
-  // Fails if another process has added the same name meanwhile: a name that stands there twice is an error.
+  // Fails if another process has added the same name: a name that stands there twice is an error.
   await read()
   // Each service reads the file on its own timer.
   await delay(2 * dynamicConfigPollMs)

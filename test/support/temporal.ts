@@ -8,7 +8,7 @@ import { disposable } from './disposable.ts'
 
 /** Keeps the log of the SDK out of the output of the tests. */
 export const silenceSdkLog = () => {
-  // A process has one runtime, but jest loads this module anew for each test file, so a second install is refused.
+  // A process has one runtime, but jest loads this module again for each test file, so a second install is refused.
   try {
     Runtime.install({
       logger: new DefaultLogger('ERROR'),

@@ -24,7 +24,7 @@ beforeEach(async () => {
 
 type Routes = Awaited<ReturnType<typeof createRoutes>>
 
-/** Commits documents that were received one after the other, and that nobody has begun. */
+/** Commits documents that were received one after the other, and that were not begun. */
 const receive = async (count: number, routes?: Routes): Promise<string[]> => {
   const { db } = database
   const target = routes ?? (await createRoutes(db, [{ name: 'archive' }]))

@@ -24,7 +24,7 @@ export interface ServerCheckOptions extends CheckOptions {
 
 /**
  * Gives a command the description and the options of `relay check source`, which the package of clients/check-source has as well.
- * @param hasOther if true, the command checks something else than a server, too, so that `--url` and `--repository` may be missing
+ * @param hasOther if true, the command can also check something other than a server, so that `--url` and `--repository` may be missing
  */
 export const describeCheck = (command: Command, { hasOther = false } = {}): Command =>
   command

@@ -9,7 +9,7 @@ import { isGood, runChecks, type Report, type RunOptions } from './run.ts'
 import type { Target } from './source.ts'
 import { awaitActivation, createIdentity } from './throw-away.ts'
 
-/** Checks any content server, and prints the report. Needs nothing of a relay: it is the package of clients/check-source, too. */
+/** Checks any content server, and prints the report. Needs nothing of a relay: the package of clients/check-source uses it alone. */
 export const checkServer = async (options: ServerCheckOptions, signal: AbortSignal): Promise<void> => {
   const target = await targetOf(options, signal)
   await printReport(options, signal, (run) => runChecks(target, run))

@@ -45,7 +45,7 @@ export interface Request extends Sent {
   more?: Record<string, string>
 }
 
-/** What a signed URL does not have as it should. */
+/** Deliberate mistakes in a signed URL. */
 export interface Mistakes {
   accessMode?: string
   expiration?: string
@@ -166,7 +166,7 @@ export const createSource = (target: Target, options: HttpOptions) => {
     call,
     ask,
     newDocId,
-    /** Returns the docId of a document that nobody creates. */
+    /** Returns the docId of a document that is never created. */
     unusedDocId,
     created,
     /** A document with the component `data`: the alphabet. */

@@ -6,7 +6,7 @@ import { Deviation } from './outcome.ts'
 import type { ThrowAway } from './source.ts'
 
 const validDays = 1
-// Between two looks at a certificate that an administrator is to activate.
+// Poll interval while an administrator activates the certificate.
 const lookMs = 2_000
 
 /** A throw-away before anybody knows how its certificate becomes active. */

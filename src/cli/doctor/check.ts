@@ -36,7 +36,7 @@ export interface Check<Deps = CheckDeps> {
   find(deps: Deps): Found | Promise<Found>
 }
 
-/** What is in order, or warnings: conditions that stop nothing, but that need an operator; or both, with a remedy of its own if it has one. */
+/** Result of a passed check: a message, warnings, or both. A warning is a condition that stops nothing and needs an operator. */
 export type Found = string | string[] | { message: string; warnings: string[]; remedy?: string }
 
 /** A condition that prevents the relay from working. */

@@ -27,7 +27,7 @@ const checks: readonly Check[] = [...operationChecks, ...hardeningChecks].toSort
   (one, other) => urgencies.indexOf(one.urgency ?? 'is a risk') - urgencies.indexOf(other.urgency ?? 'is a risk'),
 )
 
-/** Returns the exit status of `relay doctor`. @param isStrict true if warnings count, too */
+/** Returns the exit status of `relay doctor`. @param isStrict true if warnings also count */
 export const exitStatusOf = (findings: readonly Pick<Finding, 'ok' | 'status'>[], isStrict: boolean): 0 | 1 =>
   findings.some(({ ok, status }) => !ok || (isStrict && status === 'warning')) ? 1 : 0
 

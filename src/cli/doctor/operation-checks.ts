@@ -341,7 +341,7 @@ const listFailingDestinations = (db: Database) =>
 
 const failedMax = 1_000
 
-/** Counts the failed documents of each workspace that nobody has acknowledged, up to a limit. The index documents_failed_and_open serves it. */
+/** Counts the failed documents of each workspace that are not acknowledged, up to a limit. The index documents_failed_and_open serves it. */
 const countFailedDocuments = async (db: Database): Promise<string[]> => {
   const { rows } = await db.raw<{ rows: { workspace: string; count: number }[] }>(
     `

@@ -9,7 +9,7 @@ export interface Tool {
   name: string
   description: string
   method: 'GET' | 'POST'
-  /** Of the operation, relative to the workspace. An input with the name of a parameter of the path replaces it. */
+  /** Path of the operation, relative to the workspace. An input with the name of a parameter of the path replaces it. */
   path: string
   input: z.ZodObject
   /** What every call sends. */

@@ -32,7 +32,7 @@ const accessErrors = new Map([
 const existsErrors = new Set(['BlobImmutableDueToPolicy', 'BlobImmutableDueToLegalHold', 'UnauthorizedBlobOverwrite', 'BlobAlreadyExists'])
 // Conflicts that have nothing to do with the blob.
 const otherConflicts = new Set(['ContainerBeingDeleted', 'ContainerDisabled', 'AccountBeingCreated', 'AccountIsDisabled'])
-// A leased blob, a container that is being deleted, blocks that another attempt has committed meanwhile.
+// A leased blob, a container that is being deleted, blocks that another attempt has committed.
 const temporaryErrors = new Set(['LeaseIdMissing', 'ContainerBeingDeleted', 'InvalidBlockList', 'OperationTimedOut'])
 
 /** Returns the error for a status of success without what identifies the service, or what it has stored. */

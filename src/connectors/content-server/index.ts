@@ -68,7 +68,7 @@ const deliver = async (
       const component = { compId, contentType: contentTypeHeader(payload.contentType), sizeBytes, body }
       const sent = await client[command](docId, component, { signal: abortSignal })
       if (sent.ok) return true
-      // Another component has created the document meanwhile.
+      // The attempt of another component has created the document.
       if (command === 'create' && sent.failure.code === 'forbidden') return false
       if (command === 'create' && sent.failure.code === 'not_found') throw repositoryMissing(sent.failure, config.repository)
       throw sent.failure

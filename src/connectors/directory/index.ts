@@ -108,8 +108,8 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
 }
 
 /**
- * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that whoever finds it finds
- * its properties. A file system may forbid to replace a file: one that has the content already is in place.
+ * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that a program that finds
+ * it also finds its properties. A file system may forbid to replace a file: one that has the content already is in place.
  * @param attempt counts the attempts of the delivery
  * @param requireMount throws if the file system of the folder is not mounted. What was written beside it has no name then, and what was written
  *   into it has none beside it

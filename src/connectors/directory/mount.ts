@@ -5,7 +5,7 @@ import { isBelowRoot } from './real-folder.ts'
 
 /**
  * The mount points that this process has seen below folders of destinations, by the path of the folder: a folder whose mount is gone before
- * the first success, at which its mount point is stored, is noticed, too.
+ * the first success, at which its mount point is stored, is also noticed.
  */
 export type SeenMounts = Map<string, string>
 
@@ -49,7 +49,7 @@ const isMountPoint = async (path: string): Promise<boolean> => {
 }
 
 // The dot makes the kernel mount what is mounted on demand (autofs, NFS below NFS). It needs a permission that administrators take away from the
-// directory below a mount, so that nobody writes there without the mount: then the directory itself is looked at.
+// directory below a mount, so that no process writes there without the mount. Without the permission, the directory itself is looked at.
 const deviceOf = async (path: string): Promise<bigint | undefined> => {
   const found = await stat(`${path}/.`, { bigint: true })
     .catch((thrown: NodeJS.ErrnoException) => {

@@ -75,7 +75,7 @@ const quoted = (text: string) => text.replace(/[\\']/g, '\\$&')
 
 /**
  * Fetches a file by its id, which works before a search finds the file.
- * @returns `elsewhere` if somebody has moved the file to the trash or to another folder
+ * @returns `elsewhere` if the file was moved to the trash or to another folder
  */
 export const fileById = async (drive: CloudApi, folder: Folder, id: string): Promise<KnownFile | 'absent' | 'elsewhere'> => {
   const query = new URLSearchParams({ supportsAllDrives: 'true', fields: 'id,sha256Checksum,trashed,parents' })

@@ -72,6 +72,6 @@ const correctionFor = (reason: string, subject: string | undefined) => {
   return 'the key does not belong to the service account (any more); create a new key file'
 }
 
-// The narrower scope drive.file does not include folders that somebody else created. The account reaches only what is
+// The narrower scope drive.file does not include folders that other users created. The account reaches only what is
 // shared with it.
 export const driveScope = 'https://www.googleapis.com/auth/drive'

@@ -145,7 +145,7 @@ export const createDrive = (
   }
 }
 
-/** Sets properties of a file. Those of others stay. */
+/** Sets file properties; properties set by other apps are kept. */
 const setProperties = async (drive: CloudApi, id: string, properties: Payload['properties']): Promise<void> => {
   if (Object.keys(properties).length === 0) return
   const response = await drive.request(`/drive/v3/files/${encodeURIComponent(id)}?supportsAllDrives=true&fields=id`, {

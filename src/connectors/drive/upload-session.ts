@@ -152,7 +152,7 @@ const findSession = async (drive: CloudApi, savedUrl: string, { sizeBytes }: Pay
   return response.status === 308 ? { uploadUrl, nextByte: nextByteOf(response) } : undefined
 }
 
-/** Without a Range header, Drive has stored nothing. */
+/** Returns the position of the next byte. Drive has stored nothing if its answer has no Range header. */
 const nextByteOf = ({ headers }: CloudResponse) => {
   const last = /^bytes=0-(\d+)$/.exec(String(headers.range ?? ''))?.[1]
   return last === undefined ? 0 : Number(last) + 1

@@ -170,7 +170,7 @@ export const findObject = async (
   } catch (thrown) {
     const status = statusOf(thrown) ?? 0
     if (status === 404) return { state: 'absent' }
-    // Without permission to list the bucket, a store answers 403 for an absent object, too.
+    // Without permission to list the bucket, a store answers 403 also for an absent object.
     if (isPermanentStatus(status)) return { state: 'unknown', needs: 'it needs s3:GetObject to look' }
     throw thrown
   }

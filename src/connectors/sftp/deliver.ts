@@ -76,8 +76,8 @@ interface NamedContent extends Content {
 }
 
 /**
- * Writes files. The document comes last, so that whoever finds it finds its properties. A server may forbid to replace a file: one that has the
- * content already is in place.
+ * Writes files. The document comes last, so that a program that finds it also finds its properties. A server may forbid to replace a file:
+ * one that has the content already is in place.
  * @param attempt counts the attempts of the delivery
  */
 type WriteFiles = (session: SftpSession, folder: string, files: NamedContent[], attempt: number, signal: AbortSignal) => Promise<void>

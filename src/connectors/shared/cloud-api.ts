@@ -64,7 +64,7 @@ export const parseObject = (text: string): Record<string, unknown> => {
 }
 
 /**
- * Parses what a service says of a file. Gateways answer with errors, their own ids and a status of success, too.
+ * Parses what a service says of a file. Gateways also answer with errors, or ids of their own, and a status of success.
  * @returns an empty object if it is not about a file
  */
 export const parseFile = (text: string): Record<string, unknown> => {
@@ -108,7 +108,7 @@ export interface CloudApi {
 /** A document that the service has stored completely. */
 export interface CompletedUpload {
   response: CloudResponse
-  /** By this run: an earlier run may have sent the beginning. */
+  /** The bytes that this run has sent. An earlier run may have sent the beginning. */
   bytesSent: number
 }
 

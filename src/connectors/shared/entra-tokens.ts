@@ -69,7 +69,7 @@ export interface EntraPrincipal {
   tenantId: string
   clientId: string
   proof: EntraProof
-  /** For example `https://login.microsoftonline.com`; always https. */
+  /** An https address, such as `https://login.microsoftonline.com`. */
   authorityHost: string
   /** The service that the token is for, for example `https://graph.microsoft.com/.default`. */
   scope: string

@@ -22,7 +22,7 @@ const networkErrors: Record<string, { code: FixedErrorCode; message: string }> =
 
 // Their messages repeat their names.
 const saysNoMore = /_(HEADERS|BODY)_TIMEOUT$/
-// What a server says about the certificate of its client: it has sent this alert because it refuses it, or got none.
+// TLS alerts with which a server rejects a missing or unacceptable client certificate.
 const clientCertificateAlerts = /^ERR_SSL_.*ALERT_(UNKNOWN_CA|ACCESS_DENIED|NO_CERTIFICATE|.*CERTIFICATE)/
 const handshakeCodes = /^(ERR_SSL_|ERR_TLS_|EPROTO)/
 

@@ -5,7 +5,7 @@ import { openPayload } from './payload-stream.ts'
 const MiB = 1024 * 1024
 /** Up to this size, one request is cheaper than several. */
 export const minPartBytes = 8 * MiB
-// One more part is read meanwhile, so five parts are in memory at a time.
+// One more part is read while they are sent, so five parts are in memory at a time.
 const maxPartsInFlight = 4
 // Eight uploads hold five parts of 8 MiB each. With 100 uploads of one part each, a worker holds 1 GiB.
 const sharedPartsMaxBytes = 256 * MiB

@@ -68,7 +68,7 @@ export const docGet: CommandHandler = async (context, deps): Promise<Answer> => 
 interface Source {
   component: DescribedComponent
   sizeBytes: number
-  /** Of a document that is kept. */
+  /** Id of the content of a document that is kept. */
   contentId?: string
   read(): Readable
 }

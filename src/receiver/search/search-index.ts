@@ -16,7 +16,7 @@ interface IndexSection {
   maxResults: number
   /** Beginning of the first line. */
   line: string
-  /** For each condition, if a line so far has defined its field. */
+  /** Whether a line so far has defined the field, for each condition. */
   defined: boolean[]
 }
 

@@ -265,7 +265,7 @@ describe('the examples of the description', () => {
     const issues = [connector.config.safeParse(config), connector.credentials.safeParse(credentials)].flatMap(({ error }) =>
       (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`),
     )
-    // The description contains no private key, not even one that nobody uses.
+    // The description contains no private key, not even an unused one.
     expect(issues).toEqual(connector.kind === 'drive' ? ['service_account.private_key: must be an RSA private key in PEM form'] : [])
   })
 })

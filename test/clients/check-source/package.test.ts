@@ -15,7 +15,7 @@ const manifestOf = async (path: string) => JSON.parse(await read(`${path}package
 /** Returns the files that an entry imports, types included, and the packages that these import. */
 const importsOf = async (entry: string) => {
   const [files, packages] = [new Set([entry]), new Set<string>()]
-  // A set is iterated over what is added meanwhile, too.
+  // The iteration of a set includes what is added during it.
   for (const path of files) {
     for (const [, specifier = ''] of (await read(path)).matchAll(/(?:^(?:import|export)\b[^'"]*? from |\bimport\()'([^']+)'/gm)) {
       if (specifier.startsWith('.')) files.add(new URL(specifier, new URL(path, root)).href.slice(root.href.length))

@@ -114,7 +114,7 @@ describe('drive, against a double of Google Drive', () => {
     const appended = { ...payloadOf(Buffer.from('content and more')), deliveryId: payload.deliveryId, path: payload.path, location }
     expect(await deliver(appended, rig.target(), rig.connectorAt())).toMatchObject({ path: location })
     expect(files()).toMatchObject([{ sha256: appended.sha256 }])
-    // If somebody has deleted it, its id cannot be used again.
+    // If it was deleted, its id cannot be used again.
     rig.double.files.clear()
     expect((await deliver(appended, rig.target(), rig.connectorAt())).path).not.toBe(location)
     expect(files()).toHaveLength(1)

@@ -11,7 +11,7 @@ const hashOf = (bytes: Buffer, chunkBytes = bytes.length || 1) =>
     ),
   )
 
-// Known digests of the service, which other clients compare with, too.
+// Known digests of the service, which other clients also compare with.
 test.each([
   ['', 'AAAAAAAAAAAAAAAAAAAAAAAAAAA='],
   ['Sg==', 'SgAAAAAAAAAAAAAAAQAAAAAAAAA='],

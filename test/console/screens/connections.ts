@@ -173,7 +173,7 @@ test(
         expect(await main.getByRole('button', { name: /create|edit|switch|delete|save/i }).count()).toBe(0)
         expect(await main.getByRole('link', { name: /create|edit/i }).count()).toBe(0)
       }
-      // A viewer sees the preview, too.
+      // A viewer also sees the preview.
       await viewer.page.goto(`${scene.consoleUrl}/connections/${data.id}`)
       await viewer.page.getByText('Z1/INVOICE4711/data').waitFor()
     })

@@ -82,7 +82,7 @@ test(
       await page.getByRole('button', { name: 'Create' }).click()
       await page.getByText('Enter a value.').first().waitFor()
       await page.getByLabel('Name', { exact: false }).first().fill('Ledger')
-      // What only the relay knows stands at the field, too.
+      // A message that only the relay can give also stands at the field.
       await page.getByRole('textbox', { name: 'URL', exact: true }).fill('ftp://ledger.example')
       await page.getByRole('button', { name: 'Test these settings' }).click()
       await page.locator('#config-url-help .problem').waitFor()
@@ -127,7 +127,7 @@ test(
       await page.getByText('Enter a number from 1 to 1,000.').waitFor()
       await takeScreenshot(page, 'destination-edit-invalid')
       await page.getByLabel('Concurrent deliveries').fill('4')
-      // Somebody else changes the destination meanwhile.
+      // Another person changes the destination.
       await routes.call('PATCH', `/destinations/${id}`, { name: 'Ledger 2026' })
       await page.getByRole('button', { name: 'Save' }).click()
       await page.getByText('Somebody else has saved other values meanwhile.').waitFor()
