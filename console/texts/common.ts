@@ -156,7 +156,7 @@ export const de: typeof en = {
     no: 'Nein',
     now: 'jetzt',
     stale: (time) => `Angezeigt wird der Stand vom ${time}.`,
-    keepsTrying: 'Die Konsole versucht es weiter und fährt dann von selbst fort.',
+    keepsTrying: 'Die Konsole versucht es von selbst weiter.',
     upToDate: 'Wieder aktuell.',
     again: 'Erneut versuchen',
     requestId: (id) => `Anfrage ${id}`,
