@@ -93,7 +93,95 @@ interface Row {
   recorded: { event: AuditEvent; metadata?: object; description?: string }[]
 }
 
+interface ConfiguredRows {
+  event: 'enrichment' | 'event_subscription' | 'notification'
+  noun: string
+  body: () => Promise<object>
+  /** The entry of a new object. */
+  created: object
+  change: object
+  /** How the entry of the change names what differs, and the values that it contains. */
+  changed: { names: string; before: object; after: object }
+}
+
+/** The rows of a kind of object whose entries follow from its schema. */
+const configuredRows = ({ event, noun, body, created: entry, change, changed: { names, before, after } }: ConfiguredRows): Row[] => {
+  const path = `/${event.replace('_', '-')}s`
+  const make = async () => created(path, { name: 'Mine', ...(await body()) })
+  const recorded = (what: string, did: string, metadata: object) => [
+    { event: `${event}.${what}` as AuditEvent, description: `${noun} Mine was ${did}.`, metadata: { name: 'Mine', ...metadata } },
+  ]
+  return [
+    {
+      endpoint: `POST ${path}`,
+      prepare: async () => {
+        const wanted = { name: 'Mine', ...(await body()) }
+        return { change: () => call('POST', path, wanted) }
+      },
+      recorded: recorded('created', 'created', entry),
+    },
+    {
+      endpoint: `PATCH ${path}/:id`,
+      prepare: async () => {
+        const subjectId = await make()
+        return { subjectId, change: () => call('PATCH', `${path}/${subjectId}`, { name: 'Mine', ...change }) }
+      },
+      recorded: recorded('updated', `changed: ${names}`, { before, after }),
+    },
+    {
+      endpoint: `DELETE ${path}/:id`,
+      prepare: async () => {
+        const subjectId = await make()
+        return { subjectId, change: () => call('DELETE', `${path}/${subjectId}`) }
+      },
+      recorded: recorded('deleted', 'deleted', {}),
+    },
+  ]
+}
+
+const toWebhook = async (values: object) => ({ ...values, destination_id: (await webhook('Operators')).id })
+
 const rows: Row[] = [
+  ...configuredRows({
+    event: 'enrichment',
+    noun: 'Enrichment',
+    body: async () => ({
+      repository_ids: [],
+      steps: [{ kind: 'link' }],
+      http: { url: 'https://erp.example.com', headers: { 'x-a': 'canary' } },
+    }),
+    created: {
+      repository_ids: [],
+      is_active: true,
+      wait_seconds: 60,
+      late_days: 7,
+      // Viewers do not see the values of headers.
+      http: expect.not.objectContaining({ headers: expect.anything() }),
+      steps: [{ kind: 'link', name: 'link' }],
+    },
+    change: { late_days: 0, http: { url: 'https://erp.example.com' }, credentials: { bearer_token: 'canary-token' } },
+    changed: { names: 'late_days, http.headers, credentials', before: { late_days: 7 }, after: { late_days: 0 } },
+  }),
+  ...configuredRows({
+    event: 'event_subscription',
+    noun: 'Event subscription',
+    body: () => toWebhook({ events: ['document.failed'] }),
+    created: { events: ['document.failed'], destination_id: expect.any(String), is_active: true },
+    change: { is_active: false },
+    changed: { names: 'is_active', before: { is_active: true }, after: { is_active: false } },
+  }),
+  ...configuredRows({
+    event: 'notification',
+    noun: 'Notification',
+    body: () => toWebhook({ events: ['delivery.failed'] }),
+    created: { events: ['delivery.failed'], quiet_seconds: 900, silence_hours: 72, is_active: true },
+    change: { quiet_seconds: 0, events: ['source.silent', 'source.silent'] },
+    changed: {
+      names: 'events, quiet_seconds',
+      before: { events: ['delivery.failed'], quiet_seconds: 900 },
+      after: { events: ['source.silent'], quiet_seconds: 0 },
+    },
+  }),
   {
     endpoint: 'POST /documents/:id/acknowledge',
     prepare: async () => {
@@ -117,46 +205,6 @@ const rows: Row[] = [
       return { subjectId, change: () => call('POST', `/destinations/${subjectId}/download-links/revoke`) }
     },
     recorded: [{ event: 'destination.links_revoked', metadata: { name: 'Mails', connector_type: 'objstore', version: 2 } }],
-  },
-  {
-    endpoint: 'POST /enrichments',
-    prepare: async () => ({
-      change: () => call('POST', '/enrichments', { name: 'Invoices', repository_ids: [], steps: [{ kind: 'link' }] }),
-    }),
-    recorded: [
-      {
-        event: 'enrichment.created',
-        description: 'Enrichment Invoices was created.',
-        metadata: { name: 'Invoices', repository_ids: [], is_active: true, wait_seconds: 60, late_days: 7, http: null },
-      },
-    ],
-  },
-  {
-    endpoint: 'PATCH /enrichments/:id',
-    prepare: async () => {
-      const http = { url: 'https://erp.example.com' }
-      const body = { name: 'Invoices', repository_ids: [], http, steps: [{ kind: 'link' }] }
-      const subjectId = await created('/enrichments', body)
-      return {
-        subjectId,
-        change: () => call('PATCH', `/enrichments/${subjectId}`, { late_days: 0, credentials: { bearer_token: 'canary-token' } }),
-      }
-    },
-    recorded: [
-      {
-        event: 'enrichment.updated',
-        description: 'Enrichment Invoices was changed: late_days, credentials.',
-        metadata: { name: 'Invoices', before: { late_days: 7 }, after: { late_days: 0 } },
-      },
-    ],
-  },
-  {
-    endpoint: 'DELETE /enrichments/:id',
-    prepare: async () => {
-      const subjectId = await created('/enrichments', { name: 'Invoices', repository_ids: [], steps: [{ kind: 'link' }] })
-      return { subjectId, change: () => call('DELETE', `/enrichments/${subjectId}`) }
-    },
-    recorded: [{ event: 'enrichment.deleted', description: 'Enrichment Invoices was deleted.', metadata: { name: 'Invoices' } }],
   },
   {
     endpoint: 'POST /enrichments/:id/try',
@@ -183,35 +231,6 @@ const rows: Row[] = [
     recorded: [{ event: 'document.enriched', description: 'Business data of document ASK/DOC1/data was asked for again.' }],
   },
   {
-    endpoint: 'POST /event-subscriptions',
-    prepare: async () => {
-      const { id: destination_id } = await webhook('Inbox')
-      return { change: () => call('POST', '/event-subscriptions', { name: 'Data', events: ['document.failed'], destination_id }) }
-    },
-    recorded: [
-      {
-        event: 'event_subscription.created',
-        description: 'Event subscription Data was created.',
-        metadata: { name: 'Data', events: ['document.failed'], destination_id: expect.any(String), is_active: true },
-      },
-    ],
-  },
-  {
-    endpoint: 'PATCH /event-subscriptions/:id',
-    prepare: async () => {
-      const { id: destination_id } = await webhook('Inbox')
-      const subjectId = await created('/event-subscriptions', { name: 'Data', events: ['document.failed'], destination_id })
-      return { subjectId, change: () => call('PATCH', `/event-subscriptions/${subjectId}`, { name: 'Data', is_active: false }) }
-    },
-    recorded: [
-      {
-        event: 'event_subscription.updated',
-        description: 'Event subscription Data was changed: is_active.',
-        metadata: { name: 'Data', before: { is_active: true }, after: { is_active: false } },
-      },
-    ],
-  },
-  {
     endpoint: 'POST /event-subscriptions/:id/replay',
     prepare: async () => {
       const { id: destination_id } = await webhook('Inbox')
@@ -225,56 +244,6 @@ const rows: Row[] = [
         metadata: { name: 'Data', before: { cursor: expect.any(String) }, after: { cursor: '0'.repeat(37) } },
       },
     ],
-  },
-  {
-    endpoint: 'DELETE /event-subscriptions/:id',
-    prepare: async () => {
-      const { id: destination_id } = await webhook('Inbox')
-      const subjectId = await created('/event-subscriptions', { name: 'Data', events: ['document.failed'], destination_id })
-      return { subjectId, change: () => call('DELETE', `/event-subscriptions/${subjectId}`) }
-    },
-    recorded: [{ event: 'event_subscription.deleted', description: 'Event subscription Data was deleted.', metadata: { name: 'Data' } }],
-  },
-  {
-    endpoint: 'POST /notifications',
-    prepare: async () => {
-      const { id: destination_id } = await webhook('Operators')
-      return { change: () => call('POST', '/notifications', { name: 'All', events: ['source.silent'], destination_id }) }
-    },
-    recorded: [
-      {
-        event: 'notification.created',
-        description: 'Notification All was created.',
-        metadata: { name: 'All', events: ['source.silent'], quiet_seconds: 900, silence_hours: 72, is_active: true },
-      },
-    ],
-  },
-  {
-    endpoint: 'PATCH /notifications/:id',
-    prepare: async () => {
-      const { notificationId: subjectId } = await webhook('Operators', 'All')
-      const body = { name: 'All', quiet_seconds: 0, events: ['source.silent', 'source.silent'] }
-      return { subjectId, change: () => call('PATCH', `/notifications/${subjectId}`, body) }
-    },
-    recorded: [
-      {
-        event: 'notification.updated',
-        description: 'Notification All was changed: events, quiet_seconds.',
-        metadata: {
-          name: 'All',
-          before: { events: ['delivery.failed'], quiet_seconds: 900 },
-          after: { events: ['source.silent'], quiet_seconds: 0 },
-        },
-      },
-    ],
-  },
-  {
-    endpoint: 'DELETE /notifications/:id',
-    prepare: async () => {
-      const { notificationId: subjectId } = await webhook('Operators', 'All')
-      return { subjectId, change: () => call('DELETE', `/notifications/${subjectId}`) }
-    },
-    recorded: [{ event: 'notification.deleted', description: 'Notification All was deleted.', metadata: { name: 'All' } }],
   },
   {
     endpoint: 'POST /notifications/:id/test',
