@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Connector } from '../src/connectors/connector.ts'
 import { contentServerFinalAnswers } from '../src/connectors/content-server/errors.ts'
 import { driveFinalAnswers } from '../src/connectors/drive/errors.ts'
+import { emailFinalAnswers, passingWords } from '../src/connectors/email/errors.ts'
 import type { FinalAnswer } from '../src/connectors/shared/final-answers.ts'
 import { teamsiteFinalAnswers } from '../src/connectors/teamsite/errors.ts'
 import { webhookFinalAnswers } from '../src/connectors/webhook/errors.ts'
@@ -77,6 +78,7 @@ const finalAnswers = new Map<string, readonly FinalAnswer[]>([
   ['drive', driveFinalAnswers],
   ['webhook', webhookFinalAnswers],
   ['content-server', contentServerFinalAnswers],
+  ['email', emailFinalAnswers],
 ])
 
 const withFinalAnswers = (page: string, kind: string): string => {
@@ -84,6 +86,12 @@ const withFinalAnswers = (page: string, kind: string): string => {
   if (!answers) return page
   const rows = answers.map(({ answer, meaning }) => [answer, meaning])
   return withGenerated(page, 'final answers', `\n${markdownTable(['answer', 'meaning'], rows)}`)
+}
+
+/** Returns the page of mailboxes with the words by which a mail server says that a refusal passes. */
+const withPassingWords = (page: string): string => {
+  const rows = passingWords.map(({ meaning, words: { source } }) => [meaning, `\`${source.replaceAll('|', '\\|')}\``])
+  return withGenerated(page, 'words', `\n${markdownTable(['what the server speaks of', 'words (regular expression)'], rows)}`)
 }
 
 /**
@@ -99,8 +107,10 @@ export const connectorPages = (connectors: readonly Connector[]): Record<string,
     const withTables = withGenerated(withGenerated(pageOf(kind), 'config', tableOf(config, boundKeys)), 'credentials', tableOf(credentials))
     return [`docs/connectors/${kind}.md`, withFinalAnswers(withGenerated(withTables, 'example', exampleOf(connector)), kind)]
   })
+  const described = Object.fromEntries(settings)
   return {
-    ...Object.fromEntries(settings),
+    ...described,
+    'docs/connectors/email.md': withPassingWords(described['docs/connectors/email.md']!),
     'docs/connectors/README.md': withKinds(pageOf('README'), kinds),
   }
 }

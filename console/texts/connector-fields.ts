@@ -32,6 +32,7 @@ const labels = {
     header_name: 'Secret header: name',
     header_value: 'Secret header: value',
     headers: 'HTTP headers',
+    helo_name: 'Name in EHLO',
     host: 'Host',
     host_key_sha256: 'Host key fingerprint',
     kms_key_id: 'KMS key ID',
@@ -100,6 +101,7 @@ const labels = {
     header_name: 'Geheimer Header: Name',
     header_value: 'Geheimer Header: Wert',
     headers: 'HTTP-Header',
+    helo_name: 'Name im EHLO',
     host: 'Host',
     host_key_sha256: 'Fingerabdruck des Hostschlüssels',
     kms_key_id: 'KMS-Schlüssel-ID',
@@ -218,6 +220,8 @@ const germanDescriptions: Names = {
   header_value: 'Wert dieses Headers',
   headers:
     'Bis zu 50 weitere Header, die unverändert gesendet werden. Header, die das Relay oder der HTTP-Client setzt, werden abgelehnt, ebenso Namen, die nach einem Geheimnis klingen: Geheimnisse gehören in die Zugangsdaten, die nie angezeigt werden',
+  helo_name:
+    'Name, mit dem das Relay den Server begrüßt (EHLO): ein vollständiger Hostname oder eine Adresse in eckigen Klammern. Standard: der vollständige Name des Workers oder seine Adresse',
   'email.host': 'Hostname oder Adresse des SMTP-Servers',
   'sftp.host': 'Hostname oder Adresse',
   host_key_sha256:

@@ -103,6 +103,11 @@ export const errorCodes = {
     action: 'Share the folder with the account, or correct folder_id of {destination}',
   },
   handshake_failed: { permanent: false, remedy: 'target' },
+  helo_refused: {
+    permanent: true,
+    remedy: 'configuration',
+    action: 'Set helo_name of {destination} to a name that the mail server accepts, or let the server accept the name',
+  },
   host_key_mismatch: {
     permanent: true,
     remedy: 'configuration',

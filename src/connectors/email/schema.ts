@@ -30,6 +30,15 @@ const subjectTemplate = z
     if (message) context.addIssue({ code: 'custom', message })
   })
 
+// RFC 5321, 4.1.1.1.
+const heloName = z
+  .string()
+  .max(255)
+  .regex(
+    /^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*|\[[A-Za-z0-9:.]+\])$/,
+    'must be a host name, or an address in brackets',
+  )
+
 export const emailConfig = z.strictObject({
   host: hostName.describe('Host name or address of the SMTP server'),
   port: tcpPort.optional().describe('TCP port. Default: 587; 465 with tls implicit; 25 with tls none'),
@@ -38,6 +47,11 @@ export const emailConfig = z.strictObject({
     .default('starttls')
     .describe(
       'starttls: the connection switches to TLS before login and mail; implicit: the connection starts with TLS; none: no encryption, and credentials are sent to allowed private addresses only',
+    ),
+  helo_name: heloName
+    .optional()
+    .describe(
+      'Name by which the relay greets the server (EHLO): a qualified host name, or an address in brackets. Default: the qualified name of the worker, or its address',
     ),
   from: address.describe('Sender: an address without a display name'),
   to: addresses.describe('Recipient, or an array of up to 100'),

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { plainText } from '../../base/text.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import { parseObject } from '../shared/cloud-api.ts'
-import { isTemporary, smtpError } from './errors.ts'
+import { isRecipientTooMany, isTemporary, smtpError } from './errors.ts'
 import { base64, plainResponse, xoauth2Response, type Login } from './login.ts'
 import { portOf, type EmailConfig } from './schema.ts'
 import { createReplies, type Reply } from './smtp-replies.ts'
@@ -15,10 +15,11 @@ export interface SmtpSession {
   /** The longest message that the server announces to accept. */
   sizeMaxBytes: number | undefined
   /**
-   * Sends the envelope.
-   * @throws DeliveryError if the sender or one recipient is refused; then no recipient receives the message
+   * Sends the envelope, with as many recipients as the server takes at a time.
+   * @returns the recipients that need another envelope
+   * @throws DeliveryError if the sender or one recipient is refused; then no recipient of this envelope receives the message
    */
-  address(from: string, recipients: string[], sizeBytes: number): Promise<void>
+  address(from: string, recipients: string[], sizeBytes: number): Promise<string[]>
   /**
    * Sends the message to the recipients of the envelope.
    * @returns the server's reply after it has accepted the message
@@ -58,9 +59,13 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
       return replies.next()
     }
     const greet = async () => {
-      const reply = await ask(`EHLO ${ownName(socket)}`)
-      if (reply.code !== 250) throw smtpError('connection', reply)
-      return reply.lines.map((line) => line.toUpperCase())
+      const name = config.helo_name ?? ownName(socket)
+      const reply = await ask(`EHLO ${name}`)
+      if (isPositive(reply)) return reply.lines.map((line) => line.toUpperCase())
+      // A server of RFC 821 knows HELO only (RFC 5321, 3.2). One that refuses the name refuses it again, or hangs up.
+      const older = reply.code >= 500 ? await ask(`HELO ${name}`).catch(() => reply) : reply
+      if (isPositive(older)) return []
+      throw smtpError('connection', reply).reworded(undefined, (message) => `${message}; the relay names itself ${name}`)
     }
 
     const greeting = await replies.next()
@@ -85,6 +90,9 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
 
     const reset = async () => void (await ask('RSET'))
     const size = extensions.find((extension) => /^SIZE( |$)/.test(extension))
+    // RFC 9422.
+    const limits = extensions.find((extension) => extension.startsWith('LIMITS '))
+    const recipientsMax = Number(/ RCPTMAX=(\d+)/.exec(limits ?? '')?.[1]) || Infinity
     return {
       sizeMaxBytes: Number(size?.slice(5)) || undefined,
       end,
@@ -93,13 +101,16 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
         const sender = await ask(`MAIL FROM:<${from}>${size === undefined ? '' : ` SIZE=${sizeBytes}`}`)
         if (!isPositive(sender)) throw smtpError('sender', sender, from)
         const refused: { recipient: string; reply: Reply }[] = []
-        for (const recipient of recipients) {
+        let taken = 0
+        for (const recipient of recipients.slice(0, recipientsMax)) {
           const reply = await ask(`RCPT TO:<${recipient}>`)
+          if (!isPositive(reply) && taken > 0 && isRecipientTooMany(reply)) break
+          taken += 1
           if (!isPositive(reply)) refused.push({ recipient, reply })
         }
         // A permanent refusal, if there is one, decides whether the delivery is retried.
-        const worst = refused.find(({ reply }) => !isTemporary(reply)) ?? refused[0]
-        if (!worst) return
+        const worst = refused.find(({ reply }) => !isTemporary('recipient', reply)) ?? refused[0]
+        if (!worst) return recipients.slice(taken)
         // A server that hangs up after the refusal has said why.
         await reset().catch(() => {})
         throw smtpError(
