@@ -55,7 +55,7 @@ export const startReader = async (baseUrls: string[], { apiPath, key }: Workspac
     throw Object.assign(new Error(`${path} was answered ${status} ${await response.text()}`), { status })
   }
 
-  // Without repetitions.
+  // Each event once, without repetitions.
   const sent: string[] = []
   const received = new Set<string>()
   const server: Server = createServer((request, response) => {

@@ -18,7 +18,7 @@ const workThrough = async (activity: keyof SideWorkActivities, input: SideWorkIn
     // The work of a worker that is lost goes on after this time.
     heartbeatTimeout: '30s',
     summary: markdownText(name),
-    // For failures of the relay itself.
+    // Policy for failures of the relay itself.
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
   })
   let isCalled = false

@@ -22,7 +22,7 @@ const drip = (response: ServerResponse) => {
   response.once('close', () => clearInterval(timer))
 }
 
-// By the first part of the path. Every other path is read and never answered.
+// Answers by the first part of the path. Every other path is read and never answered.
 const answers: Record<string, (response: ServerResponse) => unknown> = {
   accept: (response) => response.end(),
   fail: (response) => response.writeHead(503).end(),

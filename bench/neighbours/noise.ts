@@ -24,7 +24,7 @@ export interface NoiseFacts {
   answers: Record<string, number>
   /** Requests to the servers of the noise, by the first part of their path. */
   received: Record<string, number>
-  /** Those of them that are not answered yet. */
+  /** The requests that are not answered yet. */
   open: Record<string, number>
 }
 

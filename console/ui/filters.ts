@@ -7,7 +7,7 @@ import { addressOf, navigate, route } from '../router.ts'
 type Values<Name extends string> = Partial<Record<Name, string>>
 
 export interface Filters<Name extends string> {
-  /** Those of the address that are set. */
+  /** The filters that the address sets. */
   values: Values<Name>
   /** Shows the list with other filters, from its first page. An empty value removes a filter. */
   change(changes: Values<Name>): void

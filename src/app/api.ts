@@ -158,7 +158,7 @@ export const startApi = async (
     })
     const reference = createReference(config)
     const middlewares = [
-      // For load balancers that check the port they send to. These requests come every few seconds and are not traced.
+      // Load balancers check the port that they send to. These requests come every few seconds and are not traced.
       dispatch({ healthz: probes.middleware }),
       ...(tracing ? [traceRequests(tracing)] : []),
       dispatch({

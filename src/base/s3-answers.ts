@@ -30,7 +30,7 @@ const evidence: Record<string, 'ETag' | 'UploadId' | 'TagSet'> = {
   CompleteMultipartUploadCommand: 'ETag',
 }
 
-// Of a page that is kept with an error.
+// Longest part of a page that is kept with an error.
 const keptMaxBytes = 16 * 1_024
 const doctypeMaxCharacters = 1_024
 const rootName = /^(?:\s|<\?[^>]*>|<![^>]*>)*<([\w:.-]+)/

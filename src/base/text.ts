@@ -72,7 +72,7 @@ export const storableJson = (value: unknown): string => {
   return mayBeUnstorable.test(text) ? JSON.stringify(value, (_, each: unknown) => storableValue(each)) : text
 }
 
-// As JSON.stringify writes NUL and lone surrogates. An escaped backslash before it is a false alarm.
+// The escapes that JSON.stringify writes for NUL and lone surrogates. An escaped backslash before it is a false alarm.
 const mayBeUnstorable = /\\u(?:0000|d[89a-f])/
 
 const storableValue = (value: unknown): unknown => {

@@ -35,7 +35,7 @@ export const deliveryVariables = {
   DELIVERY_CIRCUIT_FAILURES: integer(
     10,
     0,
-    'Number of consecutive failed attempts at a destination that open its circuit: from then on, one delivery at a time tries it, ' +
+    'Number of consecutive failed attempts at a destination that open its circuit: one delivery at a time then tries it, ' +
       'until an attempt succeeds. 0 switches circuits off',
   ),
   DELIVERY_CIRCUIT_PAUSE_MS: integer(

@@ -67,7 +67,7 @@ export const outboundFor = (
   target: { config: unknown; credentials: unknown },
 ): Outbound => (unencryptedAddress(connector, target) ? outbound.unencryptedPrivate : outbound)
 
-// Of a target's answer that is stored with the attempt.
+// Longest part of a target's answer that is stored with the attempt.
 const answerMaxBytes = 16 * 1_024
 
 /** What every attempt at a target needs, whether it delivers a document, sends a notice or tests a destination. */

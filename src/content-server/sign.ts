@@ -28,7 +28,7 @@ export interface Signing {
   expiresAt?: Date | undefined
 }
 
-// As all measured source systems write them.
+// The order in which all measured source systems write them.
 const order: readonly ParameterName[] = [
   'pVersion',
   'contRep',

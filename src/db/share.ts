@@ -2,7 +2,7 @@ import type { Client } from 'pg'
 import { acquireTimeoutMs, type Database, type PoolClient } from './database.ts'
 import { DatabaseUnavailable } from './errors.ts'
 
-// Of the pool of a process that serves source systems: what everybody else may use at a time.
+// Share of the pool that all but source systems may use at a time, in a process that serves source systems.
 const shareOfAll = 0.6
 
 /** Returns how many connections of a pool everybody but the source systems may use: at least one, and not all of several. */

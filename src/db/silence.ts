@@ -6,9 +6,9 @@ import { DatabaseUnavailable } from './errors.ts'
 // A path to PostgreSQL may drop every packet without closing the connection: its host is lost, its processes are frozen, or a NAT has
 // forgotten the flow. The kernel reports such a connection after 15 minutes if bytes are unacknowledged, so the relay has limits of its own.
 
-// For the way of the answer after PostgreSQL has ended a statement.
+// Time for the answer to arrive after PostgreSQL has ended a statement.
 const answerMs = 2_000
-// For the goodbye at the end of a connection, which needs the other side.
+// Time for the end of a connection, in which the other side takes part.
 const endMaxMs = 2_000
 
 // The limits of a pool whose statements answer requests: together they end a silence before a client has waited for 5 seconds.

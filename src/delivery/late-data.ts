@@ -177,7 +177,7 @@ export const noteDelivered = async (
   })
 }
 
-// Of one try.
+// Limit of one try.
 const tryMaxMs = 120_000
 const delaysMs = [5_000, 30_000, 120_000, 600_000, 1_800_000]
 const longestDelayMs = 3_600_000

@@ -31,7 +31,7 @@ const refuseUnstorable = (key: string, value: unknown) => {
   return value
 }
 
-// Of a JSON body.
+// Limit of a JSON body.
 export const maxJsonBytes = 1_024 * 1_024
 // Keys and values of a JSON body, including those of nested arrays and objects.
 const maxJsonValues = 5_000

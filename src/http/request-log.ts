@@ -33,7 +33,7 @@ export const nameActor = (context: Pick<Context, 'state'>, { type, id }: Pick<Ac
 }
 
 const pathMaxCharacters = 500
-// As captured requests and several proxies report a client that closed the connection before the answer.
+// The status with which captured requests and several proxies report that the client closed the connection before the answer.
 const clientGone = 499
 
 /** Creates the log of requests to every surface but the receivers, which log documents instead. */

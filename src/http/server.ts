@@ -15,9 +15,9 @@ type ServerConfig = Pick<
   PortVariable | 'RELAY_HOST' | 'RELAY_BASE_URL' | 'RELAY_TRUST_PROXY' | 'RELAY_DRAIN_MS' | 'RELAY_SHUTDOWN_GRACE_MS'
 >
 
-// In which a client must send its request headers.
+// Time in which a client must send its request headers.
 const headersTimeoutMs = 30_000
-// Of the request line and headers together. A signed URL with long names needs 4 KiB.
+// Limit of the request line and the headers together. A signed URL with long names needs 4 KiB.
 const maxHeaderBytes = 64 * 1_024
 // Without any transferred byte, the connection of a running request is closed.
 export const idleTimeoutMs = 60_000
@@ -274,7 +274,7 @@ export const createConnectionLimit = (config: ConnectionLimitConfig): Connection
   }
 }
 
-// Of the target as it was sent. A proxy may send the absolute form.
+// First segment of the target as it was sent. A proxy may send the absolute form.
 const firstSegment = /^(?:[a-z]+:\/\/[^/?]*)?\/([^/?#]*)/i
 
 /**

@@ -64,7 +64,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
 
   const keyOf = ({ id }: Key, docId: string) => `${id}/${docId}`
 
-  // By repository.
+  // Repositories whose failure was recorded a short time ago.
   const recorded = createTtlCache<true>({ maxEntries: maxRecorded })
 
   /** Records a failure of an upstream, without waiting. */

@@ -33,7 +33,7 @@ export const upstreamLimits = {
   idleTimeoutMs: 30_000,
 }
 
-// As many repositories as one process serves at a time. A client holds a parsed key.
+// Number of repositories that one process serves at a time. A client holds a parsed key.
 const maxClients = 1_000
 
 /** What an upstream is asked. Failures are thrown as `UpstreamFailure`. */
@@ -47,7 +47,7 @@ export interface Asked {
   delivers(docId: string, signal?: AbortSignal): Promise<boolean>
 }
 
-// Of a document that shows that the upstream delivers documents.
+// Bytes read of a document to show that the upstream delivers documents.
 const sampleBytes = 1_024 * 1_024
 
 export const createUpstreams = ({ outbound, keyRing, installation, limits }: UpstreamsDeps) => {

@@ -10,7 +10,7 @@ export interface AnswerHead {
   status(): number | undefined
 }
 
-// In the requests of an agent of Node's http module. The constructor of a request has set them from its options.
+// Options of the parser in a request of Node's http module. The constructor of the request sets them.
 interface ParserOptions {
   maxHeaderSize?: number
   insecureHTTPParser?: boolean

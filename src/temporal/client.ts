@@ -215,7 +215,7 @@ export const createTemporal = (
       }
       case 'startNotice': {
         const options = noticeOptions(message.input, { registered: await hasSearchAttributes() })
-        // One that has been sent already ends at once.
+        // A notice that was already sent ends immediately.
         return startOnce(() => workflow.start<typeof notice>('notice', { ...options, ...again }))
       }
       case 'retryDelivery':

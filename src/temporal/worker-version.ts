@@ -14,7 +14,7 @@ export interface WorkerVersion {
 }
 
 const pauseMs = 1_000
-// In which an orchestrator pulls an image and starts the first worker of a build.
+// Time in which an orchestrator pulls an image and starts the first worker of a build.
 const firstWorkerMs = 300_000
 
 /**

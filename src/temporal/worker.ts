@@ -85,7 +85,7 @@ export interface TemporalWorker {
 
 /** Activities of a worker. */
 interface Activities {
-  /** Those that call a target. */
+  /** Activities that call a target. */
   targets: object
   /** Those that call none. They run in a worker of their own, so that targets that hang take none of its places. */
   control: object

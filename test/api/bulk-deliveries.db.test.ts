@@ -46,7 +46,7 @@ describe('a destination that was connected later', () => {
     await db('documents').where({ id: ids[1]! }).update({ is_unconnected: true })
     const { destinationId, deliver, planned } = await connectLater('Later')
     const id = await deliver()
-    // As if it had counted fewer.
+    // Simulates a bulk retry that counted fewer.
     await db('bulk_retries').where({ id }).update({ matched_documents: 1 })
     expect(launched).toMatchObject([{ kind: 'startBulkRetry', input: { bulkRetryId: id } }])
     expect(await page(id)).toMatchObject({ action: 'deliver', status: 'completed', matchedDocuments: 2, retriedDocuments: 2 })

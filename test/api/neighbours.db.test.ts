@@ -9,7 +9,7 @@ import { createSourceSystem } from '../support/source-system.ts'
 const poolSize = 10
 const flooding = 300
 const creates = 8
-// For a busy machine.
+// Long enough for a busy machine.
 const testMs = 600_000
 
 const database = share(await createTestDatabase())

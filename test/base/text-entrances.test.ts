@@ -105,7 +105,7 @@ const noticeOf = (text: string) =>
       remedy: text,
       openedAt: '2026-01-01T00:00:00Z',
       destination: { id: '1', name: text, type: 'sftp' },
-      // From the database.
+      // The text comes from the database.
       repository: { id: '1', repoId: storable(text) },
       error: { code: 'http_400', message: text },
       document: { id: '1', repoId: text, docId: text, compId: text, workflowId: text },

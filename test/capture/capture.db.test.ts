@@ -313,7 +313,7 @@ test('the list is live while a hundred requests per second are captured', async 
 
 describe('a secret', () => {
   const canary = 'canary-3f9c'
-  // Of documents that are stored.
+  // Part of documents that are stored.
   const storedCanary = 'canary-stored-27b0'
   const headers = {
     authorization: `Basic ${canary}`,

@@ -41,7 +41,7 @@ describe('a replay', () => {
     const data = opaqueBytes(90_000)
     const first = await workspace.source.create('D1', data, { headers: { 'content-type': 'image/tiff', 'x-relay-object-id': 'O1' } })
     await markDeleted(workspace, 'D1')
-    // As if another address had sent it.
+    // Simulates a request from another address.
     const request = { id: idOf(first) }
     await scene.db('captured_requests').where(request).update({ source_ip: '192.0.2.77' })
     const again = await replay(workspace, idOf(first))

@@ -165,7 +165,7 @@ test('a store that answers each request late is not silent', async () => {
 test('creates for a silent store hold no connection, and requests that need no store are answered', async () => {
   await using silent = await startSilentServer((socket) => socket.resume())
   const connections = 4
-  // As long as a transaction would wait that removes bytes.
+  // The time for which a transaction that removes bytes would wait.
   const heldMs = 6_000
   const config = { ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: connections }
   await using own = disposable(openDatabase(config, 'silent-store'), (opened) => opened.destroy())

@@ -279,7 +279,7 @@ test('the deletion of a workspace removes its counters, and leaves those of othe
 })
 
 test('retention removes the counters of attempts together with their rows and partitions', async () => {
-  // Of its own: retention drops the partitions into which the other tests write.
+  // A database of its own, because retention drops the partitions into which the other tests write.
   const { db, drop } = await createTestDatabase()
   try {
     const { workspaceId } = await createRoutes(db, [])

@@ -13,7 +13,7 @@ const unprepared = (): Record<string, string> => {
   return Number(/\d+\.(\d+)/.exec(version)![1]) >= 21 ? { max_prepared_statements: '0' } : {}
 }
 
-// With fewer sessions than the relay has connections.
+// Has fewer sessions than the relay has connections.
 const pgbouncer = () => startPgbouncer(database.url, { pool_mode: 'transaction', default_pool_size: '2', ...unprepared() })
 
 /** Opens the database through a pooler. */

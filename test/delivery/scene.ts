@@ -17,7 +17,7 @@ export const startScene = async () => {
   const relay = await startRelay(env, { DELIVERY_RETRY_WINDOW_MS: String(24 * hour) })
   const target = await startHttpTarget()
   const requestCount = (name: string) => target.arrivals.filter(({ url }) => url === `/${name}`).length
-  // Of each request. The history has no event for an attempt that the server repeats.
+  // Time of each request. The history has no event for an attempt that the server repeats.
   let times: { name: string; atMs: number }[] = []
 
   /** Sets the answers to the nth request of each destination from now on. All other requests are answered with 200. */

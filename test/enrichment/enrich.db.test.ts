@@ -180,7 +180,7 @@ test.each([
   const document = await receive([step])
   const outcome = await document.tryOnce()
   expect(outcome).toMatchObject({ status: 'pending', error: expect.stringContaining(error) })
-  // With jitter.
+  // The delay has jitter.
   expect(outcome.delayMs).toBeGreaterThanOrEqual(1_000)
   expect(outcome.delayMs).toBeLessThanOrEqual(1_250)
   const { fields, steps } = await document.row()
@@ -597,7 +597,7 @@ describe('an electronic invoice', () => {
       (await own.run(blockTask, workspace, gate.input, signal, limits)) as never
     const stopped = document.tryOnce(enrichWith({ runInProcess }))
     await until('the reading has begun', () => gate.begun() === 1)
-    // As at the end of a process.
+    // Ends like a process.
     await own.close()
     expect(await stopped).toMatchObject({ status: 'pending' })
     expect((await document.row()).steps).toMatchObject([{ status: 'failed', error: expect.stringContaining('the document was not read') }])

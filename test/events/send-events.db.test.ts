@@ -142,7 +142,7 @@ test('a subscription whose credentials no key opens fails, so that an operator i
     destination_id: scene.destinationId,
   })
   await scene.add('one')
-  // As after the removal of a key that is still needed.
+  // Simulates the removal of a key that is still needed.
   const sendWithout = sendWith([`other:${Buffer.alloc(32, 7).toString('base64')}`])
   const error = expect.stringContaining('RELAY_SECRET_KEYS')
   expect(await scene.send(sendWithout)).toMatchObject({ status: 'retrying', error })

@@ -241,7 +241,7 @@ describe('the limit of connections', () => {
       if (ctx.path === '/now') return void (ctx.body = 'served')
       if (ctx.path === '/wait') await new Promise(() => {})
       await gate.promise
-      // Without an end.
+      // A body without an end.
       const stream = new Readable({ read: () => {} })
       streams.push(stream)
       return void (ctx.body = stream)

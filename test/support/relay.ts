@@ -64,7 +64,7 @@ export const startRelay = async (
   })
   const credentials = new Map<string, object>()
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
-  // Those that a scenario gives to a destination, or those that were saved through the API.
+  // The credentials that a scenario gives to a destination, or that were saved through the API.
   const openSaved = createOpenCredentials(keyRing)
   const openCredentials: DeliverDeps['openCredentials'] = (job, connector) =>
     credentials.get(job.destination.id) ?? (job.credentialsSealed.length === 0 ? {} : openSaved(job, connector))

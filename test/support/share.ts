@@ -2,7 +2,7 @@
 // starts for itself ends with the test: `await using target = await startHttpTarget()`.
 
 const started: AsyncDisposable[] = []
-// For all of them together. Large databases and process trees end slowly on a busy machine.
+// Limit for all of them together. Large databases and process trees end slowly on a busy machine.
 const endTimeoutMs = 600_000
 
 // jest calls such hooks in the order of their registration, so there is one for all.

@@ -79,7 +79,7 @@ test('what a crash has left is begun, the oldest first, and each document once',
   await untilNothingWaits()
   await dispatcher.close()
   expect(dispatcher.idsOf().toSorted()).toEqual(ids.toSorted())
-  // Those that are started together are so in any order.
+  // Documents that are started together start in any order.
   const places = dispatcher.idsOf().map((id, place) => Math.abs(ids.indexOf(id) - place))
   expect(Math.max(...places)).toBeLessThanOrEqual(7)
 })

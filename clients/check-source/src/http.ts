@@ -30,7 +30,7 @@ export interface HttpOptions {
 const answerMaxBytes = 80 * 1024 * 1024
 // A request that is neither stuck nor finished after this time fails. 64 MiB need it at 1.8 Mbit/s.
 const requestMaxMs = 300_000
-// As many as the check of concurrent creates sends at a time.
+// The check of concurrent creates sends this many at a time.
 const maxConnections = 8
 
 const lost = 'Check the address (server, port, HTTP script), that the server runs, and the network and proxies between.'

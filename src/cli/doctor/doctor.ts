@@ -41,7 +41,7 @@ export const diagnose = async (
   options: Pick<CheckDeps, 'source' | 'isEmbedded' | 'workspacesFile'> = { source: 'environment variables', isEmbedded: false },
 ): Promise<Finding[]> => {
   const db = openDatabase(config, 'doctor')
-  // Without the retries of the client: a retry that is still waiting when the connection is closed would end the process.
+  // The interceptors, which retry, are left out: a retry that is still waiting when the connection is closed would end the process.
   const connectionOptions = { ...config.temporal.connectionOptions, interceptors: [] }
   const temporal = openTemporal({ ...config, temporal: { ...config.temporal, connectionOptions } })
   const deps: CheckDeps = { config, db, temporal, ...options }

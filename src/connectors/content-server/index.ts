@@ -146,7 +146,7 @@ const expectSize = async (
 }
 
 const probe = async (client: Client, { config }: ContentServerTarget, { signal }: AttemptContext): Promise<string> => {
-  // In the form of the ids that the source system gives.
+  // The id has the form of those that a source system gives.
   const docId = randomUUID().replaceAll('-', '').toUpperCase()
   const body = Buffer.from('A test of a destination of Document Relay.')
   const component = { compId: 'data', contentType: 'text/plain', sizeBytes: body.length, body }

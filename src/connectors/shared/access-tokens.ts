@@ -164,7 +164,7 @@ const passes = /unavailable|server_error|internal|slow_down|throttl|limit|too_?m
 /**
  * Returns true if no time changes that an issuer refuses a token. A page, which is not the form of RFC 6749, comes from something in between.
  * @param waitMs the time after which the answer asks the relay to try again
- * @param bare statuses that are the word of the issuer without that form, too
+ * @param bare statuses that are also the word of the issuer without that form
  */
 export const isFinalRefusal = ({ status, text }: CloudResponse, waitMs: number | undefined, bare: readonly number[] = []): boolean => {
   const { error } = parseObject(text)

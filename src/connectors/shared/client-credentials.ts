@@ -99,7 +99,7 @@ const formEncoded = (text: string) => new URLSearchParams({ '': text }).toString
 // Servers that are no token endpoint, or say no more than their status: token_url or the secret is wrong.
 const ofAddress = [400, 401, 404, 405, 410]
 
-/** By the error codes of RFC 6749 and RFC 8707. */
+/** Remedies by error code of RFC 6749 and RFC 8707. */
 const corrections = new Map<unknown, string>([
   ['invalid_client', 'correct client_id, client_secret and token_auth_method'],
   ['unauthorized_client', 'let the client use the client credentials grant'],

@@ -62,7 +62,7 @@ const isOtherThanRsa = (pem: string): boolean => {
   }
 }
 
-/** With what an application proves who it is. */
+/** The proof of who an application is. */
 type EntraProof = { secret: string } | { certificate: string; key: string }
 
 export interface EntraPrincipal {
@@ -136,7 +136,7 @@ const thumbprintOf = (pem: string) => Buffer.from(new X509Certificate(pem).finge
 /** Gives out tokens for applications (client credentials flow). */
 export const createEntraTokens = (cache = createTokenCache()): EntraTokens => createAccessTokens(cache, 'entra', requestToken)
 
-// By Entra's own error code.
+// Remedies by Entra's own error code.
 const corrections: Record<string, string> = {
   '7000215': 'client_secret is wrong; enter the value of a secret of this application, not its id',
   '7000222': 'client_secret has expired; create a new one for this application',

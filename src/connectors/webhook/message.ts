@@ -212,7 +212,7 @@ const httpSignatures = (method: string, covered: Record<string, string>, keys: B
   }
 }
 
-// Of `secret` and `previous_secret`.
+// Labels of the signatures with `secret` and `previous_secret`.
 const labels = ['relay', 'relay_previous']
 
 const keyIdCharacters = 16

@@ -53,7 +53,7 @@ const standIns = async (tools: ToolOptions): Promise<Record<string, StandIn>> =>
       steps: [
         'COPY npm /usr/local/lib/node_modules/npm',
         'COPY node /usr/local/bin/node',
-        // Those that this machine trusts, which its way to the npm registry may need.
+        // The certificates that this machine trusts, which its way to the npm registry may need.
         `COPY ${basename(authorities)} ${authorities}`,
         `RUN mkdir -p /usr/local/etc && echo cafile=${authorities} >/usr/local/etc/npmrc`,
         'RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && useradd --uid 1000 --create-home node',
