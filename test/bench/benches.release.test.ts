@@ -84,7 +84,6 @@ test(
 const slow = [
   { name: 'lists', rows: 50, contains: '/documents status=failed' },
   { name: 'breadth', rows: 20, contains: 'job compute-metrics' },
-  { name: 'engine', rows: 6, contains: 'search attributes' },
   { name: 'latency', rows: 3, contains: 'p50' },
   { name: 'isolation', options: ['--only', 'asking,silent-store,migration'], rows: 3, contains: 'migration, after' },
   { name: 'backlog', rows: 1, contains: '20 deliveries behind a dead target' },
