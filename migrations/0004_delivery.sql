@@ -29,6 +29,7 @@ create table deliveries (
   delivered_at timestamptz,
   location text,
   overwrites integer not null default 0,
+  again integer not null default 0,
   bulk_retry_id text collate "C",
   primary key (document_id, destination_id)
 );
@@ -75,6 +76,8 @@ comment on column deliveries.ended_by is
   'What ended a failed or cancelled delivery: an error that no retry can fix, the limit that was reached, a person in Temporal, or what was deleted.';
 comment on column deliveries.needs_attention is
   'The delivery has failed or was cancelled, its document has failed, and nobody has acknowledged that. Kept by triggers.';
+comment on column deliveries.again is
+  'Times that somebody has asked to deliver the document again, although it had been delivered.';
 comment on column deliveries.location is
   'Where the destination stored the document, as it reported. Null until delivered.';
 comment on column deliveries.overwrites is

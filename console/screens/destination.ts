@@ -12,6 +12,7 @@ import * as destinationsCatalogue from '../texts/destinations.ts'
 import * as formCatalogue from '../texts/form.ts'
 import { Backlog } from '../ui/backlog.ts'
 import { BarPlot } from '../ui/bars-figure.ts'
+import { DeliverAgain } from '../ui/deliver-again.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
 import { LastError } from '../ui/last-error.ts'
 import { Badge, ExactTime, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
@@ -202,6 +203,7 @@ const ShowDestination = ({ id }: { id: string }) => {
           ${may('member') && html`<${Backlog} id=${id} name=${attributes.name} />`}
           ${attributes.warnings.map(({ code, message }) => html`<${Notice} key=${code} tone="warn">${message}</${Notice}>`)}
           <${Throughput} id=${id} />
+          ${may('member') && html`<${DeliverAgain} id=${id} name=${attributes.name} />`}
           <div class="columns">
             <${State} id=${id} attributes=${attributes} />
             <section class="card" aria-labelledby="config">

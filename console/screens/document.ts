@@ -11,6 +11,7 @@ import { addressOf } from '../router.ts'
 import * as documentCatalogue from '../texts/document.ts'
 import * as remediesCatalogue from '../texts/remedies.ts'
 import { BodyViewer } from '../ui/body-viewer.ts'
+import { ConfirmBulkRetry } from '../ui/bulk-retry.ts'
 import { BusinessData } from '../ui/business-data.ts'
 import {
   announce,
@@ -113,11 +114,14 @@ const DeliveryCard = ({
   delivery,
   attempts,
   onRetry,
+  onAgain,
   onHasten,
 }: {
   delivery: Delivery
   attempts: Attempt[]
   onRetry: () => void
+  /** Undefined if the document cannot be delivered again. */
+  onAgain: (() => void) | undefined
   onHasten: () => void
 }) => {
   const words = documentWords()
@@ -133,6 +137,14 @@ const DeliveryCard = ({
         retryable(delivery) &&
         may('member') &&
         html`<button type="button" class="button" aria-label=${words.retryDelivery(name)} onClick=${onRetry}>${words.retry}</button>`
+      }
+      ${
+        status === 'delivered' &&
+        onAgain &&
+        may('member') &&
+        html`<button type="button" class="button" aria-label=${words.deliverAgainTo(name)} onClick=${onAgain}>
+          ${words.deliverAgain}
+        </button>`
       }
       ${
         canHasten(delivery) &&
@@ -259,6 +271,7 @@ export const DocumentScreen = ({ id }: { id: string }) => {
   if (live.data && isUnderWay !== isOpen) setOpen(isUnderWay)
   // The delivery to retry, or all of them.
   const [asked, setAsked] = useState<Delivery | 'all' | undefined>()
+  const [again, setAgain] = useState<Delivery>()
   const [isAcknowledging, setAcknowledging] = useState(false)
   const [problem, setProblem] = useState<ApiError>()
 
@@ -343,6 +356,7 @@ export const DocumentScreen = ({ id }: { id: string }) => {
                 delivery=${delivery}
                 attempts=${attempts.filter(({ attributes }) => attributes.destination_id === delivery.destination_id)}
                 onRetry=${() => setAsked(delivery)}
+                onAgain=${isRetained && document.attributes.superseded_at === null ? () => setAgain(delivery) : undefined}
                 onHasten=${() => void hasten(delivery.destination_id)}
               />`,
           )}
@@ -360,6 +374,14 @@ export const DocumentScreen = ({ id }: { id: string }) => {
               <p>${words.confirmAcknowledgeText}</p>
               ${open.length > 0 && html`<p>${words.confirmAcknowledgeOpen(open.length, open.map(({ destination_name: name }) => name).join(', '))}</p>`}
             </${Confirm}>`
+          }
+          ${
+            again &&
+            html`<${ConfirmBulkRetry}
+              target=${{ action: 'deliver', destinationId: again.destination_id, destinationName: again.destination_name, documentIds: [id] }}
+              onStarted=${live.reload}
+              onClose=${() => setAgain(undefined)}
+            />`
           }
           ${
             asked &&

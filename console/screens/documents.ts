@@ -7,6 +7,7 @@ import { useLive } from '../live.ts'
 import { locale, inLanguage, texts } from '../preferences.ts'
 import { addressOf, pageOf, route } from '../router.ts'
 import * as documentsCatalogue from '../texts/documents.ts'
+import { ConfirmBulkRetry } from '../ui/bulk-retry.ts'
 import { ConnectionField, DestinationField, RepositoryField } from '../ui/choice-fields.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters } from '../ui/filters.ts'
 import { announce, Badge, CursorPager, ErrorText, Heading, Loaded, Mark, Pager, Table, Time, toneOf } from '../ui/parts.ts'
@@ -132,15 +133,54 @@ const useSelection = (page: string, documents: readonly Document[], reload: () =
 
 type Selection = ReturnType<typeof useSelection>
 
-const SelectionBar = ({ selection: { ids, progress, run, clear } }: { selection: Selection }) => {
+/** The destination that the list is filtered by. */
+interface Destination {
+  id: string
+  name: string
+}
+
+/** Finds the name of the destination that the list is filtered by among the deliveries of its documents. */
+const destinationOf = (documents: readonly Document[], id: string | undefined): Destination | undefined => {
+  const found = documents.flatMap(({ attributes }) => attributes.deliveries).find((delivery) => delivery.destination_id === id)
+  return found && { id: found.destination_id, name: found.destination_name }
+}
+
+const SelectionBar = ({
+  selection: { ids, progress, run, clear },
+  destination,
+  reload,
+}: {
+  selection: Selection
+  destination: Destination | undefined
+  reload: () => void
+}) => {
   const words = documentsWords()
+  const [isAsked, setAsked] = useState(false)
   if (ids.length === 0) return null
   const isBusy = progress !== undefined
   return html`<div class="actions selection" role="group" aria-label=${words.selected(ids.length)}>
     <strong>${progress ?? words.selected(ids.length)}</strong>
     <button type="button" class="button primary" disabled=${isBusy} onClick=${() => void run('retry')}>${words.retrySelected}</button>
     <button type="button" class="button" disabled=${isBusy} onClick=${() => void run('attempt')}>${words.trySelected}</button>
+    ${
+      destination &&
+      html`<button type="button" class="button" disabled=${isBusy} onClick=${() => setAsked(true)}>
+        ${words.deliverSelected(destination.name)}
+      </button>`
+    }
     <button type="button" class="button" disabled=${isBusy} onClick=${clear}>${words.clearSelection}</button>
+    ${
+      isAsked &&
+      destination &&
+      html`<${ConfirmBulkRetry}
+        target=${{ action: 'deliver', destinationId: destination.id, destinationName: destination.name, documentIds: ids }}
+        onStarted=${() => {
+          clear()
+          reload()
+        }}
+        onClose=${() => setAsked(false)}
+      />`
+    }
   </div>`
 }
 
@@ -231,7 +271,7 @@ export const DocumentsScreen = () => {
             ${Object.keys(values).length > 0 ? words.emptyFiltered : words.empty} ${values.q !== undefined && words.emptySearch}
           </p>`
         }
-        return html`${selection && html`<${SelectionBar} selection=${selection} />`}
+        return html`${selection && html`<${SelectionBar} selection=${selection} destination=${destinationOf(data, values.destination_id)} reload=${live.reload} />`}
           <${Table}
             label=${screens.documents}
             columns=${[...(selection ? [html`<${SelectAll} count=${data.length} selection=${selection} />`] : []), words.status, words.document, words.content, words.received, words.deliveries]}

@@ -33,8 +33,10 @@ export const en = {
   replayAll: 'Replay their requests',
   acknowledgeAll: 'Acknowledge all',
   showDiscardedOf: (repoId: string) => `Show documents: discarded, ${repoId}`,
-  confirmTitles: { retry: 'Retry all?', replay: 'Replay their requests?', acknowledge: 'Acknowledge all?' },
-  confirmActions: { retry: 'Retry all', replay: 'Replay their requests', acknowledge: 'Acknowledge all' },
+  confirmTitles: { retry: 'Retry all?', replay: 'Replay their requests?', acknowledge: 'Acknowledge all?', deliver: 'Deliver again?' },
+  confirmActions: { retry: 'Retry all', replay: 'Replay their requests', acknowledge: 'Acknowledge all', deliver: 'Deliver again' },
+  confirmAgain: (count: number, name: string) =>
+    `${plural('en', count, 'document', 'documents')} that ${name} has will be delivered there once more, and marked as delivered again. A target that stores by name overwrites; others may keep both.`,
   confirmDiscarded: {
     replay: (count: number, repoId: string) =>
       `The relay processes the requests of ${plural('en', count, 'discarded document', 'discarded documents')} of ${repoId} again, as if they arrived now. Each replay is captured and recorded in the audit log.`,
@@ -103,8 +105,20 @@ export const de: typeof en = {
   replayAll: 'Anfragen erneut verarbeiten',
   acknowledgeAll: 'Alle zur Kenntnis nehmen',
   showDiscardedOf: (repoId) => `Dokumente anzeigen: verworfen, ${repoId}`,
-  confirmTitles: { retry: 'Alle wiederholen?', replay: 'Anfragen erneut verarbeiten?', acknowledge: 'Alle zur Kenntnis nehmen?' },
-  confirmActions: { retry: 'Alle wiederholen', replay: 'Anfragen erneut verarbeiten', acknowledge: 'Alle zur Kenntnis nehmen' },
+  confirmTitles: {
+    retry: 'Alle wiederholen?',
+    replay: 'Anfragen erneut verarbeiten?',
+    acknowledge: 'Alle zur Kenntnis nehmen?',
+    deliver: 'Erneut zustellen?',
+  },
+  confirmActions: {
+    retry: 'Alle wiederholen',
+    replay: 'Anfragen erneut verarbeiten',
+    acknowledge: 'Alle zur Kenntnis nehmen',
+    deliver: 'Erneut zustellen',
+  },
+  confirmAgain: (count, name) =>
+    `Noch einmal an ${name} zugestellt und als erneut zugestellt gekennzeichnet: ${plural('de', count, 'Dokument', 'Dokumente')}. Ein Ziel, das nach Namen ablegt, überschreibt; andere behalten womöglich beide.`,
   confirmDiscarded: {
     replay: (count, repoId) =>
       `Das Relay verarbeitet die Anfragen von ${plural('de', count, 'verworfenem Dokument', 'verworfenen Dokumenten')} aus ${repoId} noch einmal, als träfen sie jetzt ein. Jede Wiederholung wird aufgezeichnet und steht im Auditprotokoll.`,

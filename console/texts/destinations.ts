@@ -17,6 +17,12 @@ export const en = {
   waitingHere: (count: number) =>
     `${plural('en', count, 'delivery waits', 'deliveries wait')} for the next attempt, or ${count === 1 ? 'is' : 'are'} under way.`,
   tryNow: 'Try now',
+  deliverAgain: 'Deliver again',
+  deliverAgainHint:
+    'If this destination has lost documents, it gets those again that were delivered in this time. Documents that were replaced or deleted, or whose content is no longer kept, are left out.',
+  deliveredFrom: 'Delivered from',
+  deliveredTo: 'Delivered until',
+  deliverAgainAction: 'Deliver again …',
   hastened: 'The next attempts are due now.',
   back: 'All destinations',
   backToOne: (name: string) => `Back to ${name}`,
@@ -112,6 +118,12 @@ export const de: typeof en = {
   waitingHere: (count) =>
     `${plural('de', count, 'Zustellung wartet', 'Zustellungen warten')} auf den nächsten Versuch oder ${count === 1 ? 'läuft' : 'laufen'} gerade.`,
   tryNow: 'Jetzt versuchen',
+  deliverAgain: 'Erneut zustellen',
+  deliverAgainHint:
+    'Hat dieses Ziel Dokumente verloren, bekommt es die in dieser Zeit zugestellten noch einmal. Ersetzte, gelöschte und nicht mehr aufbewahrte Dokumente bleiben aus.',
+  deliveredFrom: 'Zugestellt von',
+  deliveredTo: 'Zugestellt bis',
+  deliverAgainAction: 'Erneut zustellen …',
   hastened: 'Die nächsten Versuche sind jetzt fällig.',
   back: 'Alle Ziele',
   backToOne: (name) => `Zurück zu ${name}`,

@@ -13,7 +13,19 @@ const progressMs = 1_000
 const outcomeMs = 3_000
 
 /** What a bulk retry takes. */
-export type Target = FailedTarget | DiscardedTarget
+export type Target = FailedTarget | DiscardedTarget | DeliveredTarget
+
+/** Documents that a destination has, and is to get again. */
+interface DeliveredTarget {
+  action: 'deliver'
+  destinationId: string
+  destinationName: string
+  /** All documents, unless some are given. */
+  documentIds?: string[]
+  /** Dates of the delivery. */
+  deliveredFrom?: string | undefined
+  deliveredTo?: string | undefined
+}
 
 /** The discarded documents of a repository. */
 interface DiscardedTarget {
@@ -30,10 +42,12 @@ interface FailedTarget {
   errorCode?: string | undefined
 }
 
-const filterOf = (target: Target) =>
-  target.action === 'retry'
-    ? { destination_id: target.destinationId, ...(target.errorCode !== undefined && { error_code: target.errorCode }) }
-    : { repo_id: target.repoId }
+const filterOf = (target: Target) => {
+  if (target.action === 'retry') return { destination_id: target.destinationId, error_code: target.errorCode }
+  if (target.action !== 'deliver') return { repo_id: target.repoId }
+  const { destinationId, documentIds, deliveredFrom, deliveredTo } = target
+  return { destination_id: destinationId, again: true, document_ids: documentIds, delivered_from: deliveredFrom, delivered_to: deliveredTo }
+}
 
 /** The progress of a bulk retry, until it has ended. */
 export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void }) => {
@@ -112,6 +126,7 @@ export const ConfirmBulkRetry = ({
     <${Loaded} live=${live}>
       ${() => {
         const { matched_deliveries: deliveries, matched_documents: documents } = live.data!.data.attributes
+        if (target.action === 'deliver') return html`<p>${words.confirmAgain(documents, target.destinationName)}</p>`
         if (target.action !== 'retry') {
           return html`<p>${words.confirmDiscarded[target.action](documents, target.repoId)}</p>`
         }

@@ -1,15 +1,17 @@
 import { z } from 'zod'
 import { AppError } from '../base/errors.ts'
+import { idPattern } from '../base/ids.ts'
 import { validationFailed } from '../base/refusals.ts'
 import { actorOf, type Requester } from '../db/audit.ts'
 import { bulkActions, type BulkAction, type BulkRetries, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
+import { dateFrom, dateTo } from '../domain/date-range.ts'
 import type { Discarded } from '../observe/discarded.ts'
 import type { Destinations } from '../routing/destinations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 export interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
   bulkRetries: Pick<BulkRetries, 'count' | 'find' | 'list' | 'start' | 'cancel'>
@@ -22,7 +24,7 @@ const attributes = z.object({
     .enum(bulkActions)
     .meta({ id: 'BulkAction' })
     .describe(
-      '`retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. `deliver`: documents to a destination that was connected later.',
+      '`retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. `deliver`: documents to a destination that was connected later, or that is to get them `again`.',
     ),
   status: z.enum(['running', 'completed', 'cancelled']).meta({ id: 'BulkRetryStatus' }),
   filter: z
@@ -31,8 +33,12 @@ const attributes = z.object({
       destination_id: z.string().optional(),
       error_code: z.string().optional(),
       origin: z.literal('source').optional(),
+      again: z.boolean().optional(),
+      document_ids: z.array(z.string()).optional(),
       date_from: timestamp.optional(),
       date_to: timestamp.optional(),
+      delivered_from: timestamp.optional(),
+      delivered_to: timestamp.optional(),
     })
     .meta({ id: 'BulkRetryFilter' }),
   matched_documents: z
@@ -87,6 +93,9 @@ const discardedBody = z
     date_to: dateTo,
   })
   .meta({ id: 'DiscardedDocumentsInput' })
+
+// As many as a page of the list has.
+const selectedMax = 100
 
 const dryRunOf = {
   status: 200 as const,
@@ -167,15 +176,27 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       path: '/documents/deliver',
       operation: 'startBulkDelivery',
       level: 'member',
-      audit: 'bulk_retry.started',
-      summary: 'Deliver documents to a destination that was connected later',
+      audit: ['bulk_retry.started', 'document.delivered_again'],
+      summary: 'Deliver documents to a destination that was connected later, or again',
       description:
         'Delivers, in the background, the documents that were never planned for this destination, from the repositories that a connection leads ' +
-        'from, as far as its filter selects them. Documents that were replaced or deleted, or whose content is gone, are left out. Safe to repeat.',
+        'from, as far as its filter selects them. Safe to repeat. With `again`, delivers those that the destination has, for example because it ' +
+        'has lost them: each repetition of the request delivers them once more. Documents that were replaced or deleted, or whose content is ' +
+        'gone, are left out.',
       body: z
         .strictObject({
           dry_run: z.boolean().default(false).describe('Only count the documents.'),
           destination_id: z.string().describe('The destination.'),
+          again: z
+            .boolean()
+            .default(false)
+            .describe('Deliver the documents that the destination has, instead of those that were never planned for it.'),
+          document_ids: z
+            .array(z.string().regex(idPattern, 'must be the id of a document'))
+            .min(1)
+            .max(selectedMax)
+            .optional()
+            .describe('Only these documents.'),
           repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
           origin: z
             .literal('source')
@@ -185,14 +206,22 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
             ),
           date_from: dateFrom,
           date_to: dateTo,
+          delivered_from: dateFrom.describe('With `again`: start of the range of the deliveries, inclusive, as in `date_from`.'),
+          delivered_to: dateTo.describe('With `again`: end of the range of the deliveries, inclusive, as in `date_to`.'),
+        })
+        .superRefine(({ again, origin, ...rest }, context) => {
+          const onlyAgain = (['delivered_from', 'delivered_to'] as const).filter((name) => !again && rest[name] !== undefined)
+          for (const name of onlyAgain) context.addIssue({ code: 'custom', path: [name], message: 'needs again' })
+          if (again && origin !== undefined)
+            context.addIssue({ code: 'custom', path: ['origin'], message: 'cannot be combined with again' })
         })
         .meta({ id: 'BulkDeliveryInput' }),
       response: startResponse,
       status: 202,
       alternative: { ...dryRunOf, description: 'Dry run: how many documents match now, before the filters of connections.' },
-      handle: async ({ body: { dryRun, destinationId, repoId, origin, dateFrom: from, dateTo: to } }, context) => {
-        await requireDestination(context.workspaceId, destinationId)
-        return begin('deliver', { dryRun, destinationId, repoId, origin, dateFrom: from, dateTo: to }, context)
+      handle: async ({ body: { again, ...filter } }, context) => {
+        await requireDestination(context.workspaceId, filter.destinationId)
+        return begin('deliver', { ...filter, ...(again && { again }) }, context)
       },
     }),
 

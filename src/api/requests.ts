@@ -8,10 +8,11 @@ import type { Replay } from '../capture/replay.ts'
 import { openStoredBody, type StoredBody } from '../capture/stored-body.ts'
 import type { Stores } from '../content/store.ts'
 import { actorOf } from '../db/audit.ts'
+import { dateFrom, dateTo } from '../domain/date-range.ts'
 import { mediaTypeOf } from '../domain/headers.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, followQuery, isOneWay, toCursorPage } from './pagination.ts'
-import { dateFrom, dateTo, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 // The specification limits inline previews to bodies under 64 KiB.
 const previewMaxBytes = 64 * 1024

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { invalidRequest } from '../base/refusals.ts'
 import { attemptOutcomes } from '../delivery/attempt-log.ts'
+import { dateFrom, dateTo } from '../domain/date-range.ts'
 import { deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
 import type { DestinationStatistics, DestinationStatisticsReader } from '../observe/destination-statistics.ts'
 import type { Statistics, StatisticsReader } from '../observe/statistics.ts'
@@ -8,7 +9,7 @@ import { connectorTypeName } from '../workspace/inputs.ts'
 import { deliveryStatus } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { dateFrom, dateTo, one, resource, timestamp } from './schemas.ts'
+import { one, resource, timestamp } from './schemas.ts'
 
 /** A number for each name. */
 const countsOf = <Name extends string>(names: readonly Name[]) =>

@@ -1,27 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { createOutbox, type OutboxMessage } from '../db/outbox.ts'
-import { withDatabase } from '../db/with-database.ts'
-import { createBulkRetries, type BulkOutcome, type BulkRetry } from '../delivery/bulk-retry.ts'
+import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createDiscarded } from '../observe/discarded.ts'
-import { openTemporal } from '../temporal/client.ts'
-import { createLauncher } from '../temporal/launcher.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
+import { makeBulkRetry, outcomeLinesOf, withBulkRetries, type BeginBulkRetry, type EndedBulkRetry } from './bulk-retry.ts'
 import { cellOf, tableOf } from './output.ts'
 
 /** Repositories of each workspace that `relay discarded list` lists. */
 const listedMax = 100
-/** Poll interval of a running bulk retry. */
-const lookMs = 1_000
-/** How long the command waits for the deliveries after the last replay. A target that is down can take hours. */
-const outcomeMs = 10_000
-
 interface Group {
   workspace: string
   repo_id: string
@@ -73,46 +63,6 @@ interface Treatment {
   onProgress(line: string): void
 }
 
-const present = ({
-  id,
-  action,
-  status,
-  matchedDocuments,
-  retriedDocuments,
-  skippedDocuments,
-  retriedDeliveries,
-  ...outcome
-}: BulkRetry & BulkOutcome) => ({
-  id,
-  action,
-  status,
-  matched_documents: matchedDocuments,
-  retried_documents: retriedDocuments,
-  skipped_documents: skippedDocuments,
-  retried_deliveries: retriedDeliveries,
-  delivered_deliveries: outcome.deliveredDeliveries,
-  failed_deliveries: outcome.failedDeliveries,
-  open_deliveries: outcome.openDeliveries,
-})
-
-type Ended = ReturnType<typeof present>
-
-/** Waits until a bulk retry has ended, and for a moment until its deliveries have. */
-const follow = async (look: () => Promise<Ended>, onProgress: (line: string) => void): Promise<Ended> => {
-  let shown = -1
-  let endedAt: number | undefined
-  for (;;) {
-    const seen = await look()
-    if (seen.retried_documents !== shown) onProgress(`${seen.retried_documents} of ${seen.matched_documents} documents`)
-    shown = seen.retried_documents
-    if (seen.status !== 'running') {
-      endedAt ??= Date.now()
-      if (seen.open_deliveries === 0 || Date.now() - endedAt >= outcomeMs) return seen
-    }
-    await sleep(lookMs)
-  }
-}
-
 /**
  * Replays the requests of the discarded documents of a repository, or acknowledges the documents. A worker does it, and this waits for it.
  * @param begin starts the workflow
@@ -121,41 +71,29 @@ const follow = async (look: () => Promise<Ended>, onProgress: (line: string) => 
  */
 export const treatDiscarded = async (
   db: Database,
-  begin: (message: OutboxMessage) => Promise<void>,
+  begin: BeginBulkRetry,
   { action, workspace: name, repoId, dryRun = false, onProgress }: Treatment,
-): Promise<Ended | { matched_documents: number }> => {
+): Promise<EndedBulkRetry | { matched_documents: number }> => {
   const workspace = await findWorkspace(db, name)
-  const bulkRetries = createBulkRetries(db)
-  const { matchedDocuments } = await bulkRetries.count(workspace.id, action, { repoId })
+  const { matchedDocuments } = await createBulkRetries(db).count(workspace.id, action, { repoId })
   if (matchedDocuments === 0) throw new UserError(`Repository ${repoId} of ${name} has no discarded document that needs attention.`)
   if (dryRun) return { matched_documents: matchedDocuments }
   if (action === 'replay' && !(await createDiscarded(db).isConnected(workspace.id, repoId))) {
     throw new UserError(`No connection leads from repository ${repoId} to a destination. Create a connection first.`)
   }
-  const { bulkRetry, message } = await bulkRetries.start(workspace, action, { repoId }, systemActor)
-  await begin(message)
-  return follow(async () => present(await bulkRetries.find(workspace.id, bulkRetry.id)), onProgress)
+  return makeBulkRetry(db, begin, { workspace, action, filter: { repoId }, onProgress })
 }
 
 /** `relay discarded replay` and `relay discarded acknowledge`. */
 export const treatDiscardedOf = (config: Config, log: Log, treatment: Treatment) =>
-  withDatabase(config, 'discarded', async (db) => {
-    const temporal = openTemporal(config)
-    const launcher = createLauncher(temporal, createOutbox(db), log)
-    try {
-      return await treatDiscarded(db, (message) => launcher.sendAll([message]), treatment)
-    } finally {
-      await launcher.close()
-      await temporal.close()
-    }
-  })
+  withBulkRetries(config, log, 'discarded', (db, begin) => treatDiscarded(db, begin, treatment))
 
 /** Returns lines for people. */
-export const describeTreated = (action: 'replay' | 'acknowledge', result: Ended | { matched_documents: number }): string[] => {
+export const describeTreated = (action: 'replay' | 'acknowledge', result: EndedBulkRetry | { matched_documents: number }): string[] => {
   const documents = (count: number) => countOf(count, 'document', 'documents')
   const verb = action === 'replay' ? 'replayed' : 'acknowledged'
   if (!('status' in result)) return [`${documents(result.matched_documents)} would be ${verb}.`]
-  const { retried_documents: retried, matched_documents: matched, skipped_documents: skipped, retried_deliveries: deliveries } = result
+  const { retried_documents: retried, matched_documents: matched, skipped_documents: skipped } = result
   return [
     `${retried} of ${documents(matched)} ${verb}${result.status === 'cancelled' ? ', then the bulk retry was cancelled' : ''}.`,
     ...(skipped === 0
@@ -163,10 +101,6 @@ export const describeTreated = (action: 'replay' | 'acknowledge', result: Ended 
       : [
           `${documents(skipped)} left: the replay was refused, or the request or its body is no longer stored. The source system has to send them again.`,
         ]),
-    ...(deliveries === 0
-      ? []
-      : [
-          `Of ${countOf(deliveries, 'delivery', 'deliveries')}, ${result.delivered_deliveries} arrived, ${result.failed_deliveries} failed and ${result.open_deliveries} are open.`,
-        ]),
+    ...outcomeLinesOf(result),
   ]
 }

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { CommandContext } from './context.ts'
+import type { DeliverOptions } from './deliver.ts'
 import { jsonOption, printProgress, printResult, type OutputOptions } from './output.ts'
 
 const workspaceOption = new Option('--workspace <user/workspace>', 'only documents of this workspace')
@@ -8,7 +9,9 @@ interface DocumentOptions extends OutputOptions {
   workspace?: string
 }
 
-/** Adds the commands that find, show and retry documents. */
+type DeliverFlags = Omit<DeliverOptions, 'workspace' | 'destination' | 'documents' | 'onProgress'>
+
+/** Adds the commands that find, show, retry and deliver documents. */
 export const addDocumentVerbs = (program: Command, context: CommandContext) => {
   program
     .command('find <text>')
@@ -57,6 +60,26 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
       const changed = await attemptDocument(settings, await context.openLog(settings), reference, workspace)
       const document = withConsoleUrl(await context.baseUrl(), changed)
       printResult(options, document, describeDocument(document))
+    })
+  program
+    .command('deliver <user/workspace> <destination> [document...]')
+    .description(
+      'deliver documents, all or those with these ids, to a destination that was connected after they were received, or again to one that has lost them',
+    )
+    .option('--again', 'the documents that the destination has')
+    .option('--repo <repo_id>', 'only documents of this repository')
+    .option('--from <date>', 'only documents that were received at this date or time or later, in UTC')
+    .option('--to <date>', 'only documents that were received at this date or time or earlier')
+    .option('--delivered-from <date>', 'with --again: only documents that were delivered at this date or time or later')
+    .option('--delivered-to <date>', 'with --again: only documents that were delivered at this date or time or earlier')
+    .option('--dry-run', 'only count the documents')
+    .addOption(jsonOption)
+    .action(async (workspace: string, destination: string, documents: string[], { json, ...options }: OutputOptions & DeliverFlags) => {
+      const { deliver, describeDelivered } = await import('./deliver.ts')
+      const settings = await context.config()
+      const wanted = { workspace, destination, documents, ...options, onProgress: printProgress }
+      const result = await deliver(settings, await context.openLog(settings), wanted)
+      printResult({ ...(json && { json }) }, result, describeDelivered(result))
     })
   program
     .command('enrich <document>')

@@ -9,11 +9,12 @@ import {
   discardedDocuments,
   parseFilter,
   retryableDocuments,
-  undeliveredDocuments,
+  documentsToDeliver,
   type BulkAction,
   type BulkRetry,
 } from './bulk-retry.ts'
 import { planExisting } from './plan-existing.ts'
+import { deliverAgain } from './redeliver.ts'
 import { ended, lockDocument, requeue } from './retry.ts'
 
 interface StoredBulkRetry extends BulkRetry {
@@ -54,7 +55,7 @@ const documentsFor: Record<BulkAction, typeof discardedDocuments> = {
   retry: retryableDocuments,
   replay: discardedDocuments,
   acknowledge: discardedDocuments,
-  deliver: undeliveredDocuments,
+  deliver: documentsToDeliver,
 }
 
 /** The relay could not answer a replay, because it lacks the database or the content store. Temporal runs the page again. */
@@ -135,9 +136,13 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     return length > 0 ? { ...nothing, documents: 1, deliveries: length } : skipped
   }
 
-  const deliver = async (trx: Transaction, { id, workspaceId, filter }: StoredBulkRetry, documentId: string): Promise<Outcome> => {
+  const deliver = async (trx: Transaction, bulkRetry: StoredBulkRetry, documentId: string): Promise<Outcome> => {
+    const { id: bulkRetryId, workspaceId, filter } = bulkRetry
     if (!(await lockDocument(trx, { workspaceId, documentId }))) return nothing
-    const isPlanned = await planExisting(trx, { documentId, destinationId: filter.destinationId!, bulkRetryId: id })
+    const delivery = { documentId, destinationId: filter.destinationId!, bulkRetryId }
+    const isPlanned = filter.again
+      ? await deliverAgain(trx, { ...delivery, workspaceId, actor: actorOf(bulkRetry) })
+      : await planExisting(trx, delivery)
     return isPlanned ? { ...nothing, documents: 1, deliveries: 1 } : skipped
   }
 

@@ -5,13 +5,14 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type StartBulkRetry } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { snakeCase } from '../domain/casing.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
 import { ended } from './retry.ts'
 
 /**
  * What a bulk retry does. `retry`: makes the failed deliveries of failed documents again. `replay`, `acknowledge`: replays the requests of
  * documents that were discarded for lack of a connection, or acknowledges them. `deliver`: delivers documents to a destination that was
- * connected after they were received.
+ * connected after they were received, or `again` to one that has them.
  */
 export const bulkActions = ['retry', 'replay', 'acknowledge', 'deliver'] as const
 export type BulkAction = (typeof bulkActions)[number]
@@ -26,9 +27,15 @@ export interface BulkRetryFilter {
   errorCode?: string | undefined
   /** Only documents that the source system has sent to the relay or changed here: no copies of the upstream. */
   origin?: 'source' | undefined
+  /** Of a bulk delivery: documents that the destination has. */
+  again?: boolean | undefined
+  documentIds?: string[] | undefined
   /** Time of receipt; both ends are inclusive. */
   dateFrom?: Date | undefined
   dateTo?: Date | undefined
+  /** Time of the delivery to the destination; both ends are inclusive. */
+  deliveredFrom?: Date | undefined
+  deliveredTo?: Date | undefined
 }
 
 interface Matched {
@@ -72,21 +79,19 @@ export const bulkRetryColumns = [
 
 // jsonb holds dates as text.
 export const parseFilter = <Row extends BulkRetry>(row: Row): Row => {
-  const { dateFrom, dateTo, ...filter } = row.filter
-  return {
-    ...row,
-    filter: { ...filter, ...(dateFrom && { dateFrom: new Date(dateFrom) }), ...(dateTo && { dateTo: new Date(dateTo) }) },
-  }
+  const dates = (['dateFrom', 'dateTo', 'deliveredFrom', 'deliveredTo'] as const).flatMap((name) => {
+    const date = row.filter[name]
+    return date ? [[name, new Date(date)] as const] : []
+  })
+  return { ...row, filter: { ...row.filter, ...Object.fromEntries(dates) } }
 }
 
-const recordedFilter = ({ repoId, destinationId, errorCode, origin, dateFrom, dateTo }: BulkRetryFilter) => ({
-  ...(repoId !== undefined && { repo_id: repoId }),
-  ...(destinationId !== undefined && { destination_id: destinationId }),
-  ...(errorCode !== undefined && { error_code: errorCode }),
-  ...(origin !== undefined && { origin }),
-  ...(dateFrom && { date_from: dateFrom }),
-  ...(dateTo && { date_to: dateTo }),
-})
+const recordedFilter = (filter: BulkRetryFilter) =>
+  Object.fromEntries(
+    Object.entries(filter)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [snakeCase(name), value]),
+  )
 
 /**
  * Selects the failed and cancelled deliveries of the failed documents that a filter matches, by the index documents_failed_and_open. A
@@ -139,7 +144,7 @@ export const discardedDocuments = (db: Database, workspaceId: string, filter: Bu
  * Selects the documents that a filter matches and that were never planned for its destination, to which a connection leads. A document that
  * was replaced or deleted is left out, and so is one whose content is gone.
  */
-export const undeliveredDocuments = (db: Database, workspaceId: string, filter: BulkRetryFilter) => {
+const undeliveredDocuments = (db: Database, workspaceId: string, filter: BulkRetryFilter) => {
   const { destinationId, origin } = filter
   const query = documentsOf(db, workspaceId, filter)
     .whereNull('superseded_at')
@@ -159,13 +164,44 @@ export const undeliveredDocuments = (db: Database, workspaceId: string, filter: 
   return query
 }
 
+/**
+ * Selects the documents that a filter matches and that its destination has, as far as the relay knows. A document that was replaced or deleted
+ * is left out, and so is one whose content is gone.
+ */
+const deliveredDocuments = (
+  db: Database,
+  workspaceId: string,
+  { destinationId, deliveredFrom, deliveredTo, ...filter }: BulkRetryFilter,
+) => {
+  const query = documentsOf(db, workspaceId, filter)
+    .whereNull('superseded_at')
+    .whereNotNull('content_id')
+    .whereExists((delivered) => {
+      void delivered
+        .from('deliveries')
+        .whereRaw('document_id = documents.id')
+        .where({ destination_id: destinationId!, status: 'delivered' })
+      if (deliveredFrom) void delivered.where('delivered_at', '>=', deliveredFrom)
+      if (deliveredTo) void delivered.where('delivered_at', '<=', deliveredTo)
+    })
+  // So that a page ends where the delivered ones end: nothing is delivered before it is received.
+  if (deliveredTo) query.where('received_at', '<=', deliveredTo)
+  return query
+}
+
+/** Selects the documents of a bulk delivery. */
+export const documentsToDeliver = (db: Database, workspaceId: string, filter: BulkRetryFilter) => {
+  const query = (filter.again ? deliveredDocuments : undeliveredDocuments)(db, workspaceId, filter)
+  return filter.documentIds ? query.whereIn('documents.id', filter.documentIds) : query
+}
+
 // Of a bulk delivery, which may take a whole archive: a request waits for the count.
 const maxCounted = 10_000
 
 export const createBulkRetries = (db: Database) => {
   const count = async (workspaceId: string, action: BulkAction, filter: BulkRetryFilter): Promise<Matched> => {
     if (action === 'deliver') {
-      const some = undeliveredDocuments(db, workspaceId, filter).select('documents.id').limit(maxCounted)
+      const some = documentsToDeliver(db, workspaceId, filter).select('documents.id').limit(maxCounted)
       const [matched] = await db.from(some.as('some')).count<{ documents: number }[]>({ documents: '*' })
       return { matchedDocuments: matched!.documents, matchedDeliveries: matched!.documents }
     }

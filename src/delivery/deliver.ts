@@ -271,8 +271,9 @@ const payloadOf = async (
   const deliveryId = `${documentId}_${destinationId}`
   return {
     deliveryId,
-    messageId: `${deliveryId}.${sha256.slice(0, 16)}`,
+    messageId: `${deliveryId}.${sha256.slice(0, 16)}${job.again === 0 ? '' : `.again${job.again}`}`,
     attempt: job.attempts + 1,
+    again: job.again,
     workspace,
     connectionId,
     documentId,

@@ -26,6 +26,8 @@ export interface DeliveryJob {
   overtaken: boolean
   /** Times that an older document may have overwritten this one at its path. */
   overwrites: number
+  /** Times that somebody has asked to deliver the document again. */
+  again: number
   workspaceId: string
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string
@@ -142,7 +144,7 @@ const remaining = `least(round_remaining_ms, extract(epoch from round_expires_at
 const load = `
     select
       deliveries.status, deliveries.path, deliveries.connection_id as "connectionId", deliveries.attempts,
-      location, overwrites, superseded_at is not null as superseded,
+      location, overwrites, again, superseded_at is not null as superseded,
       -- Only a superseded document can be overtaken.
       case when superseded_at is not null then ${hasNewerCopy(`and replacing.status = 'delivered'`)} else false end as overtaken,
       deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace,

@@ -1,22 +1,32 @@
 import type { AppendedDocument } from '../archive/append.ts'
 import type { Config } from '../config/config.ts'
+import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { transitions } from '../domain/delivery-states.ts'
 import type { DeliveryRef } from './transition.ts'
 
-// A document is delivered again as a new revision, with a document workflow of its own, if its delivered bytes are no longer right.
+// A document is delivered again as a new revision, with a document workflow of its own, if its delivered bytes are no longer right, or if
+// somebody asks for it.
 
 /**
  * Sets the given deliveries of a document back to `pending`, if they were delivered to a destination that still exists.
- * @param beginAt when the dispatcher has to begin them
+ * @param reset.beginAt when the dispatcher has to begin them
+ * @param reset.bulkRetryId the bulk retry of the person who asks for it
  * @returns false if there is none
  */
-const resetDelivered = async (trx: Transaction, documentId: string, beginAt: string, destinationId?: string): Promise<boolean> => {
+const resetDelivered = async (
+  trx: Transaction,
+  documentId: string,
+  { beginAt, destinationId, bulkRetryId }: { beginAt: string; destinationId?: string; bulkRetryId?: string },
+): Promise<boolean> => {
   const { from, to } = transitions.redeliver
   const { rowCount } = await trx.raw<{ rowCount: number }>(
     `
     update deliveries
-    set status = :to, delivered_at = null, begin_as = 'document', begin_at = :beginAt::timestamptz
+    set
+      status = :to, delivered_at = null, begin_as = 'document', begin_at = :beginAt::timestamptz,
+      again = again + case when :bulkRetryId::text is null then 0 else 1 end,
+      bulk_retry_id = coalesce(:bulkRetryId, bulk_retry_id)
     from destinations
     where document_id = :documentId
       and (:destinationId::text is null or destination_id = :destinationId)
@@ -24,7 +34,7 @@ const resetDelivered = async (trx: Transaction, documentId: string, beginAt: str
       and destinations.id = deliveries.destination_id
       and deleted_at is null
     `,
-    { documentId, destinationId: destinationId ?? null, beginAt, from: [...from], to },
+    { documentId, destinationId: destinationId ?? null, bulkRetryId: bulkRetryId ?? null, beginAt, from: [...from], to },
   )
   return rowCount > 0
 }
@@ -44,7 +54,7 @@ export const createRedeliverAppended =
     )
     const { beginAt } = rows[0]!
     const isWaiting = await postponeRevision(trx, id, revision, beginAt)
-    if ((await resetDelivered(trx, id, beginAt)) && !isWaiting) {
+    if ((await resetDelivered(trx, id, { beginAt })) && !isWaiting) {
       await trx('documents')
         .where({ id })
         .update({ revision: revision + 1 })
@@ -91,7 +101,7 @@ export const createRedeliverNewer =
         .update({ overwrites: trx.raw('overwrites + 1') })
       const newest = newer.findLast(({ id }) => delivered.some(({ documentId }) => documentId === id))
       if (!newest) return
-      if (!(await resetDelivered(trx, newest.id, 'now', delivery.destinationId))) return
+      if (!(await resetDelivered(trx, newest.id, { beginAt: 'now', destinationId: delivery.destinationId }))) return
       await trx('documents')
         .where({ id: newest.id })
         .update({ revision: newest.revision + 1 })
@@ -123,4 +133,43 @@ const lockNewer = async (trx: Transaction, { documentId, destinationId }: Delive
     { documentId, destinationId },
   )
   return rows
+}
+
+interface Again {
+  workspaceId: string
+  documentId: string
+  destinationId: string
+  bulkRetryId: string
+  actor: AuditActor
+}
+
+/**
+ * Plans to deliver a document again to a destination that has it, and adds an audit entry. The document must be locked.
+ * @returns false if the destination does not have it, or if the document was replaced or deleted, or has no content
+ */
+export const deliverAgain = async (
+  trx: Transaction,
+  { workspaceId, documentId, destinationId, bulkRetryId, actor }: Again,
+): Promise<boolean> => {
+  const document: { repoId: string; docId: string; compId: string } | undefined = await trx('documents')
+    .select('repo_id as repoId', 'doc_id as docId', 'comp_id as compId')
+    .where({ id: documentId })
+    .whereNull('superseded_at')
+    .whereNotNull('content_id')
+    .first()
+  if (!document || !(await resetDelivered(trx, documentId, { beginAt: 'now', destinationId, bulkRetryId }))) return false
+  await trx('documents')
+    .where({ id: documentId })
+    .update({ revision: trx.raw('revision + 1') })
+  const destination: { name: string } | undefined = await trx('destinations').select('name').where({ id: destinationId }).first()
+  const { repoId, docId, compId } = document
+  await record(trx, {
+    workspaceId,
+    event: 'document.delivered_again',
+    subjectId: documentId,
+    description: `Document ${repoId}/${docId}/${compId} was delivered to ${destination!.name}, and is delivered there again.`,
+    metadata: { destination_ids: [destinationId], bulk_retry_id: bulkRetryId },
+    actor,
+  })
+  return true
 }

@@ -36,6 +36,7 @@ export const auditEvents = {
   'notice.delivered': 'Notice',
   'notice.failed': 'Notice',
   'document.retried': 'Document',
+  'document.delivered_again': 'Document',
   'document.attempted': 'Document',
   'document.acknowledged': 'Document',
   'document.erased': 'Document',

@@ -18,6 +18,9 @@ export type CamelCased<T> = T extends Date
 /** The output of a schema after `toCamelCase`. */
 export type CamelCasedOutput<Schema extends z.ZodType> = CamelCased<z.output<Schema>>
 
+/** Returns a name of TypeScript as the API and columns have it. */
+export const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
 /** Returns a name of the API or of a column as TypeScript has it. */
 export const camelCase = (name: string) => name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 

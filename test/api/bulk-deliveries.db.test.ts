@@ -1,3 +1,4 @@
+import { deliverDocuments, describeDelivered, type DeliverOptions } from '../../src/cli/deliver.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import type { Start } from '../../src/db/starts.ts'
 import { bulkPageOf } from '../support/bulk-page.ts'
@@ -162,3 +163,125 @@ const ownedContent = async (): Promise<string> => {
   await db('documents').where({ id }).delete()
   return contentId
 }
+
+describe('a destination that has lost documents', () => {
+  const again = async (body: object = {}): Promise<string> =>
+    (await acme.change('POST', '/documents/deliver', { destination_id: wired.destinationId, again: true, ...body })).id
+  const deliveryOf = (documentId: string) => db('deliveries').where({ document_id: documentId }).first()
+
+  test('gets again those that were delivered in a time, as another revision, and each request delivers them once more', async () => {
+    const [tuesday, monday, failed, elsewhere] = [
+      await insert(),
+      await insert(),
+      await insert({ deliveries: [{ ...wired, status: 'failed' }], status: 'failed' }),
+      await insert({ deliveries: [] }),
+    ]
+    await db('documents').update({ received_at: new Date('2026-03-02T08:00:00Z') })
+    await db('deliveries')
+      .where({ status: 'delivered' })
+      .update({ delivered_at: new Date('2026-03-03T10:00:00Z'), location: 'there' })
+    await db('deliveries')
+      .where({ document_id: monday })
+      .update({ delivered_at: new Date('2026-03-02T10:00:00Z') })
+    const body = { delivered_from: '2026-03-03', delivered_to: '2026-03-03' }
+    const counted = await acme.change('POST', '/documents/deliver', {
+      destination_id: wired.destinationId,
+      again: true,
+      dry_run: true,
+      ...body,
+    })
+    expect(counted.attributes).toMatchObject({ status: 'dry_run', matched_documents: 1, filter: { again: true } })
+    const id = await again(body)
+    expect(await page(id)).toMatchObject({ action: 'deliver', matchedDocuments: 1, retriedDocuments: 1, retriedDeliveries: 1 })
+    expect(await deliveryOf(tuesday)).toMatchObject({
+      status: 'pending',
+      again: 1,
+      begin_as: 'document',
+      bulk_retry_id: id,
+      delivered_at: null,
+    })
+    expect(await db('documents').where({ id: tuesday }).first()).toMatchObject({ status: 'pending', revision: 2 })
+    expect(await dueStarts(db)).toMatchObject([{ kind: 'startDocument', input: { documentId: tuesday, revision: 2 } }])
+    for (const left of [monday, failed]) expect(await deliveryOf(left)).toMatchObject({ again: 0, bulk_retry_id: null })
+    expect(await deliveryOf(elsewhere)).toBeUndefined()
+    expect(await db('audit_logs').where({ subject_id: tuesday, event: 'document.delivered_again' })).toMatchObject([
+      { metadata: { destination_ids: [wired.destinationId], bulk_retry_id: id } },
+    ])
+    // While it is under way, it is not delivered once more.
+    expect(await page(await again(body))).toMatchObject({ matchedDocuments: 0 })
+    await db('deliveries').where({ document_id: tuesday }).update({ status: 'delivered', begin_at: null, delivered_at: new Date() })
+    expect(await page(await again())).toMatchObject({ matchedDocuments: 2, retriedDocuments: 2 })
+    expect(await deliveryOf(tuesday)).toMatchObject({ again: 2 })
+  })
+
+  test('gets only selected documents, and none that was replaced, is gone, or belongs to another workspace', async () => {
+    const [selected, other1, replaced, erased] = [await insert(), await insert(), await insert(), await insert()]
+    await db('documents').where({ id: replaced }).update({ superseded_at: new Date() })
+    await db('documents').where({ id: erased }).update({ content_id: null })
+    const id = await again({ document_ids: [selected, replaced, erased] })
+    expect(await page(id)).toMatchObject({ matchedDocuments: 1, retriedDocuments: 1 })
+    expect(await acme.attributesOf(`/bulk-retries/${id}`)).toMatchObject({
+      filter: { again: true, document_ids: [selected, replaced, erased], destination_id: wired.destinationId },
+    })
+    expect(await deliveryOf(other1)).toMatchObject({ status: 'delivered', again: 0 })
+    const foreign = await other.call('POST', '/documents/deliver', { destination_id: wired.destinationId, again: true })
+    expect(foreign).toMatchObject({ status: 422 })
+  })
+
+  test('gets them from the command line, too', async () => {
+    const [documentId, later] = [await insert(), await insert()]
+    await db('documents').update({ received_at: new Date('2026-03-01T10:00:00Z') })
+    await db('deliveries')
+      .where({ document_id: documentId })
+      .update({ delivered_at: new Date('2026-03-03T10:00:00Z') })
+    await db('deliveries')
+      .where({ document_id: later })
+      .update({ delivered_at: new Date('2026-03-04T00:00:00Z') })
+    const { name } = await db('destinations').where({ id: wired.destinationId }).first()
+    const progress: string[] = []
+    const run = (more: Partial<DeliverOptions> = {}) =>
+      deliverDocuments(
+        db,
+        async (message) => {
+          if (message.kind === 'startBulkRetry') await page(message.input.bulkRetryId)
+          await db('deliveries').where({ status: 'pending' }).update({ status: 'delivered' })
+        },
+        {
+          workspace: acme.name,
+          destination: name,
+          documents: [],
+          again: true,
+          deliveredTo: '2026-03-03',
+          onProgress: (line) => void progress.push(line),
+          ...more,
+        },
+      )
+    expect(describeDelivered(await run({ dryRun: true }))).toEqual(['1 document would be delivered.'])
+    expect(describeDelivered(await run())).toEqual(['1 of 1 document planned.', 'Of 1 delivery, 1 arrived, 0 failed and 0 are open.'])
+    expect(progress).toEqual(['1 of 1 documents'])
+    expect(await deliveryOf(later)).toMatchObject({ again: 0 })
+    await run({ documents: [later], deliveredTo: undefined, destination: wired.destinationId })
+    expect(await deliveryOf(later)).toMatchObject({ again: 1 })
+    const refusals: [Partial<DeliverOptions>, string][] = [
+      [{ destination: 'Nowhere' }, 'The workspace has no destination Nowhere.'],
+      [{ documents: ['D1'] }, 'D1 is no id of a document.'],
+      [{ deliveredTo: 'Tuesday' }, '--delivered-to must be a date or a time'],
+      [{ again: false }, '--delivered-from and --delivered-to need --again.'],
+      [{ again: false, deliveredTo: undefined }, 'Add --again to deliver those that it has.'],
+      [{ deliveredTo: '2025-01-01' }, 'No document that matches has been delivered there.'],
+    ]
+    for (const [more, message] of refusals) await expect(run(more)).rejects.toThrow(message)
+  })
+
+  test.each([
+    ['delivered_from', { delivered_from: '2026-03-03' }, 'needs again'],
+    ['delivered_to', { delivered_to: '2026-03-03' }, 'needs again'],
+    ['origin', { again: true, origin: 'source' }, 'cannot be combined with again'],
+    ['document_ids', { again: true, document_ids: [] }, 'must not be empty'],
+    ['document_ids.0', { again: true, document_ids: ['x'] }, 'must be the id of a document'],
+  ])('refuses a %s that says nothing', async (path, body, message) => {
+    const { status, json } = await acme.call('POST', '/documents/deliver', { destination_id: wired.destinationId, ...body })
+    expect(status).toBe(422)
+    expect(json.error.details).toMatchObject([{ path, message: expect.stringContaining(message) }])
+  })
+})

@@ -99,6 +99,7 @@ const payloadLike = (sizeBytes: number): Omit<Payload, 'sha256' | 'open'> => ({
   // Of a content of its own, as every other payload has.
   messageId: `${newId()}_${newId()}.${newId()}`,
   attempt: 1,
+  again: 0,
   workspace: 'acme/invoices',
   connectionId: newId(),
   documentId: newId(),

@@ -178,6 +178,7 @@ const decidedEvents = {
   'repository.test_document_sent': 'Repository',
   'repository.checked': 'Repository',
   'repository.deletions_repeated': 'Repository',
+  'document.delivered_again': 'Document',
   'document.attempted': 'Document',
   'destination.attempted': 'Destination',
   'enrichment.created': 'Enrichment',

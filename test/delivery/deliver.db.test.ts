@@ -151,6 +151,17 @@ describe('an attempt', () => {
     ])
   })
 
+  test('says that it is made again, under another id, which a target that drops the ids it has seen does not know', async () => {
+    const { db, documentId, attempt } = await arrange()
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    await db('deliveries').where({ document_id: documentId }).update({ status: 'pending', delivered_at: null, again: 2 })
+    expect(await attempt()).toEqual({ status: 'delivered' })
+    const [first, again] = target.arrivals.map(({ headers }) => headers)
+    expect(first).not.toHaveProperty('x-relay-again')
+    expect(again).toMatchObject({ 'x-relay-again': '2', 'x-relay-delivery-id': first!['x-relay-delivery-id'] })
+    expect(again!['webhook-id']).toBe(`${String(first!['webhook-id'])}.again2`)
+  })
+
   /** Appends to the document as the source system does. */
   const appendTo = async ({ db, routes, docId }: Awaited<ReturnType<typeof arrange>>, texts: string[]) => {
     const { append, archiveDocuments, planAppend } = receiverUseCases(db, config)

@@ -21,6 +21,7 @@ const started: DeliveryJob = {
   location: null,
   overtaken: false,
   overwrites: 0,
+  again: 0,
   workspaceId: 'w',
   workspace: 'acme/invoices',
   requestId: 'r',

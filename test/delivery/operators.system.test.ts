@@ -325,3 +325,29 @@ test('a bulk retry retries every failed delivery and reports its progress', asyn
     expect((await call('POST', '/documents/retry', { dry_run: true })).json.data.attributes.matched_documents).toBe(0)
   })
 })
+
+test('what a target has lost is delivered again, to it alone', async () => {
+  await relay.run(async ({ createRoutes, launcher }) => {
+    const { receive, call, destinations } = await createRoutes([targets()[0]!, targets()[1]!])
+    const document = await receive('lost')
+    await untilEqual('status in the API', 'delivered', document.status)
+    const again = { destination_id: destinations['web'], again: true, document_ids: [document.id] }
+    const { json, status } = await call('POST', '/documents/deliver', again)
+    expect(status).toBe(202)
+    await until('the target has it twice', async () => {
+      await launcher.sweep()
+      return web.arrivals.length === 2
+    })
+    await untilEqual('status in the API', 'delivered', document.status)
+    const [first, second] = web.arrivals
+    expect([first!.body.toString(), second!.body.toString()]).toEqual(['lost', 'lost'])
+    expect(second!.headers).toMatchObject({ 'x-relay-again': '1', 'x-relay-attempt': '2' })
+    expect(second!.headers['webhook-id']).not.toBe(first!.headers['webhook-id'])
+    expect((await document.deliveries())['files']).toMatchObject({ status: 'delivered', attempts: 1 })
+    await untilEqual(
+      'arrived',
+      1,
+      async () => (await call('GET', `/bulk-retries/${json.data.id}`)).json.data.attributes.delivered_deliveries,
+    )
+  })
+})

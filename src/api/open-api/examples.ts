@@ -1,4 +1,5 @@
 import { propertiesOf, type JsonSchema } from '../../base/json-schema.ts'
+import { snakeCase } from '../../domain/casing.ts'
 import { exampleObjects } from './example-objects.ts'
 import { exampleIds } from './example-story.ts'
 import { exampleValues } from './example-values.ts'
@@ -27,7 +28,7 @@ const objectExample = (reference: JsonSchema, schemas: Schemas, isResponse: bool
 }
 
 // `repository_ids` and `destinationId` are named after `repository_id` and `destination_id`.
-const valueFor = (name: string): unknown => exampleValues[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
+const valueFor = (name: string): unknown => exampleValues[snakeCase(name)]
 
 /** Returns an example value of an attribute. Without examples Swagger UI shows random text that matches the patterns. */
 const exampleOf = (name: string, reference: JsonSchema, schemas: Schemas, isResponse: boolean): unknown => {

@@ -74,6 +74,7 @@ export const documentHeaders = (payload: Payload, fileName: string): Record<stri
     ['x-relay-connection-id', payload.connectionId],
     ['x-relay-delivery-id', payload.deliveryId],
     ['x-relay-attempt', payload.attempt],
+    ['x-relay-again', payload.again === 0 ? null : payload.again],
     ['x-relay-document-id', payload.documentId],
     ['x-relay-sha256', payload.sha256],
     ['x-relay-repo-id', payload.repoId],

@@ -151,6 +151,7 @@ const metadataOf = (payload: Payload) => ({
   size_bytes: payload.sizeBytes,
   sha256: payload.sha256,
   received_at: payload.receivedAt.toISOString(),
+  ...(payload.again > 0 && { again: payload.again }),
 })
 
 interface SignedRequest {

@@ -2,9 +2,9 @@ import type { AnySchemaObject } from 'ajv'
 import addFormats from 'ajv-formats'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describeApi } from '../../../src/api/open-api/document.ts'
-import { dateFrom } from '../../../src/api/schemas.ts'
 import type { JsonSchema } from '../../../src/base/json-schema.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
+import { dateFrom } from '../../../src/domain/date-range.ts'
 
 // What generators of clients for other languages need of the description. test/api/open-api/outside.release.test.ts runs some of them.
 
