@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { actorOf, type AuditActor, type Requester } from '../db/audit.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
+import { maskSecrets } from '../workspace/configured-kind.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resourceOf } from './schemas.ts'
@@ -41,7 +42,7 @@ interface Described<Row, Input extends z.ZodObject, Change extends z.ZodObject> 
   permit?(actor: Requester, change: CamelCasedOutput<Change>, current?: Row): void
   /** The endpoint that deletes an object, if more than the object is deleted. */
   deletion?: Endpoint
-  /** Returns a row as this caller may see it. */
+  /** Returns a row as this caller may see it. By default, viewers do not see what the schema masks. */
   shown?(row: Row, actor: Requester): { id: string }
 }
 
@@ -73,7 +74,7 @@ export const configuredEndpoints = <Row extends { id: string }, Input extends z.
   uses: UseCases<Row, CamelCasedOutput<Input>, CamelCasedOutput<Change>>,
 ): Endpoint[] => {
   const { type, id, singular, path, resource, single = resource, descriptions, refusals, permit } = described
-  const { shown = (row: Row) => row } = described
+  const { shown = (row: Row, { level }: Requester) => (level === 'viewer' ? maskSecrets(described.input, row) : row) } = described
   const plural = path.slice(1).replace('-', ' ')
   const presentTo = (actor: Requester) => (row: Row) => resourceOf(type)(shown(row, actor))
   const answerTo = (actor: Requester, row: Row) => ({ data: presentTo(actor)(row) }) as never

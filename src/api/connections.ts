@@ -5,7 +5,7 @@ import { filterConditions } from '../domain/fan-out.ts'
 import { connectionKind, heldMaxCount, type Connection, type Connections } from '../routing/connections.ts'
 import { previewMaxDocuments } from '../routing/preview.ts'
 import { connectorTypeName, newConnection, openObject, previewedConnection, settingsNames } from '../workspace/inputs.ts'
-import { changeOf } from './configured.ts'
+import { answered, changeOf } from './configured.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
@@ -14,8 +14,7 @@ import { idParams, one, timestamp } from './schemas.ts'
 const connection = z
   .object({
     id: z.string(),
-    name: z.string(),
-    is_active: z.boolean(),
+    ...answered(newConnection.omit({ repository_ids: true, destination_ids: true, settings: true })).shape,
     repositories: z.array(z.object({ id: z.string(), repo_id: z.string(), description: z.string() }).meta({ id: 'ConnectionRepository' })),
     destinations: z.array(z.object({ id: z.string(), type: connectorTypeName, name: z.string() }).meta({ id: 'ConnectionDestination' })),
     settings: openObject.meta(settingsNames),

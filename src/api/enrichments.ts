@@ -1,25 +1,17 @@
 import { z } from 'zod'
 import type { Documents } from '../archive/document-list.ts'
 import { isId } from '../base/ids.ts'
-import { maskedConfig } from '../connectors/target.ts'
 import { actorOf } from '../db/audit.ts'
-import type { Enrichment, Enrichments } from '../enrichment/enrichments.ts'
+import type { Enrichments } from '../enrichment/enrichments.ts'
 import type { RunAgain } from '../enrichment/run-again.ts'
 import { enrichmentFields, newEnrichment } from '../enrichment/settings.ts'
 import type { TryEnrichment } from '../enrichment/try.ts'
-import type { KeyLevel } from '../security/levels.ts'
 import { changeOf, configuredEndpoints } from './configured.ts'
 import { presentSingle, singleDocument, stepOutcome } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { idParams, one, resource, timestamp } from './schemas.ts'
 
 const enrichment = resource('Enrichment', 'enrichment', enrichmentFields.extend({ created_at: timestamp, updated_at: timestamp }))
-
-/** Shows an enrichment to a caller. A header may contain a secret, which viewers do not see. */
-const shown = ({ http, ...row }: Enrichment, { level }: { level: KeyLevel }): Enrichment => ({
-  ...row,
-  http: http && (level === 'viewer' ? { ...http, ...maskedConfig(['headers'], { headers: http.headers }) } : http),
-})
 
 const triedStep = stepOutcome
   .extend({
@@ -95,7 +87,6 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
             '`repository_ids`, `http`, `steps` and `credentials` replace the current values. A call under way uses the previous ones.',
           delete: 'Documents keep their fields. Deliveries that wait for the enrichment start.',
         },
-        shown,
       },
       { ...enrichments, versionOf: (row) => [...enrichments.versionOf(row), row.hasCredentials] },
     ),

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { notFound } from '../base/refusals.ts'
+import { maskedConfig } from '../connectors/target.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { camelCase, toCamelCase, toSnakeCase, type CamelCasedOutput } from '../domain/casing.ts'
 
 // Objects that administrators configure. A schema has the values that people set: columns, versions, audit entries and transactions follow
-// from it. What may be a secret is `masked` in the schema: an audit entry names it, and does not contain it.
+// from it. What may be a secret is `masked` in the schema: viewers and readers of the audit log see its name only.
 
 type Values<Schema extends z.ZodObject> = CamelCasedOutput<Schema>
 
@@ -55,9 +56,21 @@ const isSet = (schema: unknown): boolean => {
   return list instanceof z.ZodArray && (list.element instanceof z.ZodString || list.element instanceof z.ZodEnum)
 }
 
+const isMasked = (schema: unknown): boolean => schema instanceof z.ZodType && schema.meta()?.['masked'] === true
+
+/** Returns an object, or a part of it, as viewers see it: of what may be a secret, they see the names only. */
+export const maskSecrets = <Value>(schema: unknown, value: Value): Value => {
+  if (isMasked(schema)) return maskedConfig(['value'], { value })['value'] as Value
+  const inner = unwrapped(schema)
+  if (!(inner instanceof z.ZodObject) || typeof value !== 'object' || value === null) return value
+  const parts = Object.entries(inner.shape).map(([name, each]) => [camelCase(name), each] as const)
+  const masked = parts.filter(([name]) => name in value).map(([name, each]) => [name, maskSecrets(each, value[name as keyof Value])])
+  return { ...value, ...Object.fromEntries(masked) }
+}
+
 /** Moves what may be a secret from a value to `secrets`, by its name. */
 const withoutSecrets = (schema: unknown, value: unknown, name: string, secrets: Named): unknown => {
-  if (schema instanceof z.ZodType && schema.meta()?.['masked'] === true) {
+  if (isMasked(schema)) {
     // An empty one has nothing to name.
     if (!isDeepStrictEqual(value, {})) secrets[name] = value
     return undefined

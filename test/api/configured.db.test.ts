@@ -58,10 +58,10 @@ interface Answered {
   attributes: object
 }
 
-const actor = { type: 'api_key', id: 'key', name: 'Key', userId: null, level: 'member', workspace: { id: workspaceId } }
+const actor = { type: 'api_key', id: 'key', name: 'Key', userId: null, workspace: { id: workspaceId } }
 
 /** Calls an endpoint as the API does. @returns the body and the tag of its answer, as a client gets them */
-const call = async (method: Endpoint['method'], path: string, body?: object, ifMatch?: string) => {
+const call = async (method: Endpoint['method'], path: string, body?: object, ifMatch?: string, level = 'member') => {
   const definition = endpoints.find((each) => each.method === method && each.path === path.replace(/^(\/\w+\/).+$/, '$1:id'))!
   const { response, version, handle } = definition
   const checkVersion = (current: unknown) => {
@@ -72,7 +72,7 @@ const call = async (method: Endpoint['method'], path: string, body?: object, ifM
     query: { page: 1, perPage: 10 },
     body: body && toCamelCase(definition.body!, definition.body!.parse(body)),
   }
-  const answer = await handle(input, { actor, workspaceId, checkVersion } as never)
+  const answer = await handle(input, { actor: { ...actor, level }, workspaceId, checkVersion } as never)
   return {
     json: typeof response === 'string' ? undefined : (toSnakeCase(response, answer as never) as { data: never }).data,
     tag: version && entityTagOf(version(answer)),
@@ -107,6 +107,8 @@ test('a kind of object is stored, answered, versioned, audited and applied by it
   expect(await db('reminders').first()).toMatchObject({ id, wait_hours: 8, tags: ['b', 'a'], target })
   expect(await call('GET', `/reminders/${id}`)).toEqual({ json: created, tag })
   expect((await call('GET', '/reminders')).json).toEqual([created])
+  const seen = await call('GET', `/reminders/${id}`, undefined, undefined, 'viewer')
+  expect(seen.json.attributes).toMatchObject({ target: { ...target, headers: { 'x-key': '[REDACTED]' } } })
   expect(endpoints.find(({ method }) => method === 'PATCH')!.body!.safeParse({ wait_hours: 0 }).success).toBe(false)
 
   const changed = await call('PATCH', `/reminders/${id}`, { wait_hours: 2, target: { ...target, headers: { 'x-key': 'canary-2' } } }, tag)
