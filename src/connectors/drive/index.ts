@@ -24,6 +24,7 @@ import {
   startSession,
   uploadInParts,
   type FileProperties,
+  type ResumableSession,
   type SavedUpload,
 } from './upload-session.ts'
 
@@ -110,11 +111,12 @@ export const createDrive = (
           }
 
           fileIds.set(fileKey, file.id, Date.now() + fileIdLifetimeMs)
-          const save = (uploadUrl?: string) => context.save({ folderKey: key, fileId: file.id, sha256, uploadUrl } satisfies SavedUpload)
-          const savedUrl = await sessionToResume(drive, saved, { fileId: file.id, sha256 })
-          save(savedUrl)
+          const save = (session: Partial<ResumableSession> = {}) =>
+            context.save({ folderKey: key, fileId: file.id, sha256, faults: 0, ...session } satisfies SavedUpload)
+          const resumed = await sessionToResume(drive, saved, { fileId: file.id, sha256 })
+          save(resumed)
           const { subject } = target.config
-          const { response, bytesSent } = await uploadInParts(drive, { folder, file, savedUrl, save }, payload, { ...context, subject })
+          const { response, bytesSent } = await uploadInParts(drive, { folder, file, resumed, save }, payload, { ...context, subject })
           return resultOf(file.id, bytesSent, response)
         } catch (thrown) {
           // The folder may have been deleted or shared again. The next attempt looks it up.

@@ -36,6 +36,8 @@ const savedUpload = z.object({
   /** The source system may have appended to the document since. */
   sha256: z.string(),
   uploadUrl: z.string().optional(),
+  /** See `withUploadSession`. */
+  faults: z.number().default(0),
 })
 
 /** The state that a run saves for the run that resumes its upload. */
@@ -47,15 +49,18 @@ export const parseSavedUpload = (saved: unknown, folderKey: string): SavedUpload
   return data?.folderKey === folderKey ? data : undefined
 }
 
+/** A saved session that can be continued. */
+export type ResumableSession = Required<Pick<SavedUpload, 'uploadUrl' | 'faults'>>
+
 /** Returns the saved session if it is for this file and content. Aborts it otherwise. */
 export const sessionToResume = async (
   drive: CloudApi,
   saved: SavedUpload | undefined,
   wanted: Pick<SavedUpload, 'fileId' | 'sha256'>,
-): Promise<string | undefined> => {
+): Promise<ResumableSession | undefined> => {
   if (saved?.uploadUrl === undefined) return undefined
   const uploadUrl = requireUploadUrl(drive, saved.uploadUrl)
-  if (saved.fileId === wanted.fileId && saved.sha256 === wanted.sha256) return uploadUrl
+  if (saved.fileId === wanted.fileId && saved.sha256 === wanted.sha256) return { uploadUrl, faults: saved.faults }
   await abortSession(drive, uploadUrl)
   return undefined
 }
@@ -65,25 +70,40 @@ const partBytes = 8 * 1024 * 1024
 
 /**
  * Sends a document in parts, from the byte at which Drive expects it.
- * @param savedUrl is the session of an earlier run. Sessions are valid for a week; an expired one is replaced by a new
- *   one.
- * @param save is called with the address of the session before the first part is sent
+ * @param resumed is the session of an earlier attempt. Sessions are valid for a week; an expired one is replaced by a new one.
+ * @param save is called with the session before the first part is sent
  */
 export const uploadInParts = async (
   drive: CloudApi,
-  { folder, file, savedUrl, save }: { folder: Folder; file: DriveFile; savedUrl: string | undefined; save(uploadUrl: string): void },
+  {
+    folder,
+    file,
+    resumed,
+    save,
+  }: { folder: Folder; file: DriveFile; resumed: ResumableSession | undefined; save(session: ResumableSession): void },
   payload: Payload,
   { signal, onProgress, subject }: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
 ): Promise<CompletedUpload> => {
-  const found = savedUrl === undefined ? undefined : await findSession(drive, savedUrl, payload)
+  const runOf = (uploadUrl: string, faults: number) => ({
+    uploadUrl,
+    signal,
+    faults,
+    saveFaults: (known: number) => save({ uploadUrl, faults: known }),
+  })
+  const found =
+    resumed &&
+    (await withUploadSession(drive, runOf(resumed.uploadUrl, resumed.faults), () =>
+      findSession(drive, resumed.uploadUrl, payload, subject),
+    ))
   if (found?.completed) {
     await requireStored(drive, folder, file, payload, found.completed)
     return { response: found.completed, bytesSent: 0 }
   }
   const { uploadUrl, nextByte } = found ?? (await startSession(drive, folder, file, payload))
-  save(uploadUrl)
+  const faults = (found && resumed?.faults) ?? 0
+  save({ uploadUrl, faults })
   const sent = { startByte: nextByte, partBytes, signal, onProgress }
-  const response = await withUploadSession(drive, uploadUrl, signal, async () => {
+  const response = await withUploadSession(drive, runOf(uploadUrl, faults), async (onStored) => {
     const stored = await sendPartsInSequence<CloudResponse>(payload, sent, async ({ start, end, body }) => {
       // Content-Range has no form for an empty range.
       const range = end > start && { 'content-range': `bytes ${start}-${end - 1}/${payload.sizeBytes}` }
@@ -92,7 +112,11 @@ export const uploadInParts = async (
         headers: { 'content-length': String(end - start), ...range },
         body,
       })
-      if (answer.status === 308) return { nextByte: nextByteOf(answer) }
+      if (answer.status === 308) {
+        const expected = nextByteOf(answer)
+        if (expected > start) onStored()
+        return { nextByte: expected }
+      }
       if (answer.status >= 300) throw sessionError(answer, subject)
       return { done: answer }
     })
@@ -142,14 +166,22 @@ export const startSession = async (
   return { uploadUrl: requireUploadUrl(drive, response.headers.location), nextByte: 0 }
 }
 
-const findSession = async (drive: CloudApi, savedUrl: string, { sizeBytes }: Payload): Promise<UploadSession | undefined> => {
-  const uploadUrl = requireUploadUrl(drive, savedUrl)
+/** Asks for the position of a session. @returns undefined if Drive does not know it */
+const findSession = async (
+  drive: CloudApi,
+  uploadUrl: string,
+  { sizeBytes }: Payload,
+  subject: string | undefined,
+): Promise<UploadSession | undefined> => {
   const response = await drive.requestSession(uploadUrl, {
     method: 'PUT',
     headers: { 'content-length': '0', 'content-range': `bytes */${sizeBytes}` },
   })
   if (response.status === 200 || response.status === 201) return { uploadUrl, nextByte: sizeBytes, completed: response }
-  return response.status === 308 ? { uploadUrl, nextByte: nextByteOf(response) } : undefined
+  if (response.status === 308) return { uploadUrl, nextByte: nextByteOf(response) }
+  const error = driveError(response, subject)
+  if (isGone(response) || error.permanent || response.status === 401) return undefined
+  throw error
 }
 
 /** Returns the position of the next byte. Drive has stored nothing if its answer has no Range header. */
@@ -158,8 +190,10 @@ const nextByteOf = ({ headers }: CloudResponse) => {
   return last === undefined ? 0 : Number(last) + 1
 }
 
+const isGone = ({ status }: CloudResponse) => status === 404 || status === 410
+
 const sessionError = (response: CloudResponse, subject: string | undefined) =>
-  response.status === 404 || response.status === 410
+  isGone(response)
     ? new DeliveryError('upload_expired', 'Drive ended the upload session before the document was complete; the upload starts again', {
         answer: toTargetAnswer(response),
       })

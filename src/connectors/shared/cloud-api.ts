@@ -154,19 +154,65 @@ export const abortSession = async (api: CloudApi, uploadUrl: string) => {
   await api.requestSession(uploadUrl, { method: 'DELETE' }, AbortSignal.timeout(cleanUpTimeoutMs)).catch(() => {})
 }
 
-/** Runs `send`. Aborts the upload session if that fails or is cancelled, unless another run will resume the upload. */
+/** An upload session, as an attempt uses it. */
+interface SessionRun {
+  uploadUrl: string
+  signal: AbortSignal
+  /** How often in succession the session has answered with a fault, and taken nothing. */
+  faults: number
+  /** Saves that number for the next attempt. */
+  saveFaults(faults: number): void
+}
+
+// A session can be broken for good while its service works.
+const maxFaults = 3
+
+/**
+ * Runs `send`, and decides what becomes of the upload session if that fails. The session stays for an attempt that can continue it: after a
+ * fault or a refusal that passes, the end of the time of the attempt, or a stop of the worker. Otherwise it is aborted.
+ * @param send calls `onStored` when the session has taken a part
+ */
 export const withUploadSession = async <Sent>(
   api: CloudApi,
-  uploadUrl: string,
-  signal: AbortSignal,
-  send: () => Promise<Sent>,
+  { uploadUrl, signal, faults, saveFaults }: SessionRun,
+  send: (onStored: () => void) => Promise<Sent>,
 ): Promise<Sent> => {
+  let known = faults
+  const onStored = () => {
+    known = 0
+  }
   try {
-    return await send()
+    return await send(onStored)
   } catch (thrown) {
-    if (!(signal.reason instanceof Interruption)) await abortSession(api, uploadUrl)
+    if (!signal.aborted && isFault(thrown)) known += 1
+    if (signal.aborted ? !isContinued(signal) : startsAgain(thrown) || known >= maxFaults) await abortSession(api, uploadUrl)
+    else if (known !== faults) saveFaults(known)
     throw thrown
   }
+}
+
+/** Returns true if another run continues what was aborted. */
+const isContinued = ({ reason }: AbortSignal) =>
+  reason instanceof Interruption || (reason as { name?: unknown } | null)?.name === 'TimeoutError'
+
+// The session is gone, or what it has, or the content that it got, is not what it should be.
+const spoiled = new Set(['content_unreadable', 'content_altered', 'upload_out_of_step', 'upload_expired', 'http_409', 'http_412'])
+
+const startsAgain = (thrown: unknown): boolean => {
+  if (!(thrown instanceof DeliveryError)) return false
+  // A page in place of a refusal changes nothing. In place of a success, it leaves open what was stored.
+  if (thrown.code === 'answer_unreadable') return !(Number(thrown.answer?.status) >= 400)
+  return thrown.permanent || spoiled.has(thrown.code)
+}
+
+// Load, limits, locks and full storage.
+const passingStatuses = new Set([423, 429, 503, 504, 507])
+
+/** Returns true for an answer that can mean that the session is broken. */
+const isFault = (thrown: unknown): boolean => {
+  if (!(thrown instanceof DeliveryError) || thrown.retryAfterMs !== undefined || thrown.code === 'rate_limited') return false
+  const status = thrown.answer?.status
+  return status !== undefined && !passingStatuses.has(Number(status))
 }
 
 /** Checks the address of an upload session and registers it as a secret. @throws DeliveryError `answer_unreadable` */

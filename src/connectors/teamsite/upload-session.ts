@@ -12,12 +12,13 @@ import {
 } from '../shared/cloud-api.ts'
 import { sendPartsInSequence, uploadOutOfStep } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
-import { requireItem } from './items.ts'
+import { findItem, requireItem } from './items.ts'
 
 interface UploadSession {
   /** Secret: its holder may write this one file. */
   uploadUrl: string
   nextByte: number
+  faults: number
 }
 
 // A multiple of 320 KiB, as SharePoint requires, and the size that Microsoft recommends.
@@ -28,19 +29,29 @@ const savedSession = z.object({
   file: z.string(),
   /** The source system may have appended to the document since. */
   sha256: z.string(),
+  /** See `withUploadSession`. */
+  faults: z.number().default(0),
 })
 
 /**
- * Sends a document in parts, from the byte that the previous run reached. A session that Graph no longer knows, because
- * it was completed or has expired, is started again: the file is then written once more under the same name.
+ * Sends a document in parts, from the byte that the previous attempt reached. Graph forgets a session that was completed or has expired: if
+ * its file is there, it is stored, and otherwise the upload starts again.
  * @param file is its address in Graph, up to the colon after the path
  */
 export const uploadInParts = async (graph: CloudApi, file: string, payload: Payload, context: AttemptContext): Promise<CompletedUpload> => {
   const { sizeBytes, sha256 } = payload
   const { signal, onProgress } = context
-  const { uploadUrl, nextByte } = (await findSession(graph, file, payload, context.saved)) ?? (await startSession(graph, file))
-  context.save({ uploadUrl, file, sha256 } satisfies z.output<typeof savedSession>)
-  const response = await withUploadSession(graph, uploadUrl, signal, async () => {
+  const save = (uploadUrl: string, faults: number) =>
+    context.save({ uploadUrl, file, sha256, faults } satisfies z.output<typeof savedSession>)
+  const found = await findSession(graph, file, payload, context, save)
+  if (found === 'gone') {
+    const item = await findItem(graph, file, payload, context)
+    if (item.state === 'ours') return { response: item.stored, bytesSent: 0 }
+  }
+  const { uploadUrl, nextByte, faults } = typeof found === 'object' ? found : await startSession(graph, file)
+  save(uploadUrl, faults)
+  const run = { uploadUrl, signal, faults, saveFaults: (known: number) => save(uploadUrl, known) }
+  const response = await withUploadSession(graph, run, async (onStored) => {
     const last = await sendPartsInSequence<CloudResponse>(
       payload,
       { startByte: nextByte, partBytes, signal, onProgress },
@@ -48,6 +59,7 @@ export const uploadInParts = async (graph: CloudApi, file: string, payload: Payl
         const headers = { 'content-length': String(end - start), 'content-range': `bytes ${start}-${end - 1}/${sizeBytes}` }
         const stored = await graph.requestSession(uploadUrl, { method: 'PUT', headers, body })
         if (stored.status >= 300) throw sessionError(stored)
+        onStored()
         return isLast && stored.status !== 202 ? { done: stored } : { nextByte: nextExpectedByte(stored) }
       },
     )
@@ -64,15 +76,21 @@ export const startSession = async (graph: CloudApi, file: string): Promise<Uploa
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ item: { '@microsoft.graph.conflictBehavior': 'replace' } }),
   })
-  return { uploadUrl: requireUploadUrl(graph, parseObject(response.text).uploadUrl), nextByte: 0 }
+  return { uploadUrl: requireUploadUrl(graph, parseObject(response.text).uploadUrl), nextByte: 0, faults: 0 }
 }
 
+/**
+ * Asks for the position of the saved session.
+ * @param save keeps the session for the next attempt if it cannot be asked now
+ * @returns `gone` if Graph does not know it, undefined if there is none that can be continued
+ */
 const findSession = async (
   graph: CloudApi,
   file: string,
   { sizeBytes, sha256 }: Payload,
-  saved: unknown,
-): Promise<UploadSession | undefined> => {
+  { saved, signal }: Pick<AttemptContext, 'saved' | 'signal'>,
+  save: (uploadUrl: string, faults: number) => void,
+): Promise<UploadSession | 'gone' | undefined> => {
   const { data: session } = savedSession.safeParse(saved)
   if (!session) return undefined
   const uploadUrl = requireUploadUrl(graph, session.uploadUrl)
@@ -80,9 +98,21 @@ const findSession = async (
     await abortSession(graph, uploadUrl)
     return undefined
   }
-  const response = await graph.requestSession(uploadUrl, { method: 'GET' })
-  const nextByte = response.status === 200 ? nextExpectedByte(response) : undefined
-  return nextByte !== undefined && nextByte < sizeBytes ? { uploadUrl, nextByte } : undefined
+  const { faults } = session
+  save(uploadUrl, faults)
+  const run = { uploadUrl, signal, faults, saveFaults: (known: number) => save(uploadUrl, known) }
+  const response = await withUploadSession(graph, run, async () => {
+    const answer = await graph.requestSession(uploadUrl, { method: 'GET' })
+    const error = answer.status === 200 || isGone(answer) ? undefined : graphError(answer)
+    // The key in its address may have expired before it.
+    if (error === undefined || error.permanent || answer.status === 401) return answer
+    throw error
+  })
+  if (isGone(response)) return 'gone'
+  const nextByte = nextExpectedByte(response)
+  if (nextByte !== undefined && nextByte < sizeBytes) return { uploadUrl, nextByte, faults }
+  await abortSession(graph, uploadUrl)
+  return undefined
 }
 
 const nextExpectedByte = ({ text }: CloudResponse): number | undefined => {
@@ -92,9 +122,11 @@ const nextExpectedByte = ({ text }: CloudResponse): number | undefined => {
   return start === undefined ? undefined : Number(start)
 }
 
+const isGone = ({ status }: CloudResponse) => status === 404 || status === 410
+
 const sessionError = (response: CloudResponse) => {
   if (response.status === 416) return uploadOutOfStep()
-  if (response.status === 404 || response.status === 410) {
+  if (isGone(response)) {
     return new DeliveryError(
       'upload_expired',
       'SharePoint ended the upload session before the document was complete; the upload starts again',
