@@ -24,6 +24,7 @@ export const readPages = async (): Promise<{ path: string; text: string }[]> => 
     'README.md',
     'CONTRIBUTING.md',
     'SECURITY.md',
+    'test/README.md',
     'clients/check-source/README.md',
     'clients/typescript/README.md',
     'clients/python/README.md',

@@ -58,7 +58,7 @@ test('every link of a page leads to an existing file, and to a heading in it', a
 })
 
 test('every file and folder that a page names exists', async () => {
-  for (const path of ['README.md', 'CONTRIBUTING.md', ...(await listPages()).map((page) => join('docs', page))]) {
+  for (const path of ['README.md', 'CONTRIBUTING.md', 'test/README.md', ...(await listPages()).map((page) => join('docs', page))]) {
     const page = await readFile(join(root, path), 'utf8')
     const named = [
       ...page.matchAll(/`((?:src|workflows|activities|migrations|test|docs|script|bench|faults|deploy|console)\/[\w./-]+(?:\.\w+|\/))`/g),
