@@ -27,7 +27,7 @@ interface DeliveryRow {
 export interface Expectation {
   /** Documents that must end `failed`. */
   failed: Set<string>
-  /** Those of them that the target refuses for good: none may reach it twice. Default: none. */
+  /** Documents that the target refuses for good: none may reach it twice. Default: none. */
   refused?: Set<string>
 }
 

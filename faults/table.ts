@@ -77,7 +77,7 @@ const linesOf = (page: string, name: string) =>
 
 /**
  * Writes the table into docs/measurements/faults.md.
- * @param names of the rows of the table. Those that were not run this time stay as they are
+ * @param names of the rows of the table. Rows that were not run this time stay as they are
  */
 export const faultsPage = (page: string, names: string[], outcomes: Outcome[], conditions: Conditions): string => {
   const lines = names.flatMap((name) => {

@@ -32,7 +32,7 @@ const filterNames = [
 type FilterName = (typeof filterNames)[number]
 
 const methods = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
-// Those that the receiver and the bridge answer with. Another one can stand in the address.
+// Statuses with which the receiver and the bridge answer. The address may contain others.
 const statusCodes = [
   '200',
   '201',

@@ -19,7 +19,7 @@ export const credentialsPath = 'credentials'
 /** What is stored: nothing yet, an object without credentials, or one with them, also by the name of the way in which they sign in. */
 export type StoredCredentials = 'new' | 'none' | 'some' | { signIn: string }
 
-/** Whether credentials are entered. Those of something new always are; those that are stored stay unless they are replaced. */
+/** Whether credentials are entered. Credentials of a new object always are; stored ones stay unless they are replaced. */
 export const useCredentials = (schema: JsonSchema, stored: StoredCredentials) => {
   const [isEntered, setEntered] = useState(stored === 'new')
   const signIn = signInField(schema)

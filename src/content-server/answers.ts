@@ -61,7 +61,7 @@ const contentTypeOf = (header: FindHeader): string | null => {
 
 const numberOf = (text: string | undefined): number | undefined => (/^\d{1,15}$/.test(text?.trim() ?? '') ? Number(text) : undefined)
 
-/** Returns the size that headers tell. That of a part of info is in no other header: its Content-Length is that of its empty body. */
+/** Returns the size that the headers state. The size of a part of info is in no other header: its Content-Length counts its empty body. */
 const sizeOf = ({ values }: Head): number | undefined => {
   const sizes = new Set(values('x-content-length').map(numberOf))
   return sizes.size === 1 ? [...sizes][0] : undefined

@@ -29,7 +29,7 @@ const register = createStatement<{ others: number }>(
   `,
 )
 
-// Those that the process has come before those that are free. Shares are locked in one order.
+// Shares that the process has come before free ones. Shares are locked in one order.
 const hold = createStatement<{ share: number }>(
   'hold-shares',
   `
@@ -77,7 +77,7 @@ interface Part {
 
 /**
  * Takes or renews the fair part of a process in a duty for `leaseMs`, and gives up what it has beyond that. Every process that calls this
- * takes part. One that stops to call loses its part when the lease ends; a new one gets its part once the others have called.
+ * takes part. A process that stops calling loses its part when the lease ends; a new one gets its part once the others have called.
  * @returns the shares that the process holds; none if there are enough other processes
  */
 export const holdShares = async (db: Database, { name, shares, holder }: Part, leaseMs: number): Promise<number[]> => {

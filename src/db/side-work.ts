@@ -12,7 +12,7 @@ import { createStatement, type Database, type Transaction } from './database.ts'
 const startMs = 10_000
 // Longer than a run takes, with the work that is under way at its end.
 const claimMs = 240_000
-// Queues of a kind that are worked through at a time for one workspace. Those of other workspaces need a place beside systems that hang.
+// Queues of a kind that are worked through at a time for one workspace. Queues of other workspaces need a place beside systems that hang.
 const queuesPerWorkspace = 4
 
 /** A queue in which something is due, and whose workflow is to be started. */

@@ -97,7 +97,7 @@ export interface Checked extends Overdue {
 }
 
 /**
- * Notes that deliveries have been checked. Those that have changed since they were found, or that are being changed, are left out: this is
+ * Notes that deliveries have been checked. Deliveries that have changed since they were found, or that are being changed, are left out: this is
  * a sign of life. A document is locked before its deliveries, as by every statement that changes some.
  */
 export const noteChecked = async (trx: Transaction, deliveries: Checked[]): Promise<DeliveryRef[]> => {

@@ -22,7 +22,7 @@ export const releaseMessage = (connection: { workspace: string; id: string; name
 }
 
 /**
- * Releases up to `limit` held deliveries: the dispatcher begins them. One whose destination has left the connection is cancelled: a create
+ * Releases up to `limit` held deliveries: the dispatcher begins them. A delivery whose destination has left the connection is cancelled: a create
  * that was under way may have planned it after the others were. A document is locked before its deliveries, as by every statement that changes some.
  * @returns how many are not held any more
  */

@@ -18,7 +18,7 @@ import type { DeliveryRef } from './transition.ts'
 export type WakeConfig = DeliveryTermsConfig &
   Pick<Config, 'DELIVERY_CIRCUIT_FAILURES' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION' | 'DELIVERY_MAX_PER_MINUTE_PER_DESTINATION'>
 
-// Lines that one transaction calls. One whose call fails is then called on its own, as the others are.
+// Lines that one transaction calls. If the transaction fails, each line is called in a transaction of its own.
 const linesPerCall = 100
 
 /** A call that has not led to a start within this time does not keep a place any more. */

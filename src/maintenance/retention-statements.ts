@@ -178,7 +178,10 @@ export const removeParts = ['late_data', 'deliveries', 'document_keys', 'documen
 `,
 )
 
-/** Removes the documents, and the archive documents that have no document left. One that an update has locked, or has just changed, is left out. */
+/**
+ * Removes the documents, and the archive documents that have no document left. A document that an update has locked, or has just changed,
+ * is left out.
+ */
 export const removeDocuments = `
   with expired as (
     select id, archive_document_id, repository_id

@@ -131,7 +131,7 @@ export const createRetention = (
     const failed = new Set<Step>()
     let passedOver = workspaces.filter(({ settings }) => settings === null).length
 
-    /** Does a part of a step. One that fails does not stop the others. */
+    /** Does a part of a step. A part that fails does not stop the others. */
     const part = async <Result>(step: Step, subject: Record<string, string>, work: () => Promise<Result>): Promise<Result | undefined> => {
       signal.throwIfAborted()
       const done = await onItsOwn('retention', { step, ...subject }, async () => ({ result: await work() }), signal)

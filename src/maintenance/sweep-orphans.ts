@@ -33,7 +33,7 @@ const removeEach = async (store: ContentStore, ids: string[], signal: AbortSigna
 
 /**
  * Removes contents without an owner: aborted uploads, and contents that documents have disowned. A content that captured bodies refer to
- * stays until retention has released it. One that cannot be removed stays until the next run, and keeps no other from being removed; nor
+ * stays until retention has released it. A content that cannot be removed stays until the next run, and does not stop the removal of others; nor
  * does a store that is away. Safe to run concurrently, and while a content gets an owner.
  * @param stores the stores that this process can reach; contents in other stores stay
  * @returns the number of removed contents

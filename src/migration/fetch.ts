@@ -170,7 +170,7 @@ const keep = async (
         continue
       }
       const ahead = Readable.from(bytes, { highWaterMark: aheadPieces })
-      // The content store sees the error while it reads. One that has stopped reading does not.
+      // The content store sees the error while it reads. A store that has stopped reading does not.
       opened.push(ahead.on('error', () => {}))
       const content = await deps.writeTo.write(wanted.repository.workspace.id, ahead)
       stored.set(component.compId, receivedComponent(component, facts, wanted.receivedAt, content))

@@ -139,7 +139,7 @@ const dateOf = (text: string | null): string | null => {
   return exists ? date : null
 }
 
-/** Reads a line. One that is not UTF-8 is ISO 8859-1, as systems without Unicode write it. */
+/** Reads a line. A line that is not UTF-8 is ISO 8859-1, as systems without Unicode write it. */
 const textOf = (line: Buffer): string => line.toString(isUtf8(line) ? 'utf8' : 'latin1').replace(/^\uFEFF|\r?\n$|\r$/g, '')
 
 /** Converts UTF-16, which is known by its mark, to UTF-8, and passes everything else on. */

@@ -2,7 +2,7 @@ import type { DocumentMigrationInput } from '../../workflows/messages.ts'
 import type { Database } from '../db/database.ts'
 import { createOnItsOwn } from '../db/on-its-own.ts'
 
-/** Creates a function that starts the workflow of every running migration. One that is open stays as it is. @returns their number */
+/** Creates a function that starts the workflow of every running migration. A workflow that is open stays as it is. @returns their number */
 export const createStartMigrations =
   (db: Database, start: (input: DocumentMigrationInput) => Promise<void>, onItsOwn = createOnItsOwn().onItsOwn) =>
   async (): Promise<number> => {

@@ -226,7 +226,7 @@ export const aggregates: readonly Aggregate[] = [
   },
 ]
 
-/** Computes all aggregates, each on its own, and stores them. One that fails keeps its values. @returns the number of samples */
+/** Computes all aggregates, each on its own, and stores them. An aggregate that fails keeps its values. @returns the number of samples */
 export const computeAggregates = async (db: Database, onItsOwn = createOnItsOwn().onItsOwn): Promise<number> => {
   const kept: string[] = []
   const samples: { metric: string; labels: Sample['labels']; value: number }[] = []

@@ -6,7 +6,7 @@ const headMaxBytes = 64 * 1024
 
 /** What is known of the head of an answer, before or instead of what the parser says of it. */
 export interface AnswerHead {
-  /** The status, once its line has arrived. Those of informational answers (1xx) do not count. */
+  /** The status, once its line has arrived. Informational answers (1xx) do not count. */
   status(): number | undefined
 }
 

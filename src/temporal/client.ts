@@ -129,7 +129,7 @@ export const createTemporal = (
     )
   }
 
-  /** Starts the workflow of a released delivery. One that is still open has just recorded that the delivery is held: it is signalled. */
+  /** Starts the workflow of a released delivery. A workflow that is still open has just recorded that the delivery is held: it is signalled. */
   const startDelivery = async ({ input, urgency }: StartDelivery): Promise<void> => {
     const options = deliveryOptions(input, { registered: await hasSearchAttributes(), urgency })
     await startOnce(() =>
@@ -179,7 +179,7 @@ export const createTemporal = (
     }
   }
 
-  /** Wakes a delivery. One whose workflow has closed is left to the reconciler, which finds out why. */
+  /** Wakes a delivery. If its workflow has closed, the reconciler finds out why. */
   const wakeDelivery = async ({ input, endsBackOff }: WakeDelivery): Promise<void> => {
     if (endsBackOff && (await endBackOff(deliveryWorkflowId(input, input.destination.id)))) return
     const options = deliveryOptions(input, { registered: await hasSearchAttributes() })
@@ -242,7 +242,7 @@ export const createTemporal = (
     }
   }
 
-  /** Starts the workflow of a queue of side work. One that is open looks once more before it ends. */
+  /** Starts the workflow of a queue of side work. A workflow that is open looks once more before it ends. */
   const startSideWork = async (kind: SideWorkKind, input: SideWorkInput): Promise<void> => {
     const options = sideWorkOptions(kind, input, { registered: await hasSearchAttributes() })
     const { type } = sideWorkKinds[kind]

@@ -83,7 +83,7 @@ export const createLauncher = (
       }
     },
 
-    /** Sends messages and waits for them. Those that cannot be sent are sent later. */
+    /** Sends messages and waits for them. Messages that cannot be sent now are sent later. */
     sendAll: async (messages: (OutboxMessage | Start)[]): Promise<void> => {
       const outcomes = await limit.map(messages, (message) => send(message))
       await outbox.remove(messages.filter((message, index): message is OutboxMessage => outcomes[index] === 'sent' && !isStart(message)))

@@ -127,7 +127,7 @@ export const createSchedules = (
 
 type Schedules = ReturnType<typeof createSchedules>
 
-// A server that is busy for a moment answers the next check. One that fails this often in a row is worth a look.
+// A server that is busy for a moment answers the next check. A check that fails this often in a row is logged.
 const failuresToReport = 3
 
 interface KeepOptions {

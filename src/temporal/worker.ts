@@ -87,11 +87,11 @@ export interface TemporalWorker {
 interface Activities {
   /** Activities that call a target. */
   targets: object
-  /** Those that call none. They run in a worker of their own, so that targets that hang take none of its places. */
+  /** Activities that call no target. They run in a worker of their own, so that targets that hang take none of its places. */
   control: object
-  /** Those that copy from old content servers. They run in a worker of their own, so that they take no place of a delivery. */
+  /** Activities that copy from old content servers. They run in a worker of their own, so that they take no place of a delivery. */
   migration: object
-  /** Those that work through side work. They run in a worker of their own, so that they take no place of a delivery. */
+  /** Activities of side work. They run in a worker of their own, so that they take no place of a delivery. */
   side: object
 }
 

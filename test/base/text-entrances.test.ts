@@ -112,7 +112,7 @@ const noticeOf = (text: string) =>
     } as never,
   })
 
-/** Where text of others enters as text for people, and what becomes of it. One that is added needs a line. */
+/** Where text of others enters as text for people, and what becomes of it. A new entrance needs a line. */
 const entrances: Record<string, (text: string) => unknown> = {
   ...Object.fromEntries(Object.entries(refusals).map(([kind, refusal]) => [`refusal of a target of the kind ${kind}`, refusal])),
   'any error of a delivery': (text) =>

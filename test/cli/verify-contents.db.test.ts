@@ -21,7 +21,7 @@ const createArchive = async () => {
     db,
     configOf,
     verify: (isRead = false, config = configOf()) => verifyAllContents(config, { isRead }),
-    /** Stores documents with these contents. Those of 10 bytes and more are files. @returns the ids of the contents, by docId */
+    /** Stores documents with these contents. Contents of 10 bytes and more are files. @returns the ids of the contents, by docId */
     receive: async (contents: Record<string, string>) => {
       const routes = await createRoutes(db, [{ name: 'archive' }])
       const { files } = await createStores(db, configOf())

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** How the bytes of an answer end. Those that are cut break off after half of them. */
+/** How the bytes of an answer end. An answer that is cut breaks off after half of them. */
 export const framings = ['length', 'chunked', 'until closed', 'cut length', 'cut chunked'] as const
 type Framing = (typeof framings)[number]
 

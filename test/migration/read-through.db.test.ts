@@ -396,7 +396,7 @@ test('a client that disconnects from docGet holds nothing back', async () => {
 })
 
 test('a document that is deleted while it is fetched does not come back', async () => {
-  // One whose metrics count what happens in this test only.
+  // Its metrics count only what happens in this test.
   await using own = await startApi(scene.db, { keyRing: scene.api.keyRing })
   const { old, path, documents } = await migration.open()
   await using source = disposable(createSourceSystem(own.baseUrl + path), (other) => other.close())

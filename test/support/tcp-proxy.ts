@@ -88,7 +88,7 @@ export interface LossyPath extends AsyncDisposable {
   port: number
   /** Loses every byte from now on, in both directions, and closes nothing. */
   lose(): void
-  /** Lets new connections through. Those that were open stay silent for ever, as if another server had taken the address. */
+  /** Lets new connections through. Connections that were open stay silent for ever, as if another server had taken the address. */
   heal(): void
   /** Returns the number of connections that clients have not closed. */
   openConnections(): number

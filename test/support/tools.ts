@@ -428,7 +428,7 @@ export const debianPrograms = {
   java: { package: 'default-jdk-headless', use: 'which runs the receiver in Java of docs/connectors/webhook.md' },
 }
 
-/** Those of containers that a test starts itself. Only root gets them: CI has an engine. */
+/** The tools of containers that a test starts itself. Only root gets them: CI has an engine. */
 const enginePrograms = {
   dockerd: { package: 'docker.io', use: 'the container engine of the tests' },
   mmdebstrap: { package: 'mmdebstrap', use: 'which makes the base of images' },

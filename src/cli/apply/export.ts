@@ -99,7 +99,7 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
           ...(each.hasCredentials && { credentials: referencesTo(each.name, each.credentials) }),
         })),
         notifications: state.notifications.map((each) => inFile(notificationKind, each, state)),
-        // One whose destination was deleted sends nothing, and the file cannot describe it.
+        // A subscription whose destination was deleted sends nothing, and the file cannot describe it.
         event_subscriptions: state.eventSubscriptions
           .map((each) => inFile(eventSubscriptionKind, each, state))
           .filter((each) => 'destination' in each),

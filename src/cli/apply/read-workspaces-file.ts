@@ -307,7 +307,7 @@ const createReferences = (folder: string, variables: NodeJS.ProcessEnv, issues: 
   }
 }
 
-/** Returns a value of the credentials. One that is an object, such as the key file of a service account, is parsed as JSON. */
+/** Returns a value of the credentials. An object, such as the key file of a service account, is parsed as JSON. */
 const valueOf = (schema: z.ZodType, key: string, text: string): { value: unknown } | { message: string } => {
   const { properties = {} } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
   const expected = properties[key]

@@ -304,7 +304,7 @@ export const checkSchema = async (db: Database): Promise<string> => {
 }
 
 const GiB = 1024 ** 3
-// Those of the alert rule RelayDataDirFull, and an early warning. PostgreSQL stops if its disk is full.
+// The limit of the alert rule RelayDataDirFull, and one for an early warning. PostgreSQL stops if its disk is full.
 const freeBytesMin = 2 * GiB
 const freeBytesEnough = 10 * GiB
 

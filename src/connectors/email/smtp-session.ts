@@ -62,7 +62,7 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
       const name = config.helo_name ?? ownName(socket)
       const reply = await ask(`EHLO ${name}`)
       if (isPositive(reply)) return reply.lines.map((line) => line.toUpperCase())
-      // A server of RFC 821 knows HELO only (RFC 5321, 3.2). One that refuses the name refuses it again, or hangs up.
+      // A server of RFC 821 knows HELO only (RFC 5321, 3.2). A server that refuses the name refuses it again, or closes the connection.
       const older = reply.code >= 500 ? await ask(`HELO ${name}`).catch(() => reply) : reply
       if (isPositive(older)) return []
       throw smtpError('connection', reply).reworded(undefined, (message) => `${message}; the relay names itself ${name}`)

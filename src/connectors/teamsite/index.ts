@@ -171,7 +171,7 @@ const inFolder = ({ folder }: TeamsiteConfig, segments: string[]) => (folder ? [
 
 const urlOf = ({ webUrl }: Library, segments: string[]) => `${webUrl}/${urlPath(segments)}`
 
-/** Sets columns of a file. Those of others stay. */
+/** Sets columns of a file; columns set by other programs are kept. */
 const setColumns = async (graph: CloudApi, file: string, columns: Payload['properties']): Promise<void> => {
   if (Object.keys(columns).length === 0) return
   const response = await graph.request(`${file}:/listItem/fields`, {
