@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import type { Certificate, Certificates } from '../access/certificates.ts'
-import { isId } from '../base/ids.ts'
 import { actorOf } from '../db/audit.ts'
 import type { Repositories } from '../routing/repositories.ts'
 import { certificateWarningCodes, certificateWarnings, isAuthId } from '../security/certificate.ts'
 import { activity } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceId, resourceOf, timestamp } from './schemas.ts'
 
 export interface CertificateDeps {
   certificates: Pick<Certificates, 'list' | 'add' | 'setStatus' | 'delete' | 'deleteInactive'>
@@ -48,7 +47,7 @@ const certificate = resource(
   }),
 )
 
-const certificateParams = idParams.extend({ certificateId: z.string().refine(isId).describe('The id of the certificate.') })
+const certificateParams = idParams.extend({ certificateId: resourceId.describe('The id of the certificate.') })
 const status = activity.describe('Only signatures made with an active certificate are accepted.')
 const resourceOfCertificate = resourceOf('certificate')
 const present = (found: Certificate) => resourceOfCertificate({ ...found, warnings: certificateWarnings(found, new Date()) })

@@ -1,11 +1,10 @@
 import { z } from 'zod'
-import { isId } from '../base/ids.ts'
 import { actorOf } from '../db/audit.ts'
 import { migrationModes, migrationStatuses } from '../domain/document-migration.ts'
 import type { DocumentMigrations } from '../migration/migrations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceId, resourceOf, timestamp } from './schemas.ts'
 
 export interface DocumentMigrationDeps {
   documentMigrations: Pick<DocumentMigrations, 'find' | 'list' | 'pause' | 'resume' | 'cancel'>
@@ -73,7 +72,7 @@ export const documentMigrationEndpoints = ({ documentMigrations }: DocumentMigra
     summary: 'List migrations of documents',
     description:
       'Returns the migrations from the upstreams of repositories with their progress, newest first. `relay migrate-documents` starts them, because it reads the lists.',
-    query: pageQuery.extend({ repository_id: z.string().refine(isId).optional().describe('Only migrations into this repository.') }),
+    query: pageQuery.extend({ repository_id: resourceId.optional().describe('Only migrations into this repository.') }),
     response: pageOfMany(documentMigration),
     status: 200,
     handle: async ({ query }, { workspaceId }) => toPage(await documentMigrations.list(workspaceId, query), query, present),

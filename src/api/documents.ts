@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { DocumentContent, Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
-import { isId } from '../base/ids.ts'
 import { invalidRequest } from '../base/refusals.ts'
 import { isPlainText, isStorable } from '../base/text.ts'
 import { discardSignal, type Stores } from '../content/store.ts'
@@ -27,7 +26,7 @@ import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { cursorPageOf, followQuery, isOneWay, pageOfMany, pageQuery, toCursorPage, toPage } from './pagination.ts'
-import { idParams, one } from './schemas.ts'
+import { idParams, one, resourceId } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
 
 // A path parameter that can be passed to PostgreSQL.
@@ -79,8 +78,8 @@ const searchQuery = {
   content_type: searchText.describe('Only documents with this content type, as the source system sent it.'),
   size_min: bytes.describe('Only documents of at least this number of bytes.'),
   size_max: bytes.describe('Only documents of at most this number of bytes.'),
-  destination_id: z.string().refine(isId).optional().describe('Only documents with a delivery to this destination.'),
-  connection_id: z.string().refine(isId).optional().describe('Only documents with a delivery that this connection has planned.'),
+  destination_id: resourceId.optional().describe('Only documents with a delivery to this destination.'),
+  connection_id: resourceId.optional().describe('Only documents with a delivery that this connection has planned.'),
   connector_type: connectorTypeName.optional().describe('Only documents with a delivery through this connector.'),
   delivery_status: deliveryStatus
     .optional()

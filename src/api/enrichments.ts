@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Documents } from '../archive/document-list.ts'
-import { isId } from '../base/ids.ts'
 import { actorOf } from '../db/audit.ts'
 import type { Enrichments } from '../enrichment/enrichments.ts'
 import type { RunAgain } from '../enrichment/run-again.ts'
@@ -9,7 +8,7 @@ import type { TryEnrichment } from '../enrichment/try.ts'
 import { changeOf, configuredEndpoints } from './configured.ts'
 import { presentSingle, singleDocument, stepOutcome } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { idParams, one, resource, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceId, timestamp } from './schemas.ts'
 
 const enrichment = resource('Enrichment', 'enrichment', enrichmentFields.extend({ created_at: timestamp, updated_at: timestamp }))
 
@@ -103,7 +102,7 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
       params: idParams,
       body: z
         .strictObject({
-          document_id: z.string().refine(isId, 'must be the id of a document').describe('The document that the calls are made for.'),
+          document_id: resourceId.describe('The document that the calls are made for.'),
         })
         .meta({ id: 'EnrichmentTryInput' }),
       response: tried,

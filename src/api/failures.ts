@@ -1,12 +1,11 @@
 import { z } from 'zod'
-import { isId } from '../base/ids.ts'
 import { isStorable } from '../base/text.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
 import { failureStatuses, type Failures } from '../observe/failures.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { resource, resourceOf, timestamp } from './schemas.ts'
+import { resource, resourceId, resourceOf, timestamp } from './schemas.ts'
 
 export interface FailureDeps {
   failures: Failures
@@ -56,7 +55,7 @@ export const failureEndpoints = ({ failures }: FailureDeps): Endpoint[] => [
       status: status
         .default('failed')
         .describe('Only deliveries with this status. Cancelled deliveries are those of failed documents: their destinations were deleted.'),
-      destination_id: z.string().refine(isId).optional().describe('Only deliveries to this destination.'),
+      destination_id: resourceId.optional().describe('Only deliveries to this destination.'),
       min_age_seconds: z.coerce
         .number()
         .int()

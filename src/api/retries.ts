@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
-import { isId } from '../base/ids.ts'
 import { actorOf } from '../db/audit.ts'
 import type { WakeDelivery } from '../db/outbox.ts'
 import type { RetryDelivery } from '../db/starts.ts'
@@ -11,7 +10,7 @@ import type { WakeNext } from '../delivery/wake.ts'
 import { documentAttributes, presentDocument } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
-import { idParams, one, resource } from './schemas.ts'
+import { idParams, one, resource, resourceId } from './schemas.ts'
 
 export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
   retry: Retry
@@ -35,7 +34,7 @@ const response = one(resource('RetriedDocument', 'document', retriedAttributes))
 
 const attemptedDestination = one(resource('AttemptedDestination', 'destination', z.object({ waiting_deliveries: z.int() })))
 
-const deliveryParams = idParams.extend({ destinationId: z.string().refine(isId).describe('Id of the destination') })
+const deliveryParams = idParams.extend({ destinationId: resourceId.describe('Id of the destination') })
 
 export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext, isDeliveryRunning }: RetryDeps): Endpoint[] => {
   const isRunning: IsDeliveryRunning = async (...delivery) => {

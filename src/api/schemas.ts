@@ -1,8 +1,11 @@
 import { z } from 'zod'
-import { isId } from '../base/ids.ts'
+import { idPattern } from '../base/ids.ts'
+
+/** The id of a resource. */
+export const resourceId = z.string().regex(idPattern, 'must be an id, like 01ARZ3NDEKTSV4RRFFQ69G5FAV')
 
 /** The id in a path. A malformed id gets the same 404 as an unknown id. */
-export const idParams = z.object({ id: z.string().refine(isId).describe('The id of the resource.') })
+export const idParams = z.object({ id: resourceId.describe('The id of the resource.') })
 
 /** The `.meta` key of an attribute (`config` or `credentials`) that the schema of a connector describes. */
 export const connectorPart = 'x-connector-part'

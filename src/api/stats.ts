@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { invalidRequest } from '../base/refusals.ts'
 import { attemptOutcomes } from '../delivery/attempt-log.ts'
-import { dateFrom, dateTo } from '../domain/date-range.ts'
+import { dateFrom, dateTo, nameable } from '../domain/date-range.ts'
 import { deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
 import type { DestinationStatistics, DestinationStatisticsReader } from '../observe/destination-statistics.ts'
 import type { Statistics, StatisticsReader } from '../observe/statistics.ts'
@@ -131,7 +131,7 @@ const present = (workspaceId: string, { since, before, documents, deliveries, at
     attributes: {
       ...rest,
       dateFrom: since,
-      dateTo: before,
+      dateTo: nameable(before),
       documents: documents && zeros(documentStatuses, documents),
       deliveries: zeros(deliveryStatuses, deliveries),
       attempts: zeros(attemptOutcomes, attempts),

@@ -170,6 +170,11 @@ describe('GET /stats', () => {
     expect(json.error.details).toMatchObject([{ path, message: expect.stringMatching(/\w/) }])
   })
 
+  test('a range that ends with the year 9999 is answered with the last time that has four digits of a year', async () => {
+    const { attributes } = (await get('?date_from=9999-12-01&date_to=9999-12-31')).json.data
+    expect(attributes).toMatchObject({ date_from: '9999-12-01T00:00:00.000Z', date_to: '9999-12-31T23:59:59.999Z' })
+  })
+
   test('a range of more than 7 days is counted by day, up to 92 days', async () => {
     const hourly = (await get('?date_from=2026-01-01&date_to=2026-01-07')).json.data.attributes
     expect({ interval: hourly.interval, length: hourly.series.length }).toEqual({ interval: 'hour', length: 7 * 24 })

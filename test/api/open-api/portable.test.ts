@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describeApi } from '../../../src/api/open-api/document.ts'
 import type { JsonSchema } from '../../../src/base/json-schema.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
-import { dateFrom } from '../../../src/domain/date-range.ts'
+import { dateFrom, dateTo } from '../../../src/domain/date-range.ts'
 
 // What generators of clients for other languages need of the description. test/api/open-api/outside.release.test.ts runs some of them.
 
@@ -185,6 +185,9 @@ describe('the values of the description', () => {
   test.each([
     ['2026-11-21', true],
     ['2028-02-29', true],
+    ['2000-02-29', true],
+    ['1900-02-29', false],
+    ['2026-02-29', false],
     ['2026-11-21T09:00:00Z', true],
     ['2026-11-21T09:00:00.123+05:30', true],
     ['2026-63-01', false],
@@ -200,6 +203,11 @@ describe('the values of the description', () => {
     const { schema } = document.paths['/documents']!['get']!.parameters.find(({ name }) => name === 'date_from')!
     expect(new RegExp(schema.pattern!, 'u').test(text)).toBe(isDate)
     expect(dateFrom.safeParse(text).success).toBe(isDate)
+  })
+
+  test('a date whose year in UTC has five digits, or is before the first one, is the nearest that a timestamp can name', () => {
+    expect(dateTo.parse('9999-12-31T23:59:59-05:00')).toEqual(new Date('9999-12-31T23:59:59.999Z'))
+    expect(dateFrom.parse('0000-01-01')).toEqual(new Date('0001-01-01T00:00:00.000Z'))
   })
 
   test('the settings of a connection have their schema, closed in a request and open in an answer', () => {
