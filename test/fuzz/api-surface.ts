@@ -1,4 +1,5 @@
 import type { OpenApi } from '../../src/api/open-api/document.ts'
+import type { createContract } from '../support/contract.ts'
 import { distort, distortJson, hostileTexts, hostileValue } from './hostile-values.ts'
 import type { Random } from './random.ts'
 import { encoded, type FuzzRequest } from './request.ts'
@@ -8,6 +9,7 @@ import type { World } from './world.ts'
 interface Parameter {
   name: string
   in: 'query' | 'path' | 'header'
+  required?: boolean
   schema: Schema
   example?: unknown
 }
@@ -22,14 +24,17 @@ const methods = ['get', 'post', 'put', 'patch', 'delete']
 /** Hosts of the examples. Nothing of this test may leave the machine. */
 const toLoopback = (json: string) => json.replaceAll(/[\w-]+(?:\.[\w-]+)*\.(?:example(?:\.com)?|com|net|org)\b/g, '127.0.0.1')
 
-/** Creates the generator of requests to the management API. openapi.json describes what it sends. */
-export const createApiSurface = (document: OpenApi) => {
-  const generate = createSchemaValues(document)
-  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+const operationsOf = (document: OpenApi) =>
+  Object.entries(document.paths).flatMap(([path, item]) =>
     methods
       .filter((method) => method in item)
       .map((method) => ({ method: method.toUpperCase(), path, ...((item as never)[method] as Operation) })),
   )
+
+/** Creates the generator of requests to the management API. openapi.json describes what it sends. */
+export const createApiSurface = (document: OpenApi) => {
+  const generate = createSchemaValues(document)
+  const operations = operationsOf(document)
 
   const pathOf = (random: Random, template: string, world: World): string =>
     template.replaceAll(/\{(\w+)\}/g, (_match, name: string, at: number) => {
@@ -117,6 +122,48 @@ export const createApiSurface = (document: OpenApi) => {
       ...(body && { body, isChunked: random.chance(0.1) }),
     }
   }
+}
+
+const maxTries = 100
+
+/** Creates the generator of requests whose query and body openapi.json allows: one to each operation, with ids of a path that name nothing. */
+export const createAllowedRequests = (document: OpenApi, { allows }: Pick<ReturnType<typeof createContract>, 'allows'>) => {
+  const generate = createSchemaValues(document)
+  const operations = operationsOf(document)
+  // NUL and unpaired surrogates are refused everywhere, which a schema does not say.
+  const isStorable = (value: unknown) => !/\\u(0000|d[89a-f])/.test(JSON.stringify(value))
+
+  const allowed = (random: Random, schema: Schema, at: (string | number)[]): unknown => {
+    for (let tries = 0; tries < maxTries; tries += 1) {
+      const value = generate(random, schema, () => undefined)
+      if (isStorable(value) && allows(at, value)) return value
+    }
+    throw new Error(`no value was found that the schema at ${at.join(' ')} allows`)
+  }
+
+  return (random: Random, { name, keys }: World['steady']): FuzzRequest[] =>
+    operations.map(({ method, path, parameters = [], requestBody }) => {
+      const at = ['paths', path, method.toLowerCase()]
+      const query = parameters.flatMap((parameter, index) => {
+        if (parameter.in !== 'query' || !(parameter.required || random.chance(0.5))) return []
+        const value = allowed(random, parameter.schema, [...at, 'parameters', index, 'schema'])
+        return [`${parameter.name}=${encodeURIComponent(String(value))}`]
+      })
+      const content = requestBody?.content['application/json']
+      const body = content && allowed(random, content.schema, [...at, 'requestBody', 'content', 'application/json', 'schema'])
+      const target = path.replaceAll('{kind}', 'request').replaceAll(/\{\w+\}/g, '01ARZ3NDEKTSV4RRFFQ69G5FAV')
+      const headers: FuzzRequest['headers'] = [
+        ['Host', 'relay'],
+        ['Authorization', `Bearer ${keys.admin}`],
+      ]
+      return {
+        surface: 'api',
+        method,
+        target: `/api/${name}${target}${query.length > 0 ? `?${query.join('&')}` : ''}`,
+        headers: body === undefined ? headers : [...headers, ['Content-Type', 'application/json']],
+        ...(body !== undefined && { body: Buffer.from(JSON.stringify(body)) }),
+      }
+    })
 }
 
 const headersOf = (random: Random, world: World, workspace: World['steady'], hasBody: boolean): FuzzRequest['headers'] => {

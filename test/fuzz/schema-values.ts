@@ -1,3 +1,4 @@
+import { sample, stringMatching } from 'fast-check'
 import type { OpenApi } from '../../src/api/open-api/document.ts'
 import { hostileTexts } from './hostile-values.ts'
 import type { Random } from './random.ts'
@@ -14,6 +15,7 @@ export interface Schema {
   default?: unknown
   type?: string | string[]
   format?: string
+  pattern?: string
   minimum?: number
   maximum?: number
   minLength?: number
@@ -26,6 +28,10 @@ export interface Schema {
 
 /** @param override returns the value of a property with this name, or undefined to generate it by its schema */
 export type Override = (name: string) => unknown
+
+/** Returns a text that a pattern allows. */
+const matching = (random: Random, pattern: string): string =>
+  sample(stringMatching(new RegExp(pattern)), { seed: random.below(2 ** 31), numRuns: 1 })[0]!
 
 /** Returns a function that generates values which a schema of openapi.json mostly allows. */
 export const createSchemaValues = (document: OpenApi) => {
@@ -78,7 +84,9 @@ export const createSchemaValues = (document: OpenApi) => {
     return Object.fromEntries([...named, ...free.map((name) => [name, generate(random, additionalProperties as Schema, override)])])
   }
 
-  const textOf = (random: Random, { format, minLength = 0, maxLength = 60 }: Schema): string => {
+  const textOf = (random: Random, { format, pattern, minLength = 0, maxLength = 60 }: Schema): string => {
+    // fast-check does not know word boundaries.
+    if (pattern !== undefined && !pattern.includes('\\b') && random.chance(0.9)) return matching(random, pattern)
     if (format === 'date-time')
       return random.pick(['2026-11-22T10:00:00Z', '2031-01-01T00:00:00.000Z', '2099-12-31T23:59:59Z', '1969-12-31T23:59:59Z'])
     if (format === 'uri') return 'https://127.0.0.1/hook'

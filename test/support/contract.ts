@@ -59,10 +59,15 @@ export const createContract = (document: OpenApi) => {
     .toSorted((one, other) => parameterCount(one) - parameterCount(other))
     .map((template) => ({ template, pattern: patternOf(template) }))
 
-  const validateAt = (what: string, at: (string | number)[], value: unknown) => {
+  const validatorAt = (at: (string | number)[]): ValidateFunction => {
     const schemaPointer = pointer(at)
     const validate = compiled.get(schemaPointer) ?? ajv.compile({ $ref: `contract#${schemaPointer}` })
     compiled.set(schemaPointer, validate)
+    return validate
+  }
+
+  const validateAt = (what: string, at: (string | number)[], value: unknown) => {
+    const validate = validatorAt(at)
     if (!validate(value)) {
       throw new Error(`${what} does not match openapi.json: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(value)}`)
     }
@@ -105,6 +110,9 @@ export const createContract = (document: OpenApi) => {
   }
 
   return {
+    /** Returns whether the schema at this place of the document allows a value. */
+    allows: (at: (string | number)[], value: unknown): boolean => validatorAt(at)(value),
+
     check: (exchange: Exchange): void => {
       const { method, path, status, body } = exchange
       const verb = (method === 'HEAD' ? 'GET' : method).toLowerCase()
