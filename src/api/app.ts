@@ -71,7 +71,7 @@ export interface ApiDeps
   config: EndpointDeps['config'] & MountDeps['config'] & SessionDeps['config'] & Pick<Config, 'RELAY_CORS_ORIGINS'>
 }
 
-/** Returns all endpoints of the management API. Opens no connection: the API reference is generated from it, too. */
+/** Returns all endpoints of the management API. Opens no connection: the API reference is also generated from it. */
 export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...destinationEndpoints(deps),
   ...destinationTestEndpoints(deps),

@@ -65,7 +65,7 @@ const exportLimits = {
   /** What a client must read in each `waitMs` spent waiting for it. */
   minBytes: 64 * 1_024,
   waitMs: idleTimeoutMs,
-  /** Of all workspaces. An export whose client does not read holds 200 rows, and no connection to the database. */
+  /** Limit for all workspaces together. An export whose client does not read holds 200 rows, and no connection to the database. */
   maxConcurrent: 20,
   maxConcurrentPerWorkspace: 1,
 }

@@ -94,7 +94,7 @@ const discardedBody = z
   })
   .meta({ id: 'DiscardedDocumentsInput' })
 
-// As many as a page of the list has.
+// The size of a page of the list.
 const selectedMax = 100
 
 const dryRunOf = {

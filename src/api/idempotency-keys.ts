@@ -26,7 +26,7 @@ export const createIdempotencyKeys = (db: Database) => {
   return {
     /**
      * Claims a key for an execution, unless the key is in use. An expired key is free. A key in use is read only: its row may be locked
-     * by a transaction whose end nobody knows.
+     * by a transaction whose end is not known.
      * @param mayStore throws if the caller may not use another key
      * @returns undefined if the key was claimed, otherwise the execution that uses it
      */
@@ -73,7 +73,7 @@ export const createIdempotencyKeys = (db: Database) => {
             expiresAt: after(execution.ttlMs),
           },
         )
-        // Another request was faster. It may be refused meanwhile and free the key.
+        // Another request was faster. It may since have been refused and have freed the key.
         if (rowCount > 0) return undefined
       }
     },
@@ -98,7 +98,7 @@ export const createIdempotencyKeys = (db: Database) => {
     },
 
     /**
-     * Claims the key of a lost execution, which can change nothing any more from then on.
+     * Claims the key of a lost execution, which can then change nothing any more.
      * @returns false if another request was faster, if the execution has changed something, or if a transaction of it is still open
      */
     takeOver: async (key: IdempotencyKey, lostExecutionId: string, execution: { id: string; lockMs: number }): Promise<boolean> =>

@@ -27,7 +27,7 @@ export const cursorQuery = z.strictObject({
   per_page: perPage,
 })
 
-/** The query of an append-only list that a reader can follow, too. */
+/** The query of an append-only list that a reader can also follow. */
 export const followQuery = cursorQuery.extend({
   after: z
     .string()
@@ -54,7 +54,7 @@ export const allOrPageOf = <Item extends z.ZodType>(item: Item) =>
 
 export const pageOfMany = <Item extends z.ZodType>(item: Item) => named(item, 'List', z.object({ data: z.array(item), meta: pageMeta }))
 
-/** @param id the name of the page, if the item has pages of another kind, too */
+/** @param id the name of the page, if the item also has pages of another kind */
 export const cursorPageOf = <Item extends z.ZodType>(item: Item, id?: string) => {
   const page = z.object({ data: z.array(item), meta: cursorMeta })
   return id === undefined ? named(item, 'List', page) : page.meta({ id })

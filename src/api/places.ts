@@ -9,7 +9,7 @@ const retryAfterSeconds = 5
 // While other requests of its workspace wait, a place is as long without work as its last request took, up to this time. A client that asks
 // without pause would otherwise have the processor for itself, which the source systems need as well.
 const restMaxMs = 250
-// Of one workspace. Beyond, a request does not wait: each one holds memory. An address has 500 running requests.
+// Requests of one workspace that may wait. Further ones are refused, because each holds memory. An address has 500 running requests.
 const maxWaitingPerWorkspace = 500
 
 /** A place of a running request. */
@@ -38,8 +38,8 @@ const placesPerCaller = (total: number) => ({ perWorkspace: Math.ceil(total / 2)
 
 /**
  * Creates the places of the requests that run at a time in the management API. They are as many as the connections that it may use, so a
- * request that has a place has a connection, too. A workspace has at most half of them, and an API key or person a third. Whoever asks for
- * more waits, and each place that becomes free goes to the next workspace in turn.
+ * request that has a place also has a connection. A workspace has at most half of them, and an API key or person a third. Further requests
+ * wait, and each place that becomes free goes to the next workspace in turn.
  */
 export const createPlaces = ({ total, waitMaxMs: maxMs = waitMaxMs, restMaxMs: restMs = restMaxMs }: PlaceLimits) => {
   const { perWorkspace, perCaller } = placesPerCaller(total)
@@ -175,7 +175,7 @@ export const createPlaces = ({ total, waitMaxMs: maxMs = waitMaxMs, restMaxMs: r
 
 export type Places = ReturnType<typeof createPlaces>
 
-// Of the connections that the management API may use. The lookup of a key takes less than a millisecond.
+// Number of the connections of the management API that lookups of keys may use at a time. The lookup of a key takes less than a millisecond.
 const concurrentLookups = 2
 
 /**

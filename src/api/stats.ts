@@ -118,7 +118,7 @@ export interface StatsDeps {
 }
 
 const dayMs = 86_400_000
-// Of the range. A quarter, and the counts of its hours are read at once.
+// Longest range: a quarter, whose counts by hour are read at once.
 const maxDays = 92
 
 const zeros = <Name extends string>(names: readonly Name[], counts: Partial<Record<Name, number>>) =>

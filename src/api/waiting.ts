@@ -15,7 +15,7 @@ const waitingLimits = {
   maxWaiting: 1_000,
   maxWaitingPerWorkspace: 300,
   maxWaitingPerActor: 100,
-  /** Between two looks. */
+  /** Poll interval. */
   intervalMs: 500,
 }
 

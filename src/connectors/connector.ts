@@ -9,13 +9,13 @@ export interface Payload {
   /** Identical in every attempt of this delivery, so that a target can recognise a repetition. */
   deliveryId: string
   /**
-   * Names the delivery and its content: identical in every attempt to send this content, and another one after an append or an overwrite, and
-   * when somebody has it delivered again. A target that drops the ids it has seen must not drop what it lacks.
+   * Names the delivery and its content: identical in every attempt to send this content, and another one after an append or an overwrite,
+   * and when it is delivered again on request. A target drops ids that it has seen, and must not drop a content that it lacks.
    */
   messageId: string
   /** Counts the attempts of the delivery, this one included: 1 for the first. */
   attempt: number
-  /** Times that somebody has asked to deliver the document again, after it had been delivered. */
+  /** Number of requests to deliver the document again after it had been delivered. */
   again: number
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string

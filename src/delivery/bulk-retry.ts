@@ -27,7 +27,7 @@ export interface BulkRetryFilter {
   errorCode?: string | undefined
   /** Only documents that the source system has sent to the relay or changed here: no copies of the upstream. */
   origin?: 'source' | undefined
-  /** Of a bulk delivery: documents that the destination has. */
+  /** Whether a bulk delivery includes documents that the destination has. */
   again?: boolean | undefined
   documentIds?: string[] | undefined
   /** Time of receipt; both ends are inclusive. */

@@ -26,7 +26,7 @@ export interface DeliveryJob {
   overtaken: boolean
   /** Times that an older document may have overwritten this one at its path. */
   overwrites: number
-  /** Times that somebody has asked to deliver the document again. */
+  /** Number of requests to deliver the document again. */
   again: number
   workspaceId: string
   /** `{userSlug}/{workspaceSlug}` */

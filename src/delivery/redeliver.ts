@@ -5,8 +5,7 @@ import type { Database, Transaction } from '../db/database.ts'
 import { transitions } from '../domain/delivery-states.ts'
 import type { DeliveryRef } from './transition.ts'
 
-// A document is delivered again as a new revision, with a document workflow of its own, if its delivered bytes are no longer right, or if
-// somebody asks for it.
+// A document is delivered again as a new revision, with a document workflow of its own, if its delivered bytes are no longer right, or on request.
 
 /**
  * Sets the given deliveries of a document back to `pending`, if they were delivered to a destination that still exists.

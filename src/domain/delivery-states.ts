@@ -117,7 +117,7 @@ export const transitions = {
     to: 'cancelled',
     cause: 'the connection that held the delivery was deleted, or no longer leads to the destination',
   },
-  /** An append changed the document, an older document overwrote it at its path, or somebody asked for it. */
+  /** An append changed the document, an older document overwrote it at its path, or a request asked for it. */
   redeliver: { from: ['delivered'], to: 'pending', cause: 'the delivered bytes were changed or overwritten, or are wanted again' },
 } as const satisfies Record<string, Transition>
 

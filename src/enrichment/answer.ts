@@ -11,7 +11,7 @@ interface AnswerInput {
 
 /** What the fields of a step are in an answer. */
 export interface FoundFields {
-  /** By the names of the fields. */
+  /** Values by the names of the fields. */
   values: Record<string, string>
   /** Why the other fields have no value. */
   problems: { name: string; problem: string; optional: boolean }[]

@@ -36,9 +36,9 @@ interface Answer {
   shown: string
 }
 
-// To read an answer of the largest size takes a second. A path may visit all of it many times.
+// Reading an answer of the largest size takes a second. A path may visit all of it many times.
 const defaultAnswerMaxMs = 10_000
-// For a thread: as long as a few documents take that are read before. A try holds one of the places of a worker meanwhile.
+// Longest wait for a thread: the time in which a few earlier documents are read. A try holds one of the places of a worker while it waits.
 const defaultWaitMaxMs = 30_000
 // A document whose reading takes too long is tried so often before that is a verdict: for three minutes, in which a machine may become idle.
 const readingsMax = 4

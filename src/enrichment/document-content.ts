@@ -48,8 +48,8 @@ const readContent = async (
 }
 
 /**
- * Creates the function that reads a document as an electronic invoice. The result is JSON, as the answer of a call is. It takes too long on a
- * machine that is too busy, too, so that is a verdict on the document only if `isFinal`; what needs too much memory does so at every try.
+ * Creates the function that reads a document as an electronic invoice. The result is JSON, as the answer of a call is. A busy machine may
+ * also make it take too long, so that is a verdict on the document only if `isFinal`; what needs too much memory does so at every try.
  * @throws `AppError` if the content is not kept, or was not read this time, and `NotBegunError` if the process did not become free
  */
 export const createReadEInvoice =

@@ -7,12 +7,12 @@ import { threadTask } from '../base/thread-task.ts'
 /** What an electronic invoice says, by the names of fields. A document that is none has nothing, or says why it cannot be read. */
 type EInvoice = Partial<Record<'invoice_number' | 'seller' | 'total' | 'currency' | 'profile' | 'problem', string>>
 
-// Of the XML. The largest invoices contain their attachments.
+// Limit of the XML. The largest invoices contain their attachments.
 const xmlMaxBytes = 15_000_000
 // The names under which PDFs of ZUGFeRD, Factur-X and XRechnung contain their invoice, in lower case.
 const invoiceNames = new Set(['factur-x.xml', 'zugferd-invoice.xml', 'xrechnung.xml'])
 
-// Of a value. A field has less: what is cut off here is refused there as too long.
+// Limit of a value. A field has less: what is cut off here is refused there as too long.
 const valueMaxCharacters = 1_000
 
 type Element = string | Element[] | { [name: string]: Element }

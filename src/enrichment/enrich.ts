@@ -22,7 +22,7 @@ interface Job extends KnownDocument {
   workspaceId: string
   fields: Record<string, string>
   attempts: number
-  /** How the steps have ended before, since somebody asked for the data. */
+  /** How the steps have ended before, since the data were last requested. */
   outcomes: StepOutcome[]
   enrichmentId: string
   /** Null if the enrichment was deleted, or is inactive. */
@@ -40,7 +40,7 @@ export interface EnrichDeps extends CallDeps {
   onItsOwn: OnItsOwn
 }
 
-// Of one try, whatever its steps do.
+// Limit of one try, whatever its steps do.
 const tryMaxMs = 120_000
 // Documents whose enrichment is ended by one statement.
 const pageDocuments = 200

@@ -4,9 +4,9 @@ import { RE2JS } from 're2js'
 // Expressions of the functions `match` and `search` are written by people, or come from the answer itself. RE2 looks at each character of a
 // text once, whatever the expression is. The engine of JavaScript would try every way to match, and some have more ways than atoms.
 
-// Instructions of a compiled expression. One that repeats a group 1,000 times has more.
+// Instructions of a compiled expression. An expression that repeats a group 1,000 times has more.
 const programMaxInstructions = 2_000
-// Of the expressions that were compiled last, in this thread.
+// Number of expressions, the last ones compiled in this thread, that are kept.
 const keptMax = 100
 
 /** Returns an I-Regexp (RFC 9485) as RE2 writes it. There, a dot means every character but the ends of a line. */

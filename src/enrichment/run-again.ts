@@ -41,7 +41,7 @@ export const createRunAgain =
       if (!found) throw notFound()
       const { enrichmentId, lateDays, isContentKept, ...document } = found
       if (enrichmentId === null) throw new AppError('conflict', 'The repository of the document has no active enrichment.')
-      // An erasure has removed its fields, too.
+      // An erasure has also removed its fields.
       if (!isContentKept)
         throw new AppError('conflict', 'The content of the document is no longer kept, so its business data is not fetched again.')
       // Before the others, and also if the system has failed.

@@ -19,9 +19,9 @@ export interface TriedStep extends StepOutcome {
 
 // A person looks at the answers. Fields are read in the whole of them.
 const shownMaxCharacters = 20_000
-// Of all calls of a try, while a person waits.
+// Limit of all calls of a try, while a person waits.
 const tryMaxMs = 60_000
-// Of reading one answer. Others wait for the thread, too.
+// Limit of reading one answer. Others also wait for the thread.
 const answerMaxMs = 2_000
 
 /** Creates the function that makes the calls of an enrichment for one document, and shows them. */

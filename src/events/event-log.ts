@@ -104,7 +104,7 @@ const readEvents = createStatement<Row>(
   `,
 )
 
-/** Of requests that wait: a workspace, and the position after which they wait for an event. */
+/** Finds the waiting requests whose workspace has an event after their position. */
 const findWaiting = createStatement<{ key: string }>(
   'find-events-waited-for',
   `
@@ -124,7 +124,7 @@ const findWaiting = createStatement<{ key: string }>(
   `,
 )
 
-/** Of each workspace the first event that is held back, which the index finds at once: 10,000 workspaces take 20 ms. */
+/** Finds the first event of each workspace that is held back, by an index: 10,000 workspaces take 20 ms. */
 const findHeldBack = createStatement<{ seconds: number }>(
   'find-events-held-back',
   `

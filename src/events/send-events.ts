@@ -53,7 +53,7 @@ const load = async (db: Database, subscriptionId: string): Promise<Job | undefin
   return rows[0]
 }
 
-/** Stores how far a subscription is, unless it was set to another place meanwhile. @returns false if it was */
+/** Stores how far a subscription is, unless it has been set to another place. @returns false if it was */
 const store = async (
   db: Database,
   { id, version }: Pick<Job, 'id' | 'version'>,

@@ -35,7 +35,7 @@ export const conditionLimits = {
   maxCount: 1_000,
   /** Consecutive failed attempts from which a destination is failing, also if its circuit is closed. */
   destinationFailures: 5,
-  /** Before the end of its validity, a certificate is announced as expiring. */
+  /** Days before the end of its validity at which a certificate is announced as expiring. */
   certificateDays: 30,
 }
 

@@ -100,7 +100,7 @@ const failureOf = ({ settings, attempts, createdAt }: NoticeJob, error: Delivery
 
 const endDescriptions = { delivered: 'was delivered', failed: 'could not be delivered' }
 
-/** Records an attempt, unless the notice has ended meanwhile. */
+/** Records an attempt, unless the notice has ended. */
 const recordEnd = (db: Database, job: Pick<NoticeJob, 'id'>, { status, error, delayMs }: AttemptEnd): Promise<void> =>
   db.transaction(async (trx) => {
     const [row] = await trx('notices')

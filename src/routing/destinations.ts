@@ -44,7 +44,7 @@ export type CredentialsFacts = Pick<Destination, 'credentialsExpireAt' | 'signIn
 /** A repository that a connection links to a destination. */
 export interface DestinationConnection {
   id: string
-  /** Of the connection. */
+  /** Name of the connection. */
   name: string
   sourceRepoId: string
   sourceName: string
@@ -97,7 +97,7 @@ export const changedNames = (current: Destination, { name, config, credentials }
   ]
 }
 
-/** Locks the circuit of a destination. The record of an attempt locks it before the destination, so every other transaction does, too. */
+/** Locks the circuit of a destination. The record of an attempt locks it before the destination, so every other transaction also does. */
 const lockGate = async (trx: Transaction, destinationId: string): Promise<void> => {
   await trx('destination_gates').select('destination_id').where({ destination_id: destinationId }).forUpdate()
 }

@@ -9,13 +9,13 @@ export interface Removal {
   unlinkedConnections: { id: string; name: string }[]
   /** Notifications that are sent to the destination. */
   notifications: { id: string; name: string }[]
-  /** Repositories that no connection links to a destination from then on: documents that they receive are discarded. */
+  /** Repositories that no connection will link to a destination: documents that they receive are discarded. */
   unwiredRepositories: { id: string; repoId: string; name: string }[]
-  /** Other destinations that no connection links to these other repositories from then on: they lose the documents of these. */
+  /** Other destinations that no connection will link to these other repositories: they lose the documents of these. */
   affectedDestinations: { id: string; name: string; repoIds: string[] }[]
   /**
-   * Number of failed documents that count as delivered from then on: all their deliveries that have failed lead to the destination, are
-   * cancelled with it, and the others have succeeded. Nobody has acknowledged them.
+   * Number of failed documents that will count as delivered: all their deliveries that have failed lead to the destination, are
+   * cancelled with it, and the others have succeeded. They were not acknowledged.
    */
   failedDocumentsDelivered: number
 }

@@ -39,7 +39,7 @@ export type SealedRepository = Repository & SealedUpstream
 /** A destination that a connection links to a repository. */
 export interface RepositoryConnection {
   id: string
-  /** Of the connection. */
+  /** Name of the connection. */
   name: string
   destinationName: string
   status: 'active' | 'inactive'

@@ -10,7 +10,7 @@ import { openOrUndefined } from './stored-credentials.ts'
 
 /** The upstream of a repository as people enter it. */
 export type UpstreamInput = Upstream & {
-  /** In PEM. Without it, the stored one is kept, if it is still for the same address and certificate. */
+  /** The private key in PEM. If absent, the stored one is kept, if it is still for the same address and certificate. */
   privateKey?: string | undefined
 }
 

@@ -10,7 +10,7 @@ import { contextOf, unencryptedAddress, type AttemptDeps } from '../connectors/t
 
 export type OpenObject = Record<string, unknown>
 
-// Somebody waits for the result of a test.
+// A person waits for the result of a test.
 const probeMaxMs = 30_000
 
 export interface ProbeDeps extends AttemptDeps {

@@ -61,7 +61,7 @@ export const describeContents = (contents: WorkspaceContents): string =>
 const removeWorkspace = async (trx: Transaction, workspace: Workspace): Promise<WorkspaceContents> => {
   const { id } = workspace
   await lockRouting(trx, id)
-  // Waits for the transactions that are inserting documents. Those that begin later wait for this one, and find no workspace then.
+  // Waits for the transactions that are inserting documents. Transactions that begin later wait for this one, and find no workspace then.
   await trx('workspaces').select('id').where({ id }).forUpdate()
   // Deleting a large workspace takes longer than any other statement may.
   await trx.raw('set local statement_timeout = 0')
@@ -128,7 +128,7 @@ const countContents = async (db: Database | Transaction, { id, userSlug, workspa
   return rows[0]!
 }
 
-// The sweep sends the oldest messages first, several hundred a second. Those of a deletion become due more slowly than that, so that they are
+// The sweep sends the oldest messages first, several hundred a second. Messages of a deletion become due more slowly than that, so that they are
 // never in front of many others.
 const cancelledPerSecond = 100
 

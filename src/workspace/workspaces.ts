@@ -69,7 +69,7 @@ const recordChange = (trx: Transaction, workspaceId: string, { before, after }: 
  * Locks the routing of a workspace: changes of repositories, destinations and connections take turns. A connection can therefore not link
  * a destination that is being deleted, and two deletions cannot wait for each other's documents.
  * @returns the name of the workspace, `{userSlug}/{workspaceSlug}`
- * @throws `AppError` if the workspace was deleted meanwhile
+ * @throws `AppError` if the workspace has been deleted
  */
 export const lockRouting = async (trx: Transaction, workspaceId: string): Promise<string> => {
   const { rows } = await trx.raw<{ rows: { name: string }[] }>(

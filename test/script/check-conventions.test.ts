@@ -68,3 +68,51 @@ describe('contract-migration', () => {
     expect(check(sql, later)).toEqual([])
   })
 })
+
+describe('plain-english', () => {
+  test.each([
+    '/** Of the operator. */',
+    '/**\n * Between two looks\n * at a file.\n */',
+    '// Of a few hundred bytes.',
+    '/** Starts a job anew. */',
+    '// The target was asked in\n  // vain.',
+    '/** Returns what was written meanwhile. */',
+    '// It is refused from then on.',
+    '// The other one is read, too.',
+    '// Other work ran beside.',
+    '/** Documents that nobody reads. */',
+    '/** Whoever waits is told. */',
+  ])('reports %j', (text) => {
+    expect(check(text)).toEqual([expect.stringMatching(/^\d plain-english$/)])
+  })
+
+  test('a comment behind code is read', () => {
+    const behind = '// somebody waits'
+    expect(check(`const a = 1 ${behind}`)).toEqual(['1 plain-english'])
+  })
+
+  test('a finding has the line on which its comment begins, and says what to avoid', () => {
+    expect(findingsIn([{ path: 'src/a.ts', text: "const a = 'x'\n\n/** Waits in vain. */" }])).toEqual([
+      { path: 'src/a.ts', line: 3, rule: 'plain-english', text: 'say it without "in vain"' },
+    ])
+  })
+
+  test.each([
+    '/** Returns the address of the operator. */',
+    '// In SQL, a null is no value.',
+    '// Of two documents, the first one wins.',
+    '// It runs as `nobody`.',
+    '// It is too late, and the file beside it is older.',
+    "const text = 'Somebody waits, too.'",
+    "const address = 'https://nobody.example'",
+  ])('accepts %j', (text) => {
+    expect(check(text)).toEqual([])
+  })
+
+  test('the words are reported on pages too, but not in their commands, and not in measurements and decision records', () => {
+    const page = 'It is read,\ntoo.\n\n```bash\nlook beside.\n```\n\nNobody asks.\n'
+    expect(check(page, 'docs/page.md')).toEqual(['1 plain-english'])
+    expect(check(page, 'docs/adr/0001-page.md')).toEqual([])
+    expect(check(page, 'docs/measurements/page.md')).toEqual([])
+  })
+})

@@ -55,8 +55,8 @@ const statement = `
 `
 
 /**
- * Returns a function that reads the versions of workspaces. It asks indexes and adds up counters, so that nobody who writes a document or a
- * delivery does anything for it: a notification of PostgreSQL would make their commits wait for one another.
+ * Returns a function that reads the versions of workspaces. It asks indexes and adds up counters, so that transactions that write documents
+ * or deliveries need no statement for it: notifications of PostgreSQL would make their commits wait for one another.
  */
 export const createReadVersions =
   (db: Database) =>

@@ -12,7 +12,7 @@ const streamLimits = {
   maxStreams: 1_000,
   maxStreamsPerWorkspace: 200,
   maxStreamsPerActor: 20,
-  /** Between two looks for changes. */
+  /** Interval at which changes are looked for. */
   intervalMs: 1_000,
   /** Shorter than the idle timeouts of proxies and of the HTTP server. */
   heartbeatMs: 15_000,
@@ -31,7 +31,7 @@ const stopping = () => new AppError('unavailable', 'This process is about to sto
 
 /**
  * Creates the streams of server-sent events by which pages of the console learn that something has changed. All streams of a process share
- * one query per interval, and none is made while nobody listens.
+ * one query per interval, and none is made while no page listens.
  */
 export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLimits: Partial<typeof streamLimits> = {}) => {
   const limits = { ...streamLimits, ...otherLimits }
@@ -114,7 +114,7 @@ export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLi
       const heartbeat = setInterval(() => {
         isSignedIn().then(
           (isStill) => (isStill ? send(stream, ': still here\n\n') : stream.body.end()),
-          // Without the database, nobody can tell.
+          // Changes are not known while the database is unavailable.
           () => send(stream, ': still here\n\n'),
         )
       }, limits.heartbeatMs)

@@ -13,7 +13,7 @@ export interface ConsoleFile {
 // The root of the repository or, in a compiled relay, `dist`: both contain the same folders.
 const root = new URL('../../..', import.meta.url)
 
-/** Modules of the relay that the console uses, too. They import nothing. */
+/** Modules of the relay that the console also uses. They import nothing. */
 const sharedModules = [
   'src/connectors/error-codes',
   'src/domain/delivery-states',

@@ -30,7 +30,7 @@ interface SealedSignIn extends BegunSignIn {
 
 export const startPath = '/console/sign-in/start'
 
-// For a password and a second factor.
+// Time for a password and a second factor.
 const signInMaxMs = 600_000
 const toMaxCharacters = 1_000
 

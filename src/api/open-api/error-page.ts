@@ -4,7 +4,7 @@ import { refusals } from '../../domain/refusal-codes.ts'
 import { errorGuide } from './error-guide.ts'
 
 interface ErrorTable {
-  /** Before the code in the address of a row: one code may be in several tables. */
+  /** Prefix of the code in the address of a row, because one code may be in several tables. */
   anchor: '' | 'delivery-' | 'source-'
   title: string
   about: string

@@ -130,7 +130,7 @@ export const errorResponsesOf = ({
   if (method !== 'GET' && method !== 'POST') codes.push('precondition_failed')
   if (hasRanges) codes.push('range_not_satisfiable')
   if (body) codes.push('payload_too_large', 'unsupported_media_type')
-  // A key that was used for a different request is a 422, too.
+  // A key that was used for a different request is also a 422.
   if (body || hasKey) codes.push('validation_failed')
   const conflicts = [...(conflict === undefined ? [] : [conflict]), ...(hasKey ? [keyInUse] : [])].join(' ')
   return Object.fromEntries(

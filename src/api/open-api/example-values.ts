@@ -5,7 +5,7 @@ export const csvExample =
   'created_at,event,subject_type,subject_id,description,user_id,actor_type,metadata\n' +
   `${at.setUp},apikey.created,ApiKey,${exampleIds.api_key},API key Dashboard was created.,,system,{}\n`
 
-// Of a key that nobody has.
+// A certificate whose private key was deleted.
 const certificatePem = [
   '-----BEGIN CERTIFICATE-----',
   'MIIBmzCCAUOgAwIBAgIICiEHAhI0VngwCgYIKoZIzj0EAwIwKjELMAkGA1UEBhMC',

@@ -10,7 +10,7 @@ import type { describeApi } from './document.ts'
 import { errorPageHtml, errorPageStyle } from './error-page.ts'
 import { workspacePath } from './info.ts'
 
-// `relay openapi` has written it, and `npm run build` copies it: to describe the API anew takes 0.8 s of processor time and 30 MiB.
+// `relay openapi` has written it, and `npm run build` copies it: to describe the API at each start takes 0.8 s of processor time and 30 MiB.
 const documentFile = new URL('../../../openapi.json', import.meta.url)
 
 const assetMaxAgeSeconds = 86_400
