@@ -204,7 +204,7 @@ process.env['TEST_AZURITE_BIN'] ??= await findAzurite(tools)
 process.env['TEST_SSHD_BIN'] ??= await findSshd(tools)
 
 const cases: [string, () => Promise<Row[]>][] = [
-  // An empty CONTENT_DIR is none.
+  // An empty CONTENT_DIR counts as not set.
   ['postgres', () => measureStore('postgres', { CONTENT_DIR: '' })],
   ['files', () => measureStore('files', {})],
   [

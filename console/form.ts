@@ -50,7 +50,7 @@ export const fieldAt = (path: string, input: InputKind, more: Partial<Field> = {
   ...more,
 })
 
-/** What is wrong with a text, as far as it can be told without the relay. */
+/** The problem of a text that can be found without the relay. */
 export type Problem = 'required' | 'number' | 'integer' | 'range' | 'json' | 'pairs'
 
 /** Returns the value at a path. */

@@ -89,7 +89,7 @@ export const packRelay = async (folder: string, next?: NextVersion): Promise<Tar
   return { file: join(folder, filename), name: filename, version: next?.version ?? current, sizeBytes: size, fileCount: entryCount }
 }
 
-/** Installs a packed relay with its dependencies, from the cache of npm as far as it has them. @returns the last line of npm's output */
+/** Installs a packed relay with its dependencies, from the cache of npm if it has them. @returns the last line of npm's output */
 export const installRelay = async ({ file }: Tarball, folder: string): Promise<string> => {
   await mkdir(folder)
   await writeFile(join(folder, 'package.json'), '{}')

@@ -57,7 +57,7 @@ export interface Result {
 /** Folders of the logs of the relay's processes, until the loss and since the restore. */
 export const logFolders = { installed: 'logs', restored: 'logs-restored' }
 
-/** Runs everything in a folder, and writes it into the transcript. The caller runs `cleanUp`, also if this fails. */
+/** Runs everything in a folder, and writes it into the transcript. The caller runs `cleanUp`, even if this fails. */
 export const runProduction = async (
   folder: string,
   transcript: Transcript,

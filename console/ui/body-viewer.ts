@@ -41,7 +41,7 @@ interface Shown {
   isCaptured: boolean
 }
 
-/** Bytes as text, or as numbers if they are none. */
+/** Bytes as text, or as numbers if they are not text. */
 const Bytes = ({ bytes, contentType, isCaptured }: Shown) => {
   const words = bodyWords()
   const text = textOf(bytes, contentType)

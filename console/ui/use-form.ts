@@ -61,11 +61,11 @@ export interface Form {
   enter(path: string, text: string): void
   /** Forgets what was entered below a path. */
   reset(path: string): void
-  /** What the form would send now, as far as it is right. */
+  /** The valid values that the form would send now. */
   body: Values
   /** The headers of a change: it is refused if the values that the form was opened with have been changed. */
   headers: Readonly<Record<string, string>>
-  /** Paths of the values that are wrong, as far as the form can tell. */
+  /** Paths of the values that the form finds wrong. */
   wrong: readonly string[]
   messagesOf(path: string): readonly Message[]
   /** Name of the action that is under way. */

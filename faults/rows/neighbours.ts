@@ -145,7 +145,7 @@ const twelveTarpits = (): Row => {
         tarpit.server.close()
       }
       await neighbour.send(tarpitDocuments)
-      // Beginning them is work like any other, which workspaces share. What hangs is none.
+      // Beginning them is work like any other, which workspaces share. A delivery that hangs is not work.
       const isFilled = async () => tarpit.open() >= 0.9 * placesOfWorkspace && (await countToBegin(installation, neighbour.workspace)) === 0
       await until('the tarpits have all places of a workspace, and nothing waits for its start', isFilled, Boolean, fillMs)
       const since = new Date()

@@ -73,7 +73,7 @@ export const startWith = async <Part extends object>(
   }
 }
 
-/** Opens everything that the API and the worker have in common. Each part that was opened is passed to `onClose`, also if the next one fails. */
+/** Opens everything that the API and the worker have in common. Each part that was opened is passed to `onClose`, even if the next one fails. */
 const openRuntime = async (config: Config, name: ProcessName, { log, tracing, onClose }: Opening) => {
   const db = openDatabase({ ...config, answersRequests: name === 'api' }, name, log)
   onClose(() => db.destroy())

@@ -293,7 +293,7 @@ const partsOf = (inserts: Insert[]): Part[] => {
 }
 
 /**
- * Creates the statement with these parts. PostgreSQL prepares each part at each execution, and calls the triggers of its table, also if it
+ * Creates the statement with these parts. PostgreSQL prepares each part at each execution, and calls the triggers of its table, even if it
  * has no rows: with all of them, a create alone took a quarter of a millisecond more.
  */
 const createInsertStatement = (parts: Part[]) => {

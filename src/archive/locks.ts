@@ -39,7 +39,7 @@ export const lockArchiveDocument = async (
 /**
  * Marks components of an archive document as superseded, so that they are no longer read: all of them, or those named.
  * @param replacedBy the components that the source system sends instead; those that it leaves out are noted as deleted. Undefined if the
- * change is none of the source system
+ * change is not one of the source system
  * @returns how many were marked
  */
 export const supersedeDocuments = async (

@@ -23,7 +23,7 @@ export const recordDeletion = async (trx: Transaction, repositoryId: string, doc
     .merge(['by_source'])
 }
 
-/** Does so if the document has ever been fetched from an upstream and kept, also if it was changed here since. */
+/** Does so if the document has ever been fetched from an upstream and kept, even if it was changed here since. */
 export const recordDeletionOfFetched = async (trx: Transaction, repositoryId: string, docId: string): Promise<void> => {
   await trx.raw(
     `

@@ -75,5 +75,5 @@ const certificateCodes =
 /** Returns true if Node.js does not trust the TLS certificate of a server. @param code of the system error */
 export const isUntrustedCertificate = (code: string): boolean => certificateCodes.test(code)
 
-/** Returns true if the engine was refused memory outside of its heap, also if a library says so. A lack of memory in the heap ends the process. */
+/** Returns true if the engine was refused memory outside of its heap, even if a library says so. A lack of memory in the heap ends the process. */
 export const isOutOfMemory = (thrown: unknown): boolean => /array buffer allocation failed/i.test(messageOf(thrown))

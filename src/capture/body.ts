@@ -12,7 +12,7 @@ export interface StreamingBody {
   discard(reason: TruncationReason): void
   /** Returns the complete body, or null if it is truncated. */
   whole(): Buffer | null
-  /** Returns the first bytes of the body, also if it is truncated. */
+  /** Returns the first bytes of the body, even if it is truncated. */
   head(): Buffer
   /** Returns why the body is not kept. An empty body is never truncated. */
   truncation(): TruncationReason | null

@@ -17,7 +17,7 @@ const hourMs = 3_600_000
 /**
  * Creates a limit of the bytes that the captures of one workspace may add to the disk in one hour.
  * @param maxBytes for heads and bodies of requests
- * @param bodiesMaxBytes for bodies. What remains is left to heads, also if the last body exceeds this limit
+ * @param bodiesMaxBytes for bodies. What remains is left to heads, even if the last body exceeds this limit
  */
 export const createHourlyBudget = (maxBytes: number, bodiesMaxBytes: number, now: () => number): HourlyBudget => {
   let hour = 0

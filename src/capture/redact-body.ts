@@ -42,7 +42,7 @@ export function* redactBody(data: Buffer, contentType: string | null): Steps<Buf
 const form = 'application/x-www-form-urlencoded'
 
 /**
- * Returns true if a body is of no kind that is redacted. Most bodies are none, and their first bytes show it at a fraction of the cost of
+ * Returns true if a body is of no kind that is redacted. Most bodies are of no such kind, and their first bytes show it at a fraction of the cost of
  * decoding.
  * @param head the first bytes, or all. A body that these bytes do not decide about is not opaque
  */

@@ -33,7 +33,7 @@ export type Config = z.output<typeof environment> & {
    * PostgreSQL, OpenTelemetry and cloud SDKs are excluded, because they contain secrets.
    */
   childEnvironment: Record<string, string>
-  /** Names of variables that look like ones of the relay and are none: probably spelled wrongly. */
+  /** Names that look like variables of the relay and are not: probably misspelled. */
   unknownVariables: string[]
 }
 
@@ -62,7 +62,7 @@ export const readConfig = (variables: Variables = process.env): Config => {
 
 /**
  * Returns the prefix that marks a name as one of the relay: the first word. Platforms also set variables that begin with DATABASE_, so
- * DATABASE_POOL_ is a prefix and DATABASE_URL has none. TEMPORAL_ and OTEL_ are none either: the SDKs and other programs read further
+ * DATABASE_POOL_ is a prefix and DATABASE_URL has none. TEMPORAL_ and OTEL_ are no prefixes either: the SDKs and other programs read further
  * variables that begin with them.
  */
 const prefixOf = (name: string): string | undefined => {

@@ -22,7 +22,7 @@ interface CallLimits {
  * Calls the target of a stored destination for a limited time, and turns every failure of it into a value: one that the connector does not
  * name is `unexpected`. `call` must touch nothing but the target, because a failure of the relay's own database is no failure of the target.
  * @param parts of the context of the call. `signal` replaces `cancelled`, for a connector that needs another reason
- * @returns what `call` returns, or a `DeliveryError`: also if the stored credentials cannot be opened, or the stored config does not fit
+ * @returns what `call` returns, or a `DeliveryError`, which also stands for stored credentials that cannot be opened and a config that does not fit
  * @throws the reason of `cancelled`, and failures of the relay itself
  */
 export const callTarget = async <Result>(

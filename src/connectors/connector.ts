@@ -188,7 +188,7 @@ export interface Connector<Config = unknown, Credentials = unknown> {
   pinnedKeys?: readonly string[]
   /** Returns true if the target gets the credentials, false if they only sign. If absent: the target gets them. */
   sendsCredentials?(credentials: Credentials): boolean
-  /** Returns when valid credentials expire, as far as they say so themselves, such as a certificate. */
+  /** Returns when valid credentials expire, if they state it themselves, as a certificate does. */
   credentialsExpireAt?(credentials: Credentials): Date | undefined
   /**
    * Delivers the payload whole or not at all. A second run of the same delivery has no second effect.

@@ -114,7 +114,7 @@ export const propertiesOf = (
   return properties
 }
 
-/** A stored destination, as far as its credentials are sealed for it. */
+/** The fields of a stored destination for which its credentials are sealed. */
 export interface CredentialsOwner {
   workspaceId: string
   id: string

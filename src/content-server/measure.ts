@@ -27,7 +27,7 @@ export const agreedSize = (
   throw contradiction(compId, [...infoSays, ...getSays, ...headerSays].join(', and '))
 }
 
-/** Reads a body as far as its first byte. @returns false if it has none. Throws `ContentServerFailure` if it breaks off before */
+/** Reads a body up to its first byte. @returns false if it has none. Throws `ContentServerFailure` if it breaks off before */
 const hasBytes = async (body: Readable): Promise<boolean> => {
   for await (const chunk of body as AsyncIterable<Buffer>) if (chunk.length > 0) return true
   return false

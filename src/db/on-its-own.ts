@@ -35,7 +35,7 @@ export type OnItsOwn = <Result>(
 
 interface Reports {
   log?: Pick<Log, 'error'>
-  /** Returns true if the error is none of an object: every other one would fail in the same way. */
+  /** Returns true if the error is not about one object: every other object would fail in the same way. */
   concernsAll?: (thrown: unknown) => boolean
 }
 

@@ -15,7 +15,7 @@ interface Acknowledgeable {
 export const createAcknowledge =
   (db: Database) =>
   /**
-   * Acknowledges a failed or discarded document: an operator has seen it and will not have it delivered. Its open deliveries go on. A change of
+   * Acknowledges a failed or discarded document: an operator has seen it and does not want it delivered. Its open deliveries go on. A change of
    * its status, a retry, or a delivery that fails later ends the acknowledgement.
    * @throws `AppError` 404, or 409 if the document has another status
    */

@@ -165,7 +165,7 @@ const undeliveredDocuments = (db: Database, workspaceId: string, filter: BulkRet
 }
 
 /**
- * Selects the documents that a filter matches and that its destination has, as far as the relay knows. A document that was replaced or deleted
+ * Selects the documents that a filter matches and that its destination has, according to the relay. A document that was replaced or deleted
  * is left out, and so is one whose content is gone.
  */
 const deliveredDocuments = (

@@ -27,7 +27,7 @@ const toDate = (text: string): string | undefined => {
   return milliseconds !== undefined || iso === `${year}-${month}-${day}` ? iso : undefined
 }
 
-/** Returns a value of an answer as a field has it, or why it is none. */
+/** Returns a value of an answer as a field has it, or why it is not valid. */
 export const toFieldValue = (type: FieldType, found: unknown): { value: string } | { problem: string } => {
   if (typeof found !== 'string' && typeof found !== 'number' && typeof found !== 'boolean') {
     return { problem: 'is not a text, a number or a truth value' }

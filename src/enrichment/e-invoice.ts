@@ -4,7 +4,7 @@ import { isOutOfMemory, messageOf } from '../base/errors.ts'
 import { cutText, plainText } from '../base/text.ts'
 import { threadTask } from '../base/thread-task.ts'
 
-/** What an electronic invoice says, by the names of fields. A document that is none has nothing, or says why it cannot be read. */
+/** What an electronic invoice says, by the names of fields. A document that is no invoice has nothing, or says why it cannot be read. */
 type EInvoice = Partial<Record<'invoice_number' | 'seller' | 'total' | 'currency' | 'profile' | 'problem', string>>
 
 // Limit of the XML. The largest invoices contain their attachments.

@@ -31,7 +31,7 @@ const compile = (expression: string): RE2JS | null => {
   return result
 }
 
-/** @param matches whether a text fits. A text does not fit an expression that is none, as RFC 9535 says */
+/** @param matches whether a text fits. A text does not fit an invalid expression, as RFC 9535 says */
 const createPatternFunction = (matches: (expression: RE2JS, text: string) => boolean): FilterFunction => ({
   argTypes: [FunctionExpressionType.ValueType, FunctionExpressionType.ValueType],
   returnType: FunctionExpressionType.LogicalType,

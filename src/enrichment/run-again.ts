@@ -15,7 +15,7 @@ interface Found {
 }
 
 /**
- * Creates the function that has the calls for a document made again, also if its enrichment has ended, or if it arrived before there was one.
+ * Creates the function that makes the calls for a document again, even if its enrichment has ended, or if it arrived before there was one.
  * A document that is being enriched is tried at once. What was found stays until a call finds something else.
  */
 export const createRunAgain =

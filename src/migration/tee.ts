@@ -29,7 +29,7 @@ export interface Tee {
   isAnnounced(): boolean
   /** Passes the bytes of the source on, and copies them. Fails if they are not those that were announced. */
   pass(source: AsyncIterable<Buffer>, expected: Expected): AsyncGenerator<Buffer, void, undefined>
-  /** Ends the copy, unless all bytes were passed: a client gets them also if they cannot be kept. */
+  /** Ends the copy, unless all bytes were passed: a client gets them even if they cannot be kept. */
   fail(error: Error): void
   /** Waits until the client has read the copy, or does not want it any more. @returns false if the client takes too long */
   read(): Promise<boolean>

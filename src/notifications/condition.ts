@@ -23,7 +23,7 @@ export interface Condition {
   /** Unique among the conditions of the same event in the workspace. */
   subject: string
   count: number
-  /** When the condition began to hold, as far as that is known. */
+  /** When the condition began to hold, if that is known. */
   since: Date | null
   details: IncidentDetails
 }
@@ -33,7 +33,7 @@ export type ConditionConfig = Pick<Config, 'RELAY_BASE_URL' | 'TEMPORAL_UI_URL' 
 export const conditionLimits = {
   /** Failed deliveries or discarded documents up to which an incident counts them. */
   maxCount: 1_000,
-  /** Consecutive failed attempts from which a destination is failing, also if its circuit is closed. */
+  /** Consecutive failed attempts from which a destination is failing, even if its circuit is closed. */
   destinationFailures: 5,
   /** Days before the end of its validity at which a certificate is announced as expiring. */
   certificateDays: 30,

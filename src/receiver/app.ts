@@ -156,7 +156,7 @@ const requestOfTest = ({ requestId: id, target, contentType, body }: TestCreate,
   }
 }
 
-/** Reads the answer of a replay, as far as it is captured. */
+/** Reads the captured part of the answer of a replay. */
 const readAnswer = async (body: Readable, isCaptured: boolean): Promise<'complete' | 'aborted'> => {
   try {
     if (isCaptured) for await (const chunk of body) void chunk

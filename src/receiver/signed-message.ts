@@ -60,7 +60,7 @@ export const isAccessMode = (text: string): boolean => text !== '' && /^(crud|r?
 /** Values of the signed parameters between contRep and authId, decoded. */
 export interface SignedValues {
   docId: string
-  /** Values between docId and accessMode, concatenated: compId, docProt and scanPerformed, as far as the command signs them. */
+  /** Values between docId and accessMode, concatenated: those of compId, docProt and scanPerformed that the command signs. */
   between: string
   /** True if `between` contains a component or a docProt. */
   namesComponent: boolean

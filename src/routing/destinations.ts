@@ -20,7 +20,7 @@ export interface Destination extends Configured<typeof destinationValues> {
   connectorType: string
   status: 'connected' | 'failing'
   credentialsSealed: Buffer
-  /** When the credentials expire as far as they say so themselves, such as a client certificate. */
+  /** When the credentials expire, if they state it themselves, as a client certificate does. */
   credentialsExpireAt: Date | null
   /** Name of the way in which the credentials sign in. Null if the connector knows only one. */
   signIn: string | null

@@ -39,7 +39,7 @@ const isSameTarget = (one: Upstream | null, other: Upstream): boolean =>
   one.caCertificate === other.caCertificate &&
   one.proxyUrl === other.proxyUrl
 
-/** Refuses a proxy that the relay would not use, as far as that can be known without asking it. @throws AppError 422 */
+/** Refuses a proxy if it is known, without asking it, that the relay would not use it. @throws AppError 422 */
 export const requireUsableProxy = async (
   { outbound }: Pick<UpstreamDeps, 'outbound'>,
   upstream: UpstreamInput | null | undefined,

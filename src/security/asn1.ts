@@ -47,7 +47,7 @@ export const oidOf = (block: AsnType | undefined): string => {
 }
 
 /**
- * Returns the value of an OCTET STRING, also if it is encoded in several parts.
+ * Returns the value of an OCTET STRING, even if it is encoded in several parts.
  * @throws `Error` if the element has another type
  */
 export const octetsOf = (block: AsnType | undefined): Buffer => {

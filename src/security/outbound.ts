@@ -72,7 +72,7 @@ export interface OutboundGuard extends Outbound {
   /**
    * Says why the relay would not use the proxy of a route.
    * @param target the name or the address of the host that would be reached through it
-   * @returns undefined if it would, as far as names can be resolved within the timeout
+   * @returns undefined if it would. A name that cannot be resolved within the timeout is no reason
    */
   refusalOfProxy(url: string, target: string, timeoutMs: number): Promise<string | undefined>
   /** Closes all connections after the running requests have ended. */

@@ -26,7 +26,7 @@ const names: Record<string, string> = {
 const hosts = [...alwaysBlockedHosts, ...blockedByDefaultHosts, ...Object.keys(names)]
 
 /**
- * A resolver that helps an attacker as far as any resolver may: it accepts every form of an address that some library
+ * A resolver that helps an attacker as much as any resolver may: it accepts every form of an address that some library
  * accepts.
  */
 const lenientLookup: LookupFunction = (host, options, done) => {

@@ -91,7 +91,7 @@ export interface ResumableTarget {
 export interface TlsCase {
   name: string
   destination(port: number): Destination
-  /** Starts a server that speaks TLS, and the protocol of the kind as far as the tests need it. */
+  /** Starts a server that speaks TLS, and the parts of the protocol of the kind that the tests need. */
   listen(tls: TlsOptions): Promise<{ port: number; stop(): Promise<void> }>
   /** `true` if the protocol is HTTP, which has redirects. */
   isHttp: boolean

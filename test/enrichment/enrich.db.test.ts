@@ -553,7 +553,7 @@ describe('an electronic invoice', () => {
   test('that takes too long is tried again, before that is a verdict', async () => {
     const own = createThreads(1)
     try {
-      // The reading hangs, as far as the caller can tell.
+      // To the caller, the reading seems to hang.
       const runInProcess: RunTask = async (_, workspace, __, signal, limits) =>
         (await own.run(blockTask, workspace, createGate().input, signal, limits)) as never
       const hasty = enrichWith({ runInProcess, readMaxMs: 20 })

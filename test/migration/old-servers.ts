@@ -16,7 +16,7 @@ export interface OldServer extends AsyncDisposable {
   /** What a client of it needs to sign. Empty if it serves unsigned requests. */
   credentials: { auth_id?: string; certificate?: string; private_key?: string }
   signing?: Signing
-  /** Ends it, as far as a client sees. */
+  /** Ends it in the view of a client. */
   close(): void
   /** Starts it again, with everything that it had. */
   open(): void

@@ -4,7 +4,7 @@ import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { Provider, type AdapterPayload, type JWK } from 'oidc-provider'
 
-/** A request for a token, as far as tests look at it. */
+/** The parts of a request for a token that tests read. */
 interface TokenRequest {
   status: number
   authorization: string | undefined

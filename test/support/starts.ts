@@ -12,7 +12,7 @@ export const dueStarts = async (db: Database | Transaction): Promise<Start[]> =>
   return (await toBegin.findOldest(turns, [])).flatMap((document) => startsOf(document, 'busy', testConfig()))
 }
 
-/** Returns the same of all deliveries that wait, also if they are not due yet. */
+/** Returns the same of all deliveries that wait, even if they are not due yet. */
 export const startsToCome = async (db: Database): Promise<Start[]> => {
   const trx = await db.transaction()
   try {

@@ -31,7 +31,7 @@ interface Dialect {
   headers(refusal: StoreRefusal): Record<string, string>
 }
 
-/** The protocols, as far as the difference matters here. */
+/** The protocols between which the difference matters here. */
 const dialects = {
   s3: {
     stores: (method, query) =>

@@ -144,7 +144,7 @@ const writeFiles = async (
 
 /**
  * Renames a file. Network file systems repeat a rename whose answer was lost, and report that of the repetition, which no longer finds the
- * file: an error is none if the file has its name.
+ * file: an error does not count if the file has its name.
  */
 const moveFile = async (from: string, to: string, fileId: bigint, context: AttemptContext) => {
   await completed(rename(from, to), context).catch(async (thrown: unknown) => {

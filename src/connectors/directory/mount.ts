@@ -13,7 +13,7 @@ export type SeenMounts = Map<string, string>
  * Checks that the file system of a folder is mounted. Without it, the folder may exist on the disk below its mount point.
  *
  * The path of the mount point is what is remembered: the number of a device changes when a file system is mounted again. A mount point is a
- * directory on another device than its parent. So a bind mount of a directory of the same device is none.
+ * directory on another device than its parent. So a bind mount of a directory of the same device does not count as a mount.
  * @param expected the mount point that is stored for the destination
  * @param seen is asked and changed if nothing is stored
  * @param realFolder resolves the links of the path, and throws if the folder does not exist

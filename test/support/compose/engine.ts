@@ -54,7 +54,7 @@ const findRunning = async (images: string[]): Promise<Engine | undefined> => {
   return { environment, stop: async () => {} }
 }
 
-/** Starts an engine that keeps everything in this folder. Its images and containers are none of the machine's engine. */
+/** Starts an engine that keeps everything in this folder. It shares no images or containers with the engine of the machine. */
 const startOwn = async (folder: string, tools: ToolOptions): Promise<Engine> => {
   const dockerd = await fromDebian('dockerd', tools)
   const plugins = join(folder, 'config/cli-plugins')
@@ -85,7 +85,7 @@ const startOwn = async (folder: string, tools: ToolOptions): Promise<Engine> => 
 
 /**
  * Returns an engine: one that runs with the images, or one of the test's own, for which `provide` makes the images.
- * @returns a text that says why there is none, if there is none
+ * @returns a text that says why there is no engine, if there is none
  */
 export const findEngine = async (
   images: string[],

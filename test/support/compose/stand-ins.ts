@@ -1,5 +1,5 @@
 // Images with the names of docker-compose.yml and the Dockerfile, made of Debian's packages and of programs of this machine. They take the
-// same variables, folders and commands as the images of these names, as far as docker-compose.yml uses them.
+// same variables, folders and commands as the images of these names, if docker-compose.yml uses them.
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readFile, realpath, writeFile } from 'node:fs/promises'
