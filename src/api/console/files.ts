@@ -13,9 +13,10 @@ export interface ConsoleFile {
 // The root of the repository or, in a compiled relay, `dist`: both contain the same folders.
 const root = new URL('../../..', import.meta.url)
 
-/** Modules of the relay that the console also uses. They import nothing. */
+/** Modules of the relay that the console also uses. They import nothing but each other. */
 const sharedModules = [
   'src/connectors/error-codes',
+  'src/connectors/shared/final-answers',
   'src/domain/delivery-states',
   'src/domain/refusal-codes',
   'src/domain/retry',
