@@ -8,6 +8,7 @@ const labels = {
     access_key_id: 'Access key ID',
     account_key: 'Account key',
     account_url: 'Account URL',
+    algorithms: 'SSH algorithms',
     audience: 'Token audience',
     auth_id: 'Name of the certificate (authId)',
     bearer_token: 'Bearer token',
@@ -77,6 +78,7 @@ const labels = {
     access_key_id: 'Zugriffsschlüssel-ID',
     account_key: 'Kontoschlüssel',
     account_url: 'Konto-URL',
+    algorithms: 'SSH-Algorithmen',
     audience: 'Audience des Tokens',
     auth_id: 'Name des Zertifikats (authId)',
     bearer_token: 'Bearer-Token',
@@ -220,6 +222,8 @@ const germanDescriptions: Names = {
   header_value: 'Wert dieses Headers',
   headers:
     'Bis zu 50 weitere Header, die unverändert gesendet werden. Header, die das Relay oder der HTTP-Client setzt, werden abgelehnt, ebenso Namen, die nach einem Geheimnis klingen: Geheimnisse gehören in die Zugangsdaten, die nie angezeigt werden',
+  algorithms:
+    'Algorithmen von SSH. legacy: auch gebrochene und schwache, mit deren Hilfe ein Angreifer im Netzwerk womöglich alles lesen und ändern kann, auch das Passwort: Schlüsselaustausch mit SHA-1, Chiffren im CBC-Modus, MD5, DSA-Hostschlüssel. Nur für einen Server, der keine anderen hat',
   helo_name:
     'Name, mit dem das Relay den Server begrüßt (EHLO): ein vollständiger Hostname oder eine Adresse in eckigen Klammern. Standard: der vollständige Name des Workers oder seine Adresse',
   'email.host': 'Hostname oder Adresse des SMTP-Servers',
@@ -239,7 +243,7 @@ const germanDescriptions: Names = {
   passphrase: 'Passphrase des privaten Schlüssels',
   'email.password': 'Passwort des Kontos',
   'sftp.password':
-    'Passwort des Kontos, falls es keinen Schlüssel hat. Es wird auch verwendet, wenn der Server interaktiv danach fragt (keyboard-interactive)',
+    'Passwort des Kontos, falls es keinen Schlüssel hat oder der Server beides verlangt. Es wird auch verwendet, wenn der Server interaktiv danach fragt (keyboard-interactive)',
   'webhook.password': 'Passwort zum Benutzernamen',
   path: 'Verzeichnis für die Dokumente als absoluter Pfad auf den Workern. Es muss vorhanden sein, Unterverzeichnisse werden angelegt',
   path_style: 'Der Bucket steht im Pfad und nicht im Hostnamen, wie es die meisten Speicher verlangen, die nicht von AWS sind',
@@ -250,7 +254,7 @@ const germanDescriptions: Names = {
   previous_secret: 'Fügt eine zweite Signatur hinzu, solange Empfänger auf das neue Geheimnis umstellen',
   'content-server.private_key':
     'Privater PEM-Schlüssel des Zertifikats, ohne Passphrase: RSA, DSA oder EC. Er signiert die Adresse jeder Anfrage',
-  private_key: 'Privater Schlüssel im OpenSSH- oder PEM-Format',
+  private_key: 'Privater Schlüssel im OpenSSH- oder PEM-Format (PKCS#1, PKCS#8, SEC1)',
   repository: 'Content-Repository dort (contRep)',
   region: 'Region des Buckets, zum Beispiel eu-central-1. Speicher, die nicht von AWS sind, erwarten oft us-east-1',
   sas_token: 'Shared Access Signature für den Container: der Teil der SAS-Adresse nach dem Fragezeichen',
@@ -300,6 +304,7 @@ const signIns = {
     oauth2: 'OAuth2 (client credentials)',
     password: 'Password',
     private_key: 'Private key',
+    private_key_and_password: 'Private key and password',
     signature: 'Signed requests',
   },
   de: {
@@ -314,6 +319,7 @@ const signIns = {
     oauth2: 'OAuth2 (Client Credentials)',
     password: 'Passwort',
     private_key: 'Privater Schlüssel',
+    private_key_and_password: 'Privater Schlüssel und Passwort',
     signature: 'Signierte Anfragen',
   },
 } satisfies Record<string, Names>

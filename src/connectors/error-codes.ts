@@ -181,6 +181,11 @@ export const errorCodes = {
     action: 'Correct the sender of {destination}, or let the account send as that address',
   },
   sftp_failure: { permanent: false, remedy: 'target' },
+  sftp_unavailable: {
+    permanent: false,
+    remedy: 'target',
+    action: 'Let the account of {destination} use SFTP at its server, and let its login print nothing',
+  },
   site_missing: {
     permanent: true,
     remedy: 'configuration',

@@ -40,7 +40,7 @@ const namedElsewhere: Record<string, string> = {
 
 const temporalVariables = textOf('node_modules/@temporalio/envconfig/lib/envconfig-toml.js')
 const prefixes = new Set([...Object.keys(environment.shape), ...Object.keys(namedElsewhere)].map((name) => name.split('_')[0]!))
-// Not `.NAME.DELIVERY_ID.part`, a placeholder in the name of a file, and not RFC_PING, a function of the source system.
+// Not `.relay-HASH.part`, a placeholder in the name of a file, and not RFC_PING, a function of the source system.
 const variablePattern = new RegExp(`(?<![.\\w])(?!RFC_PING\\b)(?:${[...prefixes].join('|')})_[A-Z0-9_]*[A-Z0-9_*]`, 'g')
 
 /** Returns what is wrong with the name of a variable, if it is one of the relay. `NAME_*` stands for several. */

@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import ssh2, { type SFTPWrapper } from 'ssh2'
+import ssh2, { type Connection, type SFTPWrapper } from 'ssh2'
 
 const { STATUS_CODE } = ssh2.utils.sftp
+// The first draft ends with OP_UNSUPPORTED, 8.
+const firstLaterStatus = 9
 
 export interface PlainSftpServer extends AsyncDisposable {
   port: number
@@ -21,6 +23,11 @@ export interface PlainSftpServer extends AsyncDisposable {
   failRenames(code: number, isMade: boolean): void
   /** Refuses, from now on, names that begin with a dot. */
   forbidDots(): void
+  folders: Set<string>
+  /** Answers, from now on, every stat with a status, or without types. */
+  answerStats(answer: number | 'untyped'): void
+  /** Refuses, from now on, to create folders. */
+  forbidFolders(code: number): void
   /** Refuses, from now on, to open files for reading. */
   forbidReading(): void
   stop(): Promise<void>
@@ -39,18 +46,32 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
   let permitsDots = true
   let renames: { code: number; isMade: boolean } | undefined
   const taken: PlainSftpServer['taken'] = []
+  const folders = new Set<string>(['.'])
+  let stats: number | 'untyped' | undefined
+  let folderRefusal: number | undefined
   let refusal: { code: number; message: string | undefined } | undefined
 
   const serve = (sftp: SFTPWrapper) => {
     const handles = new Map<string, string>()
     const written = new Set<string>()
     const answer = (id: number, ok: boolean, otherwise: number = STATUS_CODE.NO_SUCH_FILE) =>
-      sftp.status(id, ok ? STATUS_CODE.OK : otherwise)
+      ok || otherwise < firstLaterStatus ? sftp.status(id, ok ? STATUS_CODE.OK : otherwise) : sendStatus(sftp, id, otherwise)
     const stat = (id: number, path: string) => {
-      if (path === '.') return sftp.attrs(id, { mode: 0o40_755, uid: 0, gid: 0, size: 0, atime: 0, mtime: 0 })
+      if (typeof stats === 'number') return answer(id, false, stats)
+      const type = (bits: number) => (stats === 'untyped' ? 0 : bits)
+      if (folders.has(path)) return sftp.attrs(id, { mode: type(0o40_755), uid: 0, gid: 0, size: 0, atime: 0, mtime: 0 })
       const file = files.get(path)
-      return file ? sftp.attrs(id, { mode: 0o100_644, uid: 0, gid: 0, size: file.length, atime: 0, mtime: 0 }) : answer(id, false)
+      return file ? sftp.attrs(id, { mode: type(0o100_644), uid: 0, gid: 0, size: file.length, atime: 0, mtime: 0 }) : answer(id, false)
     }
+    const parentOf = (path: string) => path.split('/').slice(0, -1).join('/') || '.'
+    sftp.on('MKDIR', (id, path) => {
+      calls.push(`mkdir ${path}`)
+      if (folderRefusal !== undefined) return answer(id, false, folderRefusal)
+      if (folders.has(path)) return answer(id, false, STATUS_CODE.FAILURE)
+      folders.add(path)
+      answer(id, true)
+    })
+    sftp.on('RMDIR', (id, path) => answer(id, folders.delete(path)))
     sftp.on('STAT', stat).on('LSTAT', stat)
     sftp.on('OPEN', (id, path, flags) => {
       if (refusal) return sftp.status(id, refusal.code, refusal.message)
@@ -58,6 +79,7 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
       if (!isWritten && !isReadable) return answer(id, false, STATUS_CODE.PERMISSION_DENIED)
       if (!permitsDots && path.split('/').at(-1)!.startsWith('.')) return answer(id, false, STATUS_CODE.PERMISSION_DENIED)
       if (isWritten) {
+        if (!folders.has(parentOf(path))) return answer(id, false)
         if (keepsFiles !== undefined && files.has(path) && !path.endsWith('.part')) return answer(id, false, keepsFiles)
         files.set(path, Buffer.alloc(0))
         written.add(String(id))
@@ -105,6 +127,7 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
   }
 
   const server = new ssh2.Server({ hostKeys: [ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 }).private] }, (client) => {
+    withoutDelay(client)
     client.on('error', () => {})
     client.on('authentication', (context) => {
       if (context.method !== 'keyboard-interactive') return context.reject(['keyboard-interactive'])
@@ -123,6 +146,7 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
   return {
     port: (server.address() as AddressInfo).port,
     files,
+    folders,
     calls,
     taken,
     takeClosedFiles: () => {
@@ -140,6 +164,12 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     keepFiles: (code) => {
       keepsFiles = code
     },
+    answerStats: (answer) => {
+      stats = answer
+    },
+    forbidFolders: (code) => {
+      folderRefusal = code
+    },
     forbidReading: () => {
       isReadable = false
     },
@@ -147,3 +177,20 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     [Symbol.asyncDispose]: stop,
   }
 }
+
+/** Answers with a status of a later draft of the protocol, without a text. ssh2 refuses to send those. */
+const sendStatus = (sftp: SFTPWrapper, id: number, code: number) => {
+  const packet = Buffer.alloc(4 + 1 + 4 + 4 + 4 + 4)
+  packet.writeUInt32BE(packet.length - 4, 0)
+  packet[4] = 101
+  packet.writeUInt32BE(id, 5)
+  packet.writeUInt32BE(code, 9)
+  const { _protocol: protocol, outgoing } = sftp as unknown as {
+    _protocol: { channelData(id: number, bytes: Buffer): void }
+    outgoing: { id: number }
+  }
+  protocol.channelData(outgoing.id, packet)
+}
+
+/** Sends each answer at once: otherwise, each takes 40 ms. The types of ssh2 lack the method. */
+export const withoutDelay = (client: Connection) => (client as unknown as { setNoDelay(on: boolean): void }).setNoDelay(true)

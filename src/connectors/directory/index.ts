@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { open, rename, rm, rmdir, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { messageOf } from '../../base/errors.ts'
@@ -93,14 +93,24 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
           const folder = await openFolder(config, context)
           const partName = partFileName('probe', newId())
           const file = { name: partName.replace(/\.part$/, ''), partName, source: [Buffer.from('.')] }
+          const path = join(folder, file.name)
+          const notes: string[] = []
           try {
-            await writeFiles(folder, [file], 1, context, () => openFolder(config, context))
-            await completed(rm(join(folder, file.name)), context)
+            const note = await writeFiles(folder, [file], 1, context, () => openFolder(config, context))
+            if (note !== undefined) notes.push(`A delivery will say: ${note}.`)
+            await digestOf(path, context).catch(() => {
+              notes.push('It cannot read the file, so a document that may not be replaced is not recognised.')
+            })
+            await completed(rm(path), context)
           } catch (thrown) {
-            await cleanUp(join(folder, file.name))
+            await cleanUp(path)
             throw thrown
           }
-          return `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process. The workers need the same folder.`
+          const made = await completed(makeFolder(folder, `${file.name}-folder`, roots), context)
+          // A delivery removes no folder.
+          await completed(rmdir(made.folder), context).catch(() => {})
+          const written = `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process.`
+          return [written, 'The workers need the same folder.', ...notes].join(' ')
         },
         fileSystemError,
       ),

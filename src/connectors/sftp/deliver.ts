@@ -2,15 +2,16 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import ssh2, { type Stats } from 'ssh2'
+import { messageOf } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
-import { storeOrFind } from '../shared/earlier-copy.ts'
+import { storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { documentFile, requireSameLocation, sidecarFiles } from '../shared/properties.ts'
 import { partFileName, targetSegments } from '../shared/target-path.ts'
 import { sendPartsInParallel } from '../shared/upload-parts.ts'
-import { sftpError, sftpStatusOf } from './errors.ts'
+import { isAbsent, sftpError, sftpStatusOf } from './errors.ts'
 import { findFile, refusalOf } from './find-file.ts'
 import { sftpCredentials, type SftpConfig, type SftpCredentials } from './schema.ts'
 import { openSftpSession, type SftpSession } from './session.ts'
@@ -36,12 +37,14 @@ export const deliver: SftpConnector['deliver'] = async (payload, target, context
   const path = posix.join(folder, name)
   await withSession(target, context, async (session) => {
     await requireFolder(session, target.config.directory, context.signal)
-    await makeFolders(session, target.config.directory, folders, context.signal)
+    const noFolder = await makeFolders(session, target.config.directory, folders, context.signal)
     const source = openPayload(payload, context)
     const { sizeBytes, sha256, attempt } = payload
     const document = { ...documentFile(name, payload.deliveryId), sizeBytes, sha256, source }
     try {
       await writerOf(target.config)(session, folder, [...sidecarsOf(name, payload), document], attempt, context.signal)
+    } catch (thrown) {
+      throw noFolder !== undefined && isAbsent(thrown) ? noFolder : thrown
     } finally {
       source.destroy()
     }
@@ -113,7 +116,7 @@ const writeInPlace: WriteFiles = async (session, folder, files, attempt, signal)
       toError: sftpError,
     })
     if (handle === 'found') continue
-    await fillFile(session, handle, content, signal).catch(async (thrown: unknown) => {
+    await fillFile(session, path, handle, content, signal).catch(async (thrown: unknown) => {
       // A part of a document. What the file contained before is lost.
       await cleanUp(session, path)
       throw thrown
@@ -128,32 +131,52 @@ interface Content {
   source: AsyncIterable<Buffer>
 }
 
+/** Does what a delivery does: writes a file, and creates a folder. */
 export const probe: SftpConnector['probe'] = async (target, context) => {
   const { host, directory, write } = target.config
   const { signal } = context
   const isInPlace = write === 'in_place'
-  const partName = partFileName('probe', newId())
+  const id = newId()
+  const partName = partFileName('probe', id)
   // In place, a server may accept only the names that documents have. Otherwise, no program should take it for one.
-  const name = isInPlace ? `relay-test-${newId()}.txt` : partName.replace(/\.part$/, '')
+  const name = isInPlace ? `relay-test-${id}.txt` : partName.replace(/\.part$/, '')
   const path = posix.join(directory, name)
+  const folder = posix.join(directory, isInPlace ? `relay-test-${id}` : `${name}-folder`)
   const bytes = Buffer.from('.')
+  const notes: string[] = []
   let isTaken = false
   const { hostKey } = await withSession(target, context, async (session) => {
     await requireFolder(session, directory, signal)
-    await writerOf(target.config)(session, directory, [contentOf({ name, partName, bytes })], 1, signal)
+    const file = contentOf({ name, partName, bytes })
+    await writerOf(target.config)(session, directory, [file], 1, signal)
+    const found = await findFile(session, path, file, signal).catch((): Found<'found'> => ({ state: 'unknown', needs: '' }))
     await session
-      .call((done) => session.sftp.unlink(path, done), signal)
+      .call(`removal of ${path}`, (done) => session.sftp.unlink(path, done), signal)
       .catch(async (thrown: unknown) => {
-        isTaken = isInPlace && sftpStatusOf(thrown) === ssh2.utils.sftp.STATUS_CODE.NO_SUCH_FILE
+        isTaken = isInPlace && isAbsent(thrown)
         if (isTaken) return
         await cleanUp(session, path)
         throw thrown
       })
+    if (found.state !== 'ours' && !isTaken) {
+      notes.push('It cannot read the file, so a document that may not be replaced is not recognised.')
+    }
+    await makeAndRemoveFolder(session, folder, signal).catch((thrown: unknown) => {
+      // Servers that take files often have no folders.
+      if (!isInPlace || typeof sftpStatusOf(thrown) !== 'number') throw thrown
+      notes.push(`It cannot create folders, so path_template must name none (${messageOf(thrown)}).`)
+    })
   })
   const written = isTaken
     ? `wrote the file ${name} in the folder ${directory}, and the server has taken it`
     : `wrote a file in the folder ${directory} and removed it`
-  return `The relay signed in at ${host}, ${written}. The server's host key is ${hostKey}.`
+  return [`The relay signed in at ${host}, ${written}. The server's host key is ${hostKey}.`, ...notes].join(' ')
+}
+
+const makeAndRemoveFolder = async (session: SftpSession, folder: string, signal: AbortSignal) => {
+  await session.call(`creation of the folder ${folder}`, (done) => session.sftp.mkdir(folder, done), signal)
+  // A delivery removes no folder.
+  await session.call(`removal of the folder ${folder}`, (done) => session.sftp.rmdir(folder, done), signal).catch(() => {})
 }
 
 /** Returns an address in curl's form: `/~/` stands for the folder that the account has after login. */
@@ -180,89 +203,113 @@ const withSession = (
   )
 
 const writeFile = async (session: SftpSession, path: string, content: Content, signal: AbortSignal) =>
-  fillFile(session, await openFile(session, path, signal), content, signal)
+  fillFile(session, path, await openFile(session, path, signal), content, signal)
 
 /** Opens a file to write it. What it contains is gone then. */
 const openFile = ({ sftp: channel, call }: SftpSession, path: string, signal: AbortSignal) =>
-  call<Buffer>((done) => channel.open(path, 'w', done), signal)
+  call<Buffer>(`open of ${path} to write it`, (done) => channel.open(path, 'w', done), signal)
 
-const fillFile = async (session: SftpSession, handle: Buffer, { sizeBytes, source }: Content, signal: AbortSignal) => {
+const fillFile = async (session: SftpSession, path: string, handle: Buffer, { sizeBytes, source }: Content, signal: AbortSignal) => {
   const { sftp: channel, call } = session
   try {
     const sizes = { sizeBytes, partBytes: packetBytes, maxInFlight: maxWritesInFlight }
     await sendPartsInParallel(source, sizes, (bytes, number) =>
-      call((done) => channel.write(handle, bytes, 0, bytes.length, (number - 1) * packetBytes, done), signal),
+      call(`write to ${path}`, (done) => channel.write(handle, bytes, 0, bytes.length, (number - 1) * packetBytes, done), signal),
     )
-    await flushToDisk(session, handle, signal)
+    await flushToDisk(session, path, handle, signal)
   } catch (thrown) {
     channel.close(handle, () => {})
     throw thrown
   }
-  await call((done) => channel.close(handle, done), signal)
+  await call(`close of ${path}`, (done) => channel.close(handle, done), signal)
 }
 
 /** Uses an extension of OpenSSH. Without it, the server's answer to the close request has to suffice. */
-const flushToDisk = async ({ sftp: channel, call }: SftpSession, handle: Buffer, signal: AbortSignal) => {
-  await call((done) => channel.ext_openssh_fsync(handle, done), signal).catch((error: unknown) => {
+const flushToDisk = async ({ sftp: channel, call }: SftpSession, path: string, handle: Buffer, signal: AbortSignal) => {
+  await call(`flush of ${path}`, (done) => channel.ext_openssh_fsync(handle, done), signal).catch((error: unknown) => {
     if (!isMissingExtension(error)) throw error
   })
 }
 
 /** Renames a file to a name that may exist, for example because of an earlier run of this delivery. */
 const replace = async ({ sftp: channel, call }: SftpSession, from: string, to: string, signal: AbortSignal): Promise<'renamed'> => {
+  const what = `rename of ${from} to ${to}`
   try {
-    await call((done) => channel.ext_openssh_rename(from, to, done), signal)
+    await call(what, (done) => channel.ext_openssh_rename(from, to, done), signal)
     return 'renamed'
   } catch (thrown) {
     if (!isMissingExtension(thrown)) throw thrown
   }
   // The standard rename request refuses a name that exists.
-  const exists = await call<Stats>((done) => channel.stat(to, done), signal).then(
+  const exists = await call<Stats>(`stat of ${to}`, (done) => channel.stat(to, done), signal).then(
     () => true,
-    () => false,
+    (thrown: unknown) => (isAbsent(thrown) ? false : undefined),
   )
-  if (exists) await call((done) => channel.unlink(to, done), signal)
-  await call((done) => channel.rename(from, to, done), signal)
+  const remove = () => call(`removal of ${to}`, (done) => channel.unlink(to, done), signal)
+  const rename = () => call(what, (done) => channel.rename(from, to, done), signal)
+  if (exists) await remove()
+  await rename().catch(async (thrown: unknown) => {
+    if (exists !== undefined || typeof sftpStatusOf(thrown) !== 'number') throw thrown
+    // The server does not say whether the name exists.
+    await remove().catch(() => {
+      throw thrown
+    })
+    await rename()
+  })
   return 'renamed'
 }
 
+/** @throws DeliveryError if the folder does not exist. A server that cannot tell is asked to write */
 const requireFolder = async (session: SftpSession, folder: string, signal: AbortSignal) => {
   const state = await folderState(session, folder, signal)
-  if (state === 'folder') return
+  if (state === 'folder' || state === 'unknown') return
   throw new DeliveryError(
     'directory_missing',
     `${folder} ${state === 'absent' ? 'does not exist' : 'is not a folder'}; create the folder, or correct directory`,
   )
 }
 
+const fileTypeBits = 0o170_000
+
+/** Returns what is at a path. Servers answer a stat with codes of their own, refuse it, or leave out the type: then it is unknown. */
 const folderState = async ({ sftp: channel, call }: SftpSession, path: string, signal: AbortSignal) => {
   try {
-    const stats = await call<Stats>((done) => channel.stat(path, done), signal)
-    return stats.isDirectory() ? 'folder' : 'other'
+    const stats = await call<Stats>(`stat of ${path}`, (done) => channel.stat(path, done), signal)
+    if (stats.isDirectory()) return 'folder'
+    return (stats.mode & fileTypeBits) === 0 ? 'unknown' : 'other'
   } catch (thrown) {
-    if (sftpStatusOf(thrown) === ssh2.utils.sftp.STATUS_CODE.NO_SUCH_FILE) return 'absent'
+    if (isAbsent(thrown)) return 'absent'
+    if (typeof sftpStatusOf(thrown) === 'number') return 'unknown'
     throw thrown
   }
 }
 
-const makeFolders = async (session: SftpSession, base: string, folders: string[], signal: AbortSignal) => {
-  if (folders.length === 0 || (await folderState(session, posix.join(base, ...folders), signal)) === 'folder') return
+/**
+ * Creates the folders of a document, one by one.
+ * @returns why one could not be created, if the server does not tell whether it exists: the write shows it
+ */
+const makeFolders = async (session: SftpSession, base: string, folders: string[], signal: AbortSignal): Promise<unknown> => {
+  if (folders.length === 0 || (await folderState(session, posix.join(base, ...folders), signal)) === 'folder') return undefined
   let folder = base
+  let refusal: unknown
   for (const segment of folders) {
     folder = posix.join(folder, segment)
     const created = folder
     await session
-      .call((done) => session.sftp.mkdir(created, done), signal)
-      .catch(async (error: unknown) => {
+      .call(`creation of the folder ${created}`, (done) => session.sftp.mkdir(created, done), signal)
+      .catch(async (thrown: unknown) => {
         // Another delivery may have created it at the same moment. SFTP has no status code for that.
-        if ((await folderState(session, created, signal)) !== 'folder') throw error
+        const state = await folderState(session, created, signal)
+        if (state === 'unknown') refusal = thrown
+        else if (state !== 'folder') throw thrown
       })
   }
+  return refusal
 }
 
 /** Never throws: if the connection is lost, the next attempt overwrites the temporary file. */
 const cleanUp = async ({ sftp: channel, call }: SftpSession, path: string) => {
-  await call((done) => channel.unlink(path, done), AbortSignal.timeout(cleanUpTimeoutMs)).catch(() => {})
+  await call(`removal of ${path}`, (done) => channel.unlink(path, done), AbortSignal.timeout(cleanUpTimeoutMs)).catch(() => {})
 }
 
 // ssh2 throws this error itself if the server has not announced the extension.

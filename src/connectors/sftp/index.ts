@@ -10,7 +10,7 @@ export const sftp: Connector<SftpConfig, SftpCredentials> = {
   kind: 'sftp',
   config: sftpConfig,
   credentials: sftpCredentials,
-  boundKeys: ['host', 'port', 'host_key_sha256'],
+  boundKeys: ['host', 'port', 'host_key_sha256', 'algorithms'],
   pinnedKeys: ['host_key_sha256'],
   example: sftpExample,
   deliver: async (...attempt) => (await load()).deliver(...attempt),

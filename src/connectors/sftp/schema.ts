@@ -1,11 +1,7 @@
-import { createRequire } from 'node:module'
 import { z } from 'zod'
 import { hostName, plainText, tcpPort } from '../shared/schema-fields.ts'
-import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
-
-// Required at the first key, not imported: a schema does not wait, and ssh2 costs a process 18 MiB and 0.08 CPU-s.
-const require = createRequire(import.meta.url)
-const parseKey = (key: string, passphrase: string | undefined) => (require('ssh2') as typeof import('ssh2')).utils.parseKey(key, passphrase)
+import { withSignIns, type SignIn } from '../shared/sign-in.ts'
+import { readPrivateKey } from './private-key.ts'
 
 export const sftpConfig = z.strictObject({
   host: hostName.describe('Host name or address'),
@@ -21,6 +17,12 @@ export const sftpConfig = z.strictObject({
     .describe(
       'How a file is written. rename: under a hidden name, then renamed; in_place: under its final name, for a server that takes a file when it is closed, or permits no rename. Programs that read the folder may then see a part of a document',
     ),
+  algorithms: z
+    .enum(['secure', 'legacy'])
+    .default('secure')
+    .describe(
+      'Algorithms of SSH. legacy: also those that are broken or weak, which an attacker in the network may use to read and change everything, the password included: SHA-1 key exchange, CBC ciphers, MD5, DSA host keys. Only for a server that has no others',
+    ),
   host_key_sha256: z
     .string()
     .regex(/^((SHA256:)?[A-Za-z0-9+/]{43}=?|[0-9a-fA-F]{64}|([0-9a-fA-F]{2}:){31}[0-9a-fA-F]{2})$/, 'must be a SHA-256 fingerprint')
@@ -35,6 +37,7 @@ type SignInKey = 'password' | 'private_key' | 'passphrase'
 const signIns: SignIn<SignInKey>[] = [
   { name: 'password', required: ['password'] },
   { name: 'private_key', required: ['private_key'], optional: ['passphrase'] },
+  { name: 'private_key_and_password', required: ['private_key', 'password'], optional: ['passphrase'] },
 ]
 
 const accountCredentials = z
@@ -46,17 +49,28 @@ const accountCredentials = z
       .max(1_024)
       .meta({ secret: true })
       .optional()
-      .describe('Password of the account, if it has no key. Also used if the server asks for it interactively (keyboard-interactive)'),
-    private_key: z.string().min(1).max(20_000).meta({ secret: true }).optional().describe('Private key in OpenSSH or PEM form'),
+      .describe(
+        'Password of the account, if it has no key, or if the server demands both. Also used if the server asks for it interactively (keyboard-interactive)',
+      ),
+    private_key: z
+      .string()
+      .min(1)
+      .max(20_000)
+      .meta({ secret: true })
+      .optional()
+      .describe('Private key in OpenSSH or PEM form (PKCS#1, PKCS#8, SEC1)'),
     passphrase: z.string().min(1).max(1_024).meta({ secret: true }).optional().describe('Passphrase of the private key'),
   })
   .superRefine((values, context) => {
-    checkOneSignIn(signIns, values, context, 'must contain either password or private_key')
-    const { private_key: key, passphrase } = values
-    // The parser's own message is not used: it may quote the key.
-    if (key !== undefined && parseKey(key, passphrase) instanceof Error) {
-      context.addIssue({ code: 'custom', path: ['private_key'], message: 'is no private key, or the passphrase does not open it' })
+    const { password, private_key: key, passphrase } = values
+    if (password === undefined && key === undefined) {
+      context.addIssue({ code: 'custom', message: 'must contain password, private_key, or both if the server demands both' })
     }
+    if (key === undefined && passphrase !== undefined)
+      context.addIssue({ code: 'custom', path: ['passphrase'], message: 'needs private_key' })
+    if (key === undefined) return
+    const read = readPrivateKey(key, passphrase)
+    if (typeof read === 'string') context.addIssue({ code: 'custom', path: ['private_key'], message: read })
   })
 
 export const sftpCredentials = withSignIns(accountCredentials, signIns)
@@ -68,6 +82,7 @@ export const sftpExample = {
     port: 22,
     directory: 'incoming/invoices',
     write: 'rename',
+    algorithms: 'secure',
     host_key_sha256: 'SHA256:uNiVztksCsDhcc0u9e8BgrJXVGLmKgF3gg2VqVhF3mI',
   },
   credentials: { username: 'relay', password: 'correct-horse-battery-staple' },

@@ -25,7 +25,9 @@ export const signInOf = ({ credentials: schema }: Pick<Connector, 'credentials'>
   const signIns = (schema.meta()?.[metaKey] ?? []) as SignIn[]
   if (signIns.length < 2) return null
   const has = ({ required }: SignIn) => required.length > 0 && required.every((key) => Object.hasOwn(credentials, key))
-  return (signIns.find(has) ?? signIns.find(({ required }) => required.length === 0))?.name ?? null
+  // One way may need the keys of another, and more.
+  const [used] = signIns.filter(has).toSorted((one, other) => other.required.length - one.required.length)
+  return (used ?? signIns.find(({ required }) => required.length === 0))?.name ?? null
 }
 
 type Check = z.core.$RefinementCtx

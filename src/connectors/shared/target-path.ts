@@ -46,10 +46,8 @@ export const shortened = (name: string): string => {
 }
 
 /**
- * Returns the hidden name of a document while it is being written, in the same folder. Identical in every attempt of a
- * delivery.
+ * Returns the hidden name of a file while it is being written, in the same folder. Identical in every attempt of a delivery, and short: some
+ * file systems accept no more than 143 bytes.
  */
-export const partFileName = (name: string, deliveryId: string): string => {
-  const tail = `.${deliveryId}.part`
-  return `.${cutToBytes(name, nameMaxBytes - 1 - Buffer.byteLength(tail))}${tail}`
-}
+export const partFileName = (name: string, deliveryId: string): string =>
+  `.relay-${createHash('sha256').update(`${deliveryId}/${name}`).digest('hex').slice(0, digestCharacters)}.part`

@@ -24,6 +24,7 @@ import type { Payload } from '../../../src/connectors/connector.ts'
 import { fileSystemError } from '../../../src/connectors/directory/errors.ts'
 import { createDirectory } from '../../../src/connectors/directory/index.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
+import { partFileName } from '../../../src/connectors/shared/target-path.ts'
 import { parseTarget } from '../../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { mountsMissing, runWithMounts } from '../../support/mounts.ts'
@@ -259,7 +260,7 @@ describe('a symbolic link that leads outside', () => {
   test('is not followed as the name of the temporary file', async () => {
     const payload = small('data')
     await writeFile(join(outside, 'victim'), 'unchanged')
-    await symlink(join(outside, 'victim'), join(scene.archive, `.data.${payload.deliveryId}.part`))
+    await symlink(join(outside, 'victim'), join(scene.archive, partFileName('data', payload.deliveryId)))
     await failure(deliver(payload))
     expect(await readFile(join(outside, 'victim'), 'utf8')).toBe('unchanged')
     // The failed attempt has removed the link, so the next one succeeds.
@@ -288,7 +289,7 @@ describe('a file', () => {
 
   test('overwrites the temporary file of an earlier attempt', async () => {
     const payload = small('again')
-    await writeFile(join(scene.archive, `.again.${payload.deliveryId}.part`), 'much longer than the content')
+    await writeFile(join(scene.archive, partFileName('again', payload.deliveryId)), 'much longer than the content')
     await deliver(payload)
     expect(await readFile(join(scene.archive, 'again'), 'utf8')).toBe('content')
     expect(await filesBelow(scene.archive)).toEqual(['again'])
@@ -404,7 +405,7 @@ describe('an error of the file system', () => {
   test('a rename that has happened and whose answer is an error is no failure, and one that has not happened is', async () => {
     await deliver(small('data'))
     const payload = payloadOf(Buffer.from('another'), { path: 'data' })
-    const partFile = join(scene.archive, `.data.${payload.deliveryId}.part`)
+    const partFile = join(scene.archive, partFileName('data', payload.deliveryId))
     // Of the file server: it has renamed the file, and the client repeats the call.
     const moves = async function* () {
       yield Buffer.from('another')
@@ -423,7 +424,7 @@ describe('an error of the file system', () => {
   test('a file system that does not respond times out', async () => {
     // Opening a named pipe without a reader blocks, as a call to a network file system that hangs does.
     const payload = small('data')
-    const pipe = join(scene.archive, `.data.${payload.deliveryId}.part`)
+    const pipe = join(scene.archive, partFileName('data', payload.deliveryId))
     await run('mkfifo', [pipe])
     await link(pipe, join(outside, 'pipe'))
     expect(await failure(deliver(payload, scene.target(), { idleTimeoutMs: 200 }))).toMatchObject({ code: 'timeout', permanent: false })

@@ -7,6 +7,7 @@ import { buffer } from 'node:stream/consumers'
 import ssh2 from 'ssh2'
 import { sftp } from '../../../src/connectors/sftp/index.ts'
 import { fingerprintBytes } from '../../../src/connectors/sftp/session.ts'
+import { partFileName } from '../../../src/connectors/shared/target-path.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startPlainSftpServer, type PlainSftpServer } from '../../support/plain-sftp-server.ts'
 import { startSshd, type Sshd } from '../../support/sshd.ts'
@@ -66,10 +67,10 @@ describe('sftp to OpenSSH', () => {
 
   test('an attempt overwrites the temporary file of an earlier one', async () => {
     const payload = payloadOf(Buffer.from('whole'), { path: 'again' })
-    await writeFile(join(server.directory, `.again.${payload.deliveryId}.part`), 'much more than the whole of it')
+    await writeFile(join(server.directory, partFileName('again', payload.deliveryId)), 'much more than the whole of it')
     await sftp.deliver(payload, target(), contextOf(outbound))
     expect(await readFile(join(server.directory, 'again'), 'utf8')).toBe('whole')
-    expect(await readdir(server.directory)).not.toContain(`.again.${payload.deliveryId}.part`)
+    expect(await readdir(server.directory)).not.toContain(partFileName('again', payload.deliveryId))
   })
 
   test.each(['../outside', 'a/../../outside', '/etc/outside', 'a//b', 'a/./b', '', 'a\0b', 'a\nb'])('refuses the path %j', async (path) => {
@@ -102,7 +103,7 @@ describe('sftp to a server without extensions', () => {
     const payload = payloadOf(randomBytes(300_000), { path: 'a.pdf' })
     await sftp.deliver(payload, target(), contextOf(outbound))
     await sftp.deliver(payload, target(), contextOf(outbound))
-    const part = `.a.pdf.${payload.deliveryId}.part`
+    const part = partFileName('a.pdf', payload.deliveryId)
     expect([...server.files.keys()]).toEqual(['a.pdf'])
     expect(server.files.get('a.pdf')).toHaveLength(300_000)
     expect(server.calls).toEqual([`rename ${part} a.pdf`, 'remove a.pdf', `rename ${part} a.pdf`])
@@ -191,6 +192,59 @@ describe('sftp to a server without extensions', () => {
     expect(server.files.get('a.pdf')).toEqual(await buffer(payload.open()))
   })
 
+  test.each<number | 'untyped'>([STATUS_CODE.PERMISSION_DENIED, STATUS_CODE.FAILURE, STATUS_CODE.OP_UNSUPPORTED, 10, 99, 'untyped'])(
+    'a server that answers each stat with %s gets documents, in folders that exist and that do not',
+    async (answer) => {
+      const missing = answer === 10
+      if (!missing) server.answerStats(answer)
+      for (const attempt of [1, 2]) {
+        const payload = { ...payloadOf(Buffer.from(`${attempt}`), { path: 'new/deep/a.pdf' }), deliveryId: 'D', attempt }
+        await sftp.deliver(payload, target(), contextOf(outbound))
+        await sftp.deliver({ ...payload, path: 'in-place.pdf' }, inPlace(), contextOf(outbound))
+        expect(server.files.get('new/deep/a.pdf')).toEqual(Buffer.from(`${attempt}`))
+      }
+      expect([...server.folders]).toEqual(['.', 'new', 'new/deep'])
+      expect(await sftp.probe(target(), contextOf(outbound))).toContain('wrote a file')
+      expect([...server.folders]).toEqual(['.', 'new', 'new/deep'])
+    },
+  )
+
+  test('a folder that can neither be seen nor created is the error', async () => {
+    server.answerStats(STATUS_CODE.FAILURE)
+    server.forbidFolders(STATUS_CODE.PERMISSION_DENIED)
+    const error = await failure(sftp.deliver(payloadOf(Buffer.from('x'), { path: 'new/a.pdf' }), target(), contextOf(outbound)))
+    expect(error).toMatchObject({ code: 'permission_denied', message: expect.stringContaining('creation of the folder new: ') as string })
+    expect([...server.files.keys()]).toEqual([])
+  })
+
+  test('a test fails where a delivery would fail because it creates a folder, and says so in place', async () => {
+    server.forbidFolders(STATUS_CODE.PERMISSION_DENIED)
+    expect(await failure(sftp.probe(target(), contextOf(outbound)))).toMatchObject({
+      code: 'permission_denied',
+      message: expect.stringContaining('creation of the folder .relay-') as string,
+    })
+    expect(await sftp.probe(inPlace(), contextOf(outbound))).toContain('cannot create folders, so path_template must name none')
+    server.forbidReading()
+    expect(await sftp.probe(inPlace(), contextOf(outbound))).toContain('cannot read the file')
+    expect([...server.files.keys()]).toEqual([])
+  })
+
+  test.each([
+    [STATUS_CODE.FAILURE, 'Failure', 'sftp_failure'],
+    [14, 'No space on the file system', 'storage_full'],
+    [15, 'Quota exceeded', 'storage_full'],
+    [17, 'Locked by another program', 'sftp_failure'],
+  ])("the error of a rename names both paths and the server's word: status %i", async (status, word, code) => {
+    server.failRenames(status, false)
+    const payload = payloadOf(Buffer.from('x'), { path: 'a.pdf' })
+    const error = await failure(sftp.deliver(payload, target(), contextOf(outbound)))
+    expect(error).toMatchObject({
+      code,
+      permanent: false,
+      message: `rename of ${partFileName('a.pdf', payload.deliveryId)} to a.pdf: ${word} (${status})`,
+    })
+  })
+
   test('a wrong password is a permanent failure and is not shown', async () => {
     const error: unknown = await sftp.probe(target('wrong-word'), contextOf(outbound)).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
@@ -200,7 +254,10 @@ describe('sftp to a server without extensions', () => {
   test('a password that the server echoes is not shown', async () => {
     server.forbid(ssh2.utils.sftp.STATUS_CODE.FAILURE, 's3cret-word is what you said')
     const error = await failure(sftp.deliver(payloadOf(Buffer.from('x'), { path: 'a.pdf' }), target(), contextOf(outbound)))
-    expect(error).toMatchObject({ code: 'sftp_failure', message: '[REDACTED] is what you said' })
+    expect(error).toMatchObject({
+      code: 'sftp_failure',
+      message: expect.stringMatching(/^open of \.relay-\w+\.part to write it: \[REDACTED\] is what you said \(4\)$/) as string,
+    })
   })
 
   test('a missing write permission is a permanent failure', async () => {
@@ -259,7 +316,7 @@ describe('the schema of sftp', () => {
     expect(fits({ private_key: key, passphrase: 'wrong' })).toBe(false)
     expect(fits({ private_key: key })).toBe(false)
     expect(fits({ private_key: 'no key' })).toBe(false)
-    expect(fits({ private_key: key, passphrase: 'right', password: 'x' })).toBe(false)
+    expect(fits({ private_key: key, passphrase: 'right', password: 'x' })).toBe(true)
     expect(fits({})).toBe(false)
     expect(fits({ password: 'x', passphrase: 'y' })).toBe(false)
   })

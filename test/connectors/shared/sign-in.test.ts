@@ -39,7 +39,7 @@ test.each([
   ['teamsite', { ...byCertificate, client_key: undefined }, ['client_key', 'must be set together']],
   ['email', { username: 'relay', ...byCertificate, client_key: undefined }, ['client_key', 'must be set together']],
   ['email', { username: 'relay', ...byCertificate, ...entra }, ['client_secret', 'must not be set together with client_certificate']],
-  ['sftp', { username: 'relay' }, ['', 'must contain either password or private_key']],
+  ['sftp', { username: 'relay' }, ['', 'must contain password, private_key, or both']],
   ['sftp', { username: 'relay', password: 'fictitious', passphrase: 'fictitious' }, ['passphrase', 'needs private_key']],
 ])('%s refuses the credentials %j', (kind, credentials, [path, message]) => {
   const { error } = find(kind)!.credentials.safeParse(credentials)
