@@ -58,7 +58,6 @@ interface Growth {
   title: string
   documents: number
   processes: Record<string, RelayProcess>
-  /** Sends one document. */
   send(): Promise<unknown>
   /** Waits until nothing is left to do. */
   settle(): Promise<void>

@@ -1,7 +1,7 @@
 // Makes the fields of a form of a JSON schema. Pure, so that it can be tested without a browser.
 import { fieldAt, textOf, type Field, type InputKind, type Texts } from './form.ts'
 
-/** As `GET /connector-types` and `request-schemas.ts` have it: JSON Schema 2020-12. */
+/** A schema of `GET /connector-types` and `request-schemas.ts`: JSON Schema 2020-12. */
 export interface JsonSchema {
   type?: string | string[]
   title?: string

@@ -10,7 +10,6 @@ const retrySettings = { retry_initial_interval_seconds: 1, retry_max_interval_se
 export interface WorkspaceChanges {
   /** Settings of destinations. */
   configs: Partial<Record<Kind, object>>
-  /** Settings of the workspace. */
   settings: object
 }
 

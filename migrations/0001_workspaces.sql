@@ -48,7 +48,7 @@ create table api_keys (
 comment on table api_keys is
   'An API key. Only the SHA-256 of its secret is stored.';
 comment on column api_keys.member_id is
-  'Null if the key belongs to nobody, or was revoked because its member was deleted.';
+  'Null if the key belongs to no member, or was revoked because its member was deleted.';
 
 create index api_keys_of_workspace on api_keys (workspace_id, id);
 comment on index api_keys_of_workspace is

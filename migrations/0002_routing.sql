@@ -72,7 +72,7 @@ comment on index destinations_of_workspace is
 
 create index destinations_by_connector_type on destinations (workspace_id, connector_type, id);
 comment on index destinations_by_connector_type is
-  'Serves statistics by kind of connector, which count deleted destinations, too.';
+  'Serves statistics by kind of connector, which also count deleted destinations.';
 
 create table connections (
   id text collate "C" primary key,

@@ -43,7 +43,7 @@ comment on column contents.captured_on is
   'The day (UTC) of the last captured request with a body that refers to the content. Null if there is none, and once retention has '
   'released a content without an owner.';
 comment on column contents.removal_began_at is
-  'Set before the bytes are removed, which takes no transaction: no document can own the content from then on. The row is deleted once the '
+  'Set before the bytes are removed, which takes no transaction: no document can then own the content. The row is deleted once the '
   'bytes are gone.';
 
 create index contents_captured on contents (workspace_id, captured_on)
@@ -189,7 +189,7 @@ comment on index documents_ended_without_content is
 create index documents_failed_and_open on documents (workspace_id, received_at, id)
 where status = 'failed' and acknowledged_at is null;
 comment on index documents_failed_and_open is
-  'Serves the list of failed documents that nobody has acknowledged, and bulk retries.';
+  'Serves the list of failed documents that are not acknowledged, and bulk retries.';
 
 create index documents_unconnected_by_receipt on documents (workspace_id, received_at, id)
 where is_unconnected and acknowledged_at is null;
@@ -258,7 +258,7 @@ comment on column document_enrichments.waits_until is
 comment on column document_enrichments.ends_at is
   'No call is repeated after this time.';
 comment on column document_enrichments.next_try_at is
-  'When the next try is due, while the enrichment is pending. The infinite past after somebody has asked for it.';
+  'When the next try is due, while the enrichment is pending. The infinite past after a request for it.';
 
 create index documents_of_enrichment on document_enrichments (enrichment_id, document_id);
 comment on index documents_of_enrichment is

@@ -75,7 +75,7 @@ comment on column deliveries.last_error_code is
 comment on column deliveries.ended_by is
   'What ended a failed or cancelled delivery: an error that no retry can fix, the limit that was reached, a person in Temporal, or what was deleted.';
 comment on column deliveries.needs_attention is
-  'The delivery has failed or was cancelled, its document has failed, and nobody has acknowledged that. Kept by triggers.';
+  'The delivery has failed or was cancelled, its document has failed, and that is not acknowledged. Kept by triggers.';
 comment on column deliveries.again is
   'Times that somebody has asked to deliver the document again, although it had been delivered.';
 comment on column deliveries.location is

@@ -15,7 +15,7 @@ create table audit_logs (
   created_at timestamptz not null default now()
 ) partition by range (id);
 comment on table audit_logs is
-  'One change that somebody made. Partitioned by month.';
+  'One change by a person, an API key or the relay. Partitioned by month.';
 
 create index audit_logs_by_event on audit_logs (workspace_id, event, id);
 comment on index audit_logs_by_event is

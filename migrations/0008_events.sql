@@ -262,7 +262,7 @@ comment on table event_subscriptions is
 comment on column event_subscriptions.number is
   'With epoch and transaction, the position: all events up to it were sent, or are of other types.';
 comment on column event_subscriptions.version is
-  'Rises when somebody sets the position or changes what is sent: a workflow that has read an earlier version must not move the position.';
+  'Rises when the position is set or what is sent is changed: a workflow that has read an earlier version must not move the position.';
 comment on column event_subscriptions.attempts is
   'Attempts to send the next event that have failed.';
 

@@ -43,7 +43,7 @@ const adverbs = String.raw`\b(?:anew|in\s+vain|meanwhile|from\s+then\s+on)\b|,\s
 const adverb = new RegExp(adverbs, 'gim')
 const adverbOrPronoun = new RegExp(String.raw`${adverbs}|\b(?:nobody|somebody|whoever)\b`, 'gim')
 const preposition =
-  /^\/\/\s+of\s[^,:.]*(?:\.|$)|^\/\*\*\s+(?:\*\s+)?(?:about|above|after|at|before|behind|below|beside|between|by|during|for|from|in|of|on|per|since|to|under|until|with|within|without)\s/i
+  /^\/\/\s+of\s[^,:.]*(?:\.|$)|^\/\*\*\s+(?:\*\s+)?(?:about|above|after|as|at|before|behind|below|beside|between|by|during|for|from|in|of|on|per|since|to|under|until|with|within|without)\s/i
 
 const sayWithout = (term: string) => `say it without "${oneLine(term)}"`
 

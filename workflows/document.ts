@@ -81,5 +81,5 @@ export async function document(input: DocumentInput): Promise<DeliveryState[]> {
 
 const describe = ({ status, error }: DeliveryState) => `${status}${error === undefined ? '' : `: ${error}`}`
 
-/** As Markdown. */
+/** Returns the state as Markdown. */
 const shown = ({ status, error }: DeliveryState) => `**${status}**${error === undefined ? '' : `: ${markdownText(error)}`}`

@@ -6,7 +6,6 @@ export const say = (line: string) => process.stderr.write(`${line}\n`)
 
 interface Result {
   name: string
-  /** Settings of the run. */
   settings: Record<string, unknown>
   rows: object[]
 }

@@ -19,7 +19,6 @@ export interface PlotProps {
   starts: number[]
   series: PlotSeries[]
   interval: 'hour' | 'day'
-  /** Name of a period. */
   period: string
   /** Scale for durations in milliseconds. */
   scale?: 'logarithmic'

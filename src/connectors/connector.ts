@@ -38,7 +38,7 @@ export interface Payload {
   path: string
   /** Where an earlier attempt of this delivery has stored the document, as it reported it. Null before the first one that did. */
   location: string | null
-  /** As the source system sent it, parameters included. */
+  /** The content type that the source system sent, parameters included. */
   contentType: string
   sizeBytes: number
   /** Lower-case hex. */
@@ -251,7 +251,7 @@ export class DeliveryError extends Error {
   readonly permanent: boolean
   readonly retryAfterMs: number | undefined
   readonly answer: TargetAnswer | undefined
-  /** As the connector has given them: a secret is looked for before the text is cut, and before its line breaks are gone. */
+  /** The texts of the connector: secrets are looked for before the text is cut, and before its line breaks are removed. */
   readonly #original: { message: string; answer: TargetAnswer | undefined }
 
   constructor(code: FixedErrorCode, message: string, details?: ErrorDetails)

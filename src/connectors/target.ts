@@ -118,7 +118,7 @@ export const propertiesOf = (
 export interface CredentialsOwner {
   workspaceId: string
   id: string
-  /** As it is stored: without the defaults of the schema. */
+  /** The stored config, without the defaults of the schema. */
   config: Values
 }
 

@@ -44,7 +44,7 @@ interface AuditEntry {
   subjectId: string
   /** A sentence for people. */
   description: string
-  /** As the API shows it: names in snake_case. */
+  /** The metadata that the API shows, with names in snake_case. */
   metadata: Record<string, unknown>
   actor: AuditActor
 }

@@ -9,11 +9,9 @@ export type Surface = 'api' | 'bridge' | 'console' | 'download' | 'other'
 
 /** Facts that the handling of a request adds to its log line and to its error response. */
 export interface RequestState {
-  /** Id of the API key. */
   keyId?: string
   /** Id of the person at the sign-in provider. */
   personId?: string
-  /** Code of the error response. */
   errorCode?: string
   /** True if the answer is a file of the console, of which a page loads dozens. */
   isAsset?: boolean

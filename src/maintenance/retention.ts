@@ -66,7 +66,6 @@ export interface Removed {
   documents: number
   /** Contents without a document that captured bodies no longer refer to. */
   capturedContents: number
-  /** Expired idempotency keys. */
   idempotencyKeys: number
   /** Closed incidents, with their notices. */
   incidents: number

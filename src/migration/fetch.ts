@@ -35,7 +35,7 @@ export interface Wanted {
 
 interface Keeper {
   repository: ReceivingRepository
-  /** As much as may be stored. A larger document is passed on and not kept. */
+  /** Largest document that may be stored. A larger one is passed on and not kept. */
   maxBytes: number
 }
 

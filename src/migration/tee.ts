@@ -14,7 +14,7 @@ const stallTimeoutMs = 30_000
 interface Expected {
   compId: string
   sizeBytes: number
-  /** As the answer announces it, if it does. */
+  /** The length that the answer announces, if it does. */
   contentLength?: number | undefined
   digest: ContentDigest | undefined
 }

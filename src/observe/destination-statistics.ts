@@ -12,7 +12,6 @@ export interface DestinationStatisticsFilter extends PageRequest {
 }
 
 export interface DestinationStatistics {
-  /** Id of the destination. */
   id: string
   destinationName: string
   /** Every hour or day of the range: attempts that have delivered, and attempts that have failed. */

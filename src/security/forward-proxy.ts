@@ -11,7 +11,7 @@ interface ProxyWords {
 
 /** What a proxy is asked to connect to. */
 export interface TunnelTarget {
-  /** As messages call it: they do not tell to what address the name leads. */
+  /** The name in messages, which do not tell the address that it leads to. */
   name: string
   /** The proxy is asked for this in place of the name. */
   address?: string | undefined

@@ -83,7 +83,6 @@ export interface TemporalWorker {
   stop(): Promise<void>
 }
 
-/** Activities of a worker. */
 interface Activities {
   /** Activities that call a target. */
   targets: object

@@ -39,7 +39,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
       return id
     }
 
-    /** As if the document had been delivered, so that retention may remove its content. */
+    /** Marks the document as delivered, so that retention may remove its content. */
     const deliver = ({ workspaceId }: SceneWorkspace) =>
       scene.db('deliveries').where({ workspace_id: workspaceId }).update({ status: 'delivered' })
     const applyRetention = async (days: number) => {

@@ -61,7 +61,6 @@ const target = (url: string, config: object = {}, credentials: object = { secret
   credentials: webhook.credentials.parse(credentials),
 })
 
-/** Returns a signed request of the relay. */
 const signedRequest = async (bytes: Buffer, minutes = 0) => {
   const payload = payloadOf(bytes)
   const server = await startHttpTarget()

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 export interface Authority extends AsyncDisposable {
-  /** As PEM. */
+  /** The certificate as PEM. */
   certificate: string
   /** Returns key and certificate of a server, signed by this authority. */
   issue(subjectAltName: string, validity?: string[]): Promise<{ key: string; cert: string }>

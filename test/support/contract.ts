@@ -39,7 +39,6 @@ export interface Exchange {
   method: string
   /** Including the query string. */
   path: string
-  /** The request body. */
   body?: string | undefined
   status: number
   headers: Headers

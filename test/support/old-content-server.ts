@@ -19,7 +19,7 @@ import {
 
 export interface OldComponent {
   compId: string
-  /** As it was received, parameters included. */
+  /** The content type that was received, parameters included. */
   contentType: string
   body: Buffer
   /** More than `body` has, if the server keeps the beginning only. */

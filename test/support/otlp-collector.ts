@@ -70,7 +70,6 @@ export interface ReceivedSpan {
   attributes: Record<string, unknown>
   links: { traceId: string; spanId: string }[]
   isError: boolean
-  /** Message of the status. */
   message: string
   resource: Record<string, unknown>
 }

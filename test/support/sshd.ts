@@ -13,7 +13,7 @@ export interface Sshd extends AsyncDisposable {
   port: number
   username: string
   privateKey: string
-  /** As ssh-keygen prints it. */
+  /** The fingerprint that ssh-keygen prints. */
   hostKeyFingerprint: string
   /** The folder of a client after login. */
   directory: string
