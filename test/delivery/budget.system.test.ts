@@ -47,6 +47,7 @@ describe('the retry budget', () => {
       const document = await receive()
       await scene.untilStatus(document, 'failed')
       expect(scene.requestCount('a')).toBe(4)
+      expect(new Set(scene.target.arrivals.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
       const starts = scene.attemptTimes('a')
       const waits = starts.slice(1).map((start, index) => (start - starts[index]!) / minute)
       for (const [index, minimum] of [10, 20, 40].entries()) {

@@ -168,26 +168,6 @@ describe('a manual retry', () => {
 })
 
 describe('a delivery whose workflow an operator ends', () => {
-  test('is failed if the workflow was cancelled, the other deliveries continue, and a retry delivers it', async () => {
-    scene.answer({ b: answer503 })
-    await scene.relay.run(async ({ createRoutes }) => {
-      const { receive } = await createRoutes(scene.destinations('a', 'b'), retrySettings())
-      const document = await receive()
-      await scene.untilStatus(document, 'retrying')
-      await document.handle('b').cancel()
-      await scene.untilClosed(document)
-      expect(await document.deliveries()).toMatchObject({
-        a: { status: 'delivered', ended_by: null },
-        b: { status: 'failed', ended_by: 'workflow_cancelled', last_error: { code: null, message: 'the delivery workflow was cancelled' } },
-      })
-      expect(await document.status()).toBe('failed')
-      scene.answer({})
-      expect(await document.retry()).toMatchObject({ status: 200 })
-      await scene.untilStatus(document, 'delivered')
-      expect(await document.deliveries()).toMatchObject({ b: { ended_by: null, last_error: null } })
-    })
-  })
-
   test('can be retried if the run that a retry had started was terminated', async () => {
     scene.answer({ a: answer503 })
     await scene.relay.run(async ({ createRoutes }) => {

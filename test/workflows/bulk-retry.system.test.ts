@@ -36,16 +36,6 @@ const start = (bulkRetryId: string, taskQueue: string) =>
   })
 
 describe('a bulk retry', () => {
-  test('processes page by page until no failed delivery is left', async () => {
-    const { calls, activities } = createActivities(5)
-    await withWorker(env, activities, async (taskQueue) => {
-      const handle = await start('five', taskQueue)
-      expect(handle.workflowId).toBe('bulk-retry/acme/invoices/five')
-      expect(await handle.result()).toMatchObject({ status: 'completed', retriedDocuments: 1_000 })
-    })
-    expect(calls).toEqual({ pages: 5, cancellations: 0 })
-  })
-
   test('is recorded as cancelled if an operator cancels its workflow', async () => {
     const { calls, activities } = createActivities(Infinity)
     await withWorker(env, activities, async (taskQueue) => {

@@ -2,7 +2,7 @@ import { WorkflowFailedError } from '@temporalio/client'
 import { ApplicationFailure, WorkflowIdReusePolicy } from '@temporalio/common'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { type DeliveryActivities, type DeliveryState, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
+import { type DeliveryActivities, type DocumentInput, retrySignal } from '../../workflows/messages.ts'
 import { deliveryOptions, documentOptions } from '../../workflows/options.ts'
 import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
@@ -14,9 +14,6 @@ const env = share(await createTimeSkippingTemporal())
 const start = (input: DocumentInput, taskQueue: string) =>
   env.client.workflow.start('document', { ...documentOptions(input, { registered: true }), taskQueue })
 
-const retry = (input: DocumentInput, destinationId: string, requestId: string) =>
-  env.client.workflow.getHandle(deliveryWorkflowId(input, destinationId)).signal(retrySignal, { requestId, policy: input.policy })
-
 /** Sends what a retry of a delivery sends whose workflow has closed. */
 const startAgain = ({ destinations, ...common }: DocumentInput, taskQueue: string) =>
   env.client.workflow.signalWithStart('delivery', {
@@ -26,19 +23,6 @@ const startAgain = ({ destinations, ...common }: DocumentInput, taskQueue: strin
     signal: retrySignal,
     signalArgs: [{ requestId: 'second', policy: common.policy }],
   })
-
-type Handle = Awaited<ReturnType<typeof start>>
-
-const statusOf = async (handle: Handle, destinationId: string) =>
-  (await handle.query<DeliveryState[]>('status')).find((state) => state.destinationId === destinationId)!.status
-
-const untilFailed = async (handle: Handle, destinationId: string) => {
-  for (let step = 0; step < 200; step += 1) {
-    if ((await statusOf(handle, destinationId)) === 'failed') return
-    await env.sleep('30 minutes')
-  }
-  throw new Error(`timed out waiting for: the delivery to ${destinationId} is failed`)
-}
 
 const eventsOf = async (workflowId: string) => (await env.client.workflow.getHandle(workflowId).fetchHistory()).events ?? []
 
@@ -55,40 +39,6 @@ describe('the document workflow', () => {
     expect(attempts).toHaveLength(1)
   })
 
-  test('delivers after three failures with waits of 1, 2 and 4 hours', async () => {
-    const input = documentTo('archive')
-    const { activities, attempts } = scriptedActivities((_, attempt) => (attempt <= 3 ? 'down' : 'delivered'))
-    await withWorker(env, activities, async (taskQueue) => {
-      const startedAt = performance.now()
-      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
-      expect(performance.now() - startedAt).toBeLessThan((7 * hour) / 100)
-    })
-    const waits = attempts.slice(1).map((attempt, index) => Math.round((attempt.atMs - attempts[index]!.atMs) / hour))
-    expect(waits).toEqual([1, 2, 4])
-  })
-
-  test('delivers to each destination independently: a failing destination does not delay the others', async () => {
-    const input = documentTo('good', 'bad', 'better')
-    const { activities, attemptsTo } = scriptedActivities((destination, attempt) =>
-      destination === 'bad' && attempt <= 11 ? 'down' : 'delivered',
-    )
-    await withWorker(env, activities, async (taskQueue) => {
-      const handle = await start(input, taskQueue)
-      await untilFailed(handle, 'bad')
-      expect(await handle.query('status')).toEqual([
-        { destinationId: 'good', status: 'delivered' },
-        { destinationId: 'bad', status: 'failed', error: 'HTTP 503' },
-        { destinationId: 'better', status: 'delivered' },
-      ])
-      await retry(input, 'bad', 'first')
-      await retry(input, 'bad', 'first')
-      expect(await handle.result()).toContainEqual({ destinationId: 'bad', status: 'delivered' })
-    })
-    expect(attemptsTo('good')).toHaveLength(1)
-    expect(attemptsTo('better')).toHaveLength(1)
-    expect(attemptsTo('bad')).toHaveLength(12)
-  })
-
   test('delivers an appended document again in a workflow of its own', async () => {
     const input = documentTo('archive')
     const { activities, attempts } = scriptedActivities(() => 'delivered')
@@ -99,27 +49,6 @@ describe('the document workflow', () => {
       expect(await again.result()).toEqual([{ destinationId: 'archive', status: 'delivered' }])
     })
     expect(attempts).toHaveLength(2)
-  })
-
-  test('fails after the first attempt and maxRetries retries', async () => {
-    const input = { ...documentTo('archive'), retryWindowMs: hour }
-    input.policy = { ...input.policy, maxRetries: 2 }
-    const { activities, attempts } = scriptedActivities(() => 'down')
-    await withWorker(env, activities, async (taskQueue) => {
-      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
-    })
-    expect(attempts).toHaveLength(3)
-  })
-
-  test('fails if the time to live ends before the retries are used up', async () => {
-    const input = { ...documentTo('archive'), retryWindowMs: hour }
-    input.policy = { ...input.policy, maxRetries: 100, ttlMs: 12 * hour }
-    const { activities, attempts } = scriptedActivities(() => 'down')
-    await withWorker(env, activities, async (taskQueue) => {
-      await expect((await start(input, taskQueue)).result()).rejects.toThrow(WorkflowFailedError)
-    })
-    // Attempts at 0, 1, 3, 7 and 11 hours. The next attempt would be at 15 hours.
-    expect(attempts).toHaveLength(5)
   })
 
   test('makes one more attempt if the time of the activity ends before the budget, which begins with the first attempt', async () => {
@@ -195,7 +124,7 @@ describe('the document workflow', () => {
     expect(attempts).toHaveLength(1)
   })
 
-  test('waits for a busy destination without use of its retries, and its time to live starts with the first attempt', async () => {
+  test('waits for a busy destination for longer than the time to live, in one round of attempts', async () => {
     const input = documentTo('archive')
     input.policy = { ...input.policy, maxRetries: 1, ttlMs: 3 * hour }
     const answers = [...Array.from({ length: 30 }, () => 'busy' as const), 'down', 'busy', 'delivered'] as const
@@ -221,27 +150,5 @@ describe('the document workflow', () => {
       await expect(delivery.result()).rejects.toThrow(WorkflowFailedError)
     })
     expect(terminated).toEqual([])
-  })
-
-  test('records the cancellation of one delivery and does not affect the others', async () => {
-    const input = documentTo('good', 'stuck')
-    const { activities, cancelled, attemptsTo } = scriptedActivities((destination) => (destination === 'stuck' ? 'down' : 'delivered'))
-    await withWorker(env, activities, async (taskQueue) => {
-      const handle = await start(input, taskQueue)
-      await until('the failing destination was attempted', () => attemptsTo('stuck').length > 0)
-      await env.client.workflow.getHandle(deliveryWorkflowId(input, 'stuck')).cancel()
-      await expect(handle.result()).rejects.toMatchObject({
-        cause: {
-          message: 'not delivered to stuck (failed: the delivery workflow was cancelled)',
-          details: [
-            [
-              { destinationId: 'good', status: 'delivered' },
-              { destinationId: 'stuck', status: 'failed', error: 'the delivery workflow was cancelled' },
-            ],
-          ],
-        },
-      })
-    })
-    expect(cancelled).toEqual(['stuck'])
   })
 })

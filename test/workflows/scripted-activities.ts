@@ -2,17 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { activityInfo } from '@temporalio/activity'
 import { repeatAttempts } from '../../activities/delivery.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
-import { decideRetry } from '../../src/domain/retry.ts'
 import type { AttemptInput, DeliveryActivities, DocumentInput } from '../../workflows/messages.ts'
 
 export const hour = 3_600_000
 
-/** Creates delivery activities whose outcomes the test sets for the nth attempt at each destination. The retry rules are the real ones. */
+/** Creates delivery activities whose outcomes the test sets for the nth attempt at each destination. What fails is repeated after an hour, without an end. */
 export const scriptedActivities = (
   answer: (destinationId: string, attempt: number) => 'delivered' | 'down' | 'refused' | 'one of many' | 'busy',
 ) => {
   const attempts: { destinationId: string; atMs: number; input: AttemptInput }[] = []
-  const rounds = new Map<string, { failures: number; startedAt: number }>()
   const cancelled: string[] = []
   const terminated: string[] = []
   const activities: DeliveryActivities = {
@@ -27,14 +25,7 @@ export const scriptedActivities = (
         return { status: 'failed', error: 'credentials refused', remedy: 'Save valid credentials, then retry the document.' }
       if (result === 'one of many') return { status: 'failed', error: 'credentials refused', keepsOpen: false }
       if (result === 'busy') return { status: 'waiting', askAgainMs: hour }
-      // What the row of the delivery keeps.
-      const round = rounds.get(input.round) ?? { failures: 0, startedAt: atMs }
-      const failures = (round.failures += 1)
-      rounds.set(input.round, round)
-      const decision = decideRetry(input.policy, { failures, remainingMs: input.policy.ttlMs - (atMs - round.startedAt) }, 0)
-      return decision.retry
-        ? { status: 'retrying', delayMs: decision.delayMs, failures, error: 'HTTP 503' }
-        : { status: 'failed', error: 'HTTP 503' }
+      return { status: 'retrying', delayMs: hour, failures: count, error: 'HTTP 503' }
     },
     recordCancellation: async ({ destinationId }) => {
       cancelled.push(destinationId)
