@@ -34,7 +34,7 @@ const heartbeatThrottleMs = 1_000
 
 // How long a workflow task waits for the worker that has the workflow in its memory. After that, any worker takes it and replays the
 // history. While a worker is lost, each of its workflows waits for this long, once: with 3 s instead of the SDK's default of 10 s,
-// test/delivery/poison.system.test.ts takes 71 s instead of 103 s. A busy worker must not lose its workflows within it, because a replay
+// test/delivery/poison.release.test.ts takes 71 s instead of 103 s. A busy worker must not lose its workflows within it, because a replay
 // costs it more than the delay.
 const stickyTaskTimeoutMs = 3_000
 
