@@ -4,6 +4,7 @@ import type { Connector } from '../src/connectors/connector.ts'
 import { contentServerFinalAnswers } from '../src/connectors/content-server/errors.ts'
 import { driveFinalAnswers } from '../src/connectors/drive/errors.ts'
 import { emailFinalAnswers, passingWords } from '../src/connectors/email/errors.ts'
+import { objstoreFinalAnswers } from '../src/connectors/objstore/errors.ts'
 import type { FinalAnswer } from '../src/connectors/shared/final-answers.ts'
 import { teamsiteFinalAnswers } from '../src/connectors/teamsite/errors.ts'
 import { webhookFinalAnswers } from '../src/connectors/webhook/errors.ts'
@@ -74,6 +75,7 @@ const withKinds = (page: string, kinds: string[]) => {
 
 /** What targets say that no time changes, by kind. The page of each has a place for its table. */
 const finalAnswers = new Map<string, readonly FinalAnswer[]>([
+  ['objstore', objstoreFinalAnswers],
   ['teamsite', teamsiteFinalAnswers],
   ['drive', driveFinalAnswers],
   ['webhook', webhookFinalAnswers],

@@ -10,17 +10,20 @@ import {
   type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3'
 import { requireStoreAnswers } from '../../base/s3-answers.ts'
+import { createTtlCache } from '../../base/ttl-cache.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import { secretsIn, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { noteOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { targetSegments } from '../shared/target-path.ts'
-import { minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
-import { objstoreError, refusalOf } from './errors.ts'
-import { findObject, findUpload, startUpload, uploadParts, type Wanted } from './multipart-upload.ts'
+import { canGoOn, minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
+import { demandsChecksum, objstoreError, refusalOf } from './errors.ts'
+import { checksumOf, findObject, findUpload, startUpload, uploadParts, type Wanted } from './multipart-upload.ts'
 import { objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './schema.ts'
+import { signDigests } from './signed-digest.ts'
 
 type ObjstoreConnector = Connector<ObjstoreConfig, ObjstoreCredentials>
 type ObjstoreTarget = Target<ObjstoreConfig, ObjstoreCredentials>
@@ -39,7 +42,8 @@ export const createDeliver =
         const key = keyOf(target.config.prefix, payload.path)
         const object = objectOf(payload, target.config, key)
         const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
-        const stored = await storeOrFind(() => store(client, wanted, payload, context, memory), {
+        const toError = (thrown: unknown) => objstoreError(thrown, target.config, purpose)
+        const stored = await storeOrFind(() => store(client, wanted, payload, context, memory, toError), {
           attempt: payload.attempt,
           refusalOf,
           look: async () => {
@@ -48,7 +52,7 @@ export const createDeliver =
               ? { ...found, stored: { bytesSent: 0, answer: { ...answerOf(found.stored), body: foundInPlace } } }
               : found
           },
-          toError: (thrown) => objstoreError(thrown, target.config, purpose),
+          toError,
         })
         const propertiesError = object.Tagging === undefined ? await setTags(client, object, payload, target, context) : undefined
         return { path: urlOf(target.config, key), ...stored, ...(propertiesError !== undefined && { propertiesError }) }
@@ -63,30 +67,58 @@ const store = async (
   payload: Payload,
   context: AttemptContext,
   memory: PartMemory,
+  toError: (thrown: unknown) => DeliveryError,
 ): Promise<Pick<DeliveryResult, 'bytesSent' | 'answer'>> => {
   if (payload.sizeBytes <= minPartBytes) {
-    const stored = await withPayloadStream(payload, context, (body, abortSignal) =>
-      client.send(
-        new PutObjectCommand({
-          ...wanted.object,
-          Body: body,
-          ContentLength: payload.sizeBytes,
-          ChecksumSHA256: Buffer.from(payload.sha256, 'hex').toString('base64'),
-        }),
-        { abortSignal },
-      ),
-    )
+    const stored = await putObject(client, wanted, payload, context)
     return { bytesSent: payload.sizeBytes, answer: answerOf(stored) }
   }
-  const found = await findUpload(client, context.saved, wanted, context.signal)
+  const found = await findUpload(client, context, wanted)
   if (found.state === 'completed') return { bytesSent: 0, answer: answerOf(found.object) }
-  const started = found.state === 'started' ? found : { ...(await startUpload(client, wanted, context.signal)), startByte: 0 }
-  context.save(started.upload)
-  const bytesSent = payload.sizeBytes - started.startByte
-  const stored = await withPayloadStream(payload, { ...context, startByte: started.startByte }, (body, abortSignal) =>
-    uploadParts(client, started, body, { sizeBytes: bytesSent, memory }, abortSignal),
+  const started = found.state === 'started' ? found : await startUpload(client, wanted, context.signal)
+  if (found.state !== 'started') context.save(started.upload)
+  const options = {
+    sizeBytes: payload.sizeBytes,
+    memory,
+    canGoOn: canGoOn(context.signal, (thrown) => !toError(thrown).permanent && refusalOf(thrown) === undefined),
+    saveFaults: (faults: number) => context.save({ ...started.upload, faults }),
+  }
+  const { answer, bytesSent } = await withPayloadStream(payload, { ...context, startByte: started.startByte }, (body, abortSignal) =>
+    uploadParts(client, started, body, options, abortSignal),
   )
-  return { bytesSent, answer: answerOf(stored) }
+  return { bytesSent, answer: answerOf(answer) }
+}
+
+/** Buckets behind an endpoint that demand a checksum, such as those with an Object Lock. */
+const demandingBuckets = createTtlCache<true>({ maxEntries: 1_000 })
+const demandLifetimeMs = 24 * 3_600_000
+
+/**
+ * Sends a document in one request. AWS gets its SHA-256 as a checksum. Some other stores refuse the header of a checksum, and every store checks the
+ * digest that the request is signed with; a bucket that demands a checksum nevertheless says so, and gets it.
+ */
+const putObject = async (client: S3Client, { object, sizeBytes, sha256 }: Wanted, payload: Payload, context: AttemptContext) => {
+  const put = (ChecksumSHA256?: string) =>
+    withPayloadStream(payload, context, (body, abortSignal) =>
+      client.send(new PutObjectCommand({ ...object, Body: body, ContentLength: sizeBytes, ChecksumSHA256 }), { abortSignal }),
+    )
+  const checksum = Buffer.from(sha256, 'hex').toString('base64')
+  if ((await checksumOf(client)) !== undefined) return put(checksum)
+  const bucketKey = `${await originOf(client)} ${object.Bucket}`
+  if (demandingBuckets.get(bucketKey)) return put(checksum)
+  try {
+    return await put()
+  } catch (thrown) {
+    if (!demandsChecksum(thrown)) throw thrown
+    const stored = await put(checksum)
+    demandingBuckets.set(bucketKey, true, Date.now() + demandLifetimeMs)
+    return stored
+  }
+}
+
+const originOf = async ({ config }: S3Client) => {
+  const { hostname, port } = (await config.endpoint?.()) ?? {}
+  return [hostname, port].join(':')
 }
 
 /**
@@ -240,6 +272,8 @@ const createClient = ({ config, credentials }: ObjstoreTarget, { outbound, conne
     // The SDK would log to the console. Whatever it logs is also thrown.
     logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     streamCollector: readResponseBody,
+    // With an agent of its own, the SDK does not wait for the 100 Continue that it would ask for, and some servers refuse the question.
+    expectContinueHeader: false,
     // Only the workflow retries.
     maxAttempts: 1,
     requestHandler: {
@@ -250,7 +284,28 @@ const createClient = ({ config, credentials }: ObjstoreTarget, { outbound, conne
     },
   })
   requireStoreAnswers(client)
+  noteOperations(client)
+  if (config.endpoint !== undefined) signDigests(client)
   return client
+}
+
+/** Notes with each error which operation has failed. */
+const noteOperations = (client: S3Client): void => {
+  client.middlewareStack.add(
+    (next, { commandName }) =>
+      async (args) => {
+        try {
+          return await next(args)
+        } catch (thrown) {
+          const { Bucket, Key, PartNumber } = args.input as { Bucket?: string; Key?: string; PartNumber?: number }
+          const name = String(commandName).replace(/Command$/, '')
+          const part = PartNumber === undefined ? '' : ` (part ${PartNumber})`
+          noteOperation(thrown, `${name}${part} of s3://${Bucket}/${Key}`)
+          throw thrown
+        }
+      },
+    { name: 'noteOperations', step: 'initialize', priority: 'high' },
+  )
 }
 
 // A page of a list has at most 1,000 parts of some 300 bytes.

@@ -5,15 +5,16 @@ import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   HeadObjectCommand,
-  paginateListParts,
+  ListPartsCommand,
   UploadPartCommand,
   type CompletedPart,
   type CreateMultipartUploadCommandInput,
   type HeadObjectCommandOutput,
+  type Part,
   type S3Client,
 } from '@aws-sdk/client-s3'
 import { z } from 'zod'
-import { Interruption } from '../connector.ts'
+import type { AttemptContext } from '../connector.ts'
 import type { Found } from '../shared/earlier-copy.ts'
 import { isPermanentStatus } from '../shared/final-answers.ts'
 import { partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
@@ -31,23 +32,27 @@ const savedUpload = z.object({
   uploadId: z.string(),
   /** The source system may have appended to the document since. */
   sha256: z.string(),
-  partBytes: z.int(),
+  partBytes: z.int().min(1),
+  /** The attempts in succession that have stored nothing. */
+  faults: z.int().default(0),
 })
 
-/** Identifies a multipart upload. Saved for the run that resumes it. */
+/** Identifies a multipart upload. Saved for the attempt that continues it. */
 type SavedUpload = z.output<typeof savedUpload>
 
 /** A multipart upload together with the parts that the store already has. */
 export interface StartedUpload {
   upload: SavedUpload
+  /** Parts are sent in parallel, so there may be gaps. */
   parts: CompletedPart[]
+  /** The position of the first byte that the store lacks. */
+  startByte: number
 }
 
-/** The state in which a lost worker left an upload. */
+/** The state in which an earlier attempt left an upload. */
 type FoundUpload =
   | { state: 'absent' }
-  /** The parts cover the document up to `startByte`. */
-  | ({ state: 'started'; startByte: number } & StartedUpload)
+  | ({ state: 'started' } & StartedUpload)
   /** The worker was lost after the store had completed the upload. */
   | { state: 'completed'; object: HeadObjectCommandOutput }
 
@@ -67,26 +72,28 @@ export const startUpload = async (
   const { UploadId } = await client.send(new CreateMultipartUploadCommand({ ...object, ...(await checksumOf(client)) }), { abortSignal })
   const { Bucket: bucket = '', Key: key = '' } = object
   const partBytes = partBytesFor(sizeBytes, maxParts)
-  return { upload: { bucket, key, uploadId: UploadId ?? '', sha256, partBytes }, parts: [] }
+  return { upload: { bucket, key, uploadId: UploadId ?? '', sha256, partBytes, faults: 0 }, parts: [], startByte: 0 }
 }
 
-// AWS must know beforehand which checksum the parts will have. The SDK computes CRC32.
-const checksumOf = async (client: S3Client) => {
+/** AWS must know beforehand which checksum the parts will have. The SDK computes CRC32. Other stores get the digests of `signDigests`. */
+export const checksumOf = async (client: S3Client) => {
   const isSupported = (await client.config.requestChecksumCalculation()) === 'WHEN_SUPPORTED'
-  return isSupported ? ({ ChecksumAlgorithm: 'CRC32' } as const) : {}
+  return isSupported ? ({ ChecksumAlgorithm: 'CRC32' } as const) : undefined
 }
 
 /**
- * Sends the rest of a document in parts and completes the upload. Aborts a failed upload unless another run will resume
- * it. `Upload` of lib-storage is not used: its requests ignore abort signals, and after a failed part it sends all
+ * Sends what is missing of a document in parts and completes the upload. A failed upload stays at the store if another attempt can continue it,
+ * and is aborted otherwise. `Upload` of lib-storage is not used: its requests ignore abort signals, and after a failed part it sends all
  * remaining ones.
- * @param options.sizeBytes is the length of `body`
+ * @param body is the document from `startByte` on
+ * @param options.canGoOn returns false for an error after which no attempt can continue the upload
+ * @returns the answer to the completion, and how many bytes were sent
  */
 export const uploadParts = async (
   client: S3Client,
-  { upload: { bucket, key, uploadId, partBytes }, parts: stored }: StartedUpload,
+  { upload: { bucket, key, uploadId, partBytes, faults }, parts: stored, startByte }: StartedUpload,
   body: Readable,
-  { sizeBytes, memory }: { sizeBytes: number; memory: PartMemory },
+  { sizeBytes, memory, canGoOn, saveFaults }: UploadOptions,
   abortSignal: AbortSignal,
 ) => {
   const checksum = await checksumOf(client)
@@ -94,24 +101,49 @@ export const uploadParts = async (
   // Ends the parts in flight when one part has failed, before the upload is aborted.
   const stop = new AbortController()
   const options = { abortSignal: AbortSignal.any([abortSignal, stop.signal]) }
-  const parts = [...stored]
+  const partsBefore = startByte / partBytes
+  const parts = new Map(stored.map((part) => [part.PartNumber ?? 0, part]))
+  let bytesSent = 0
   const send = async (bytes: Buffer, PartNumber: number) => {
     const part = await client.send(
       new UploadPartCommand({ ...upload, ...checksum, PartNumber, Body: bytes, ContentLength: bytes.length }),
       options,
     )
-    parts[PartNumber - 1] = { PartNumber, ETag: part.ETag, ChecksumCRC32: part.ChecksumCRC32 }
+    parts.set(PartNumber, { PartNumber, ETag: part.ETag, ChecksumCRC32: part.ChecksumCRC32 })
+    bytesSent += bytes.length
   }
+  // An upload can be broken for good while the store works.
+  const faultsSoFar = () => (bytesSent > 0 ? 0 : faults + 1)
+  const goesOn = (thrown: unknown) => canGoOn(thrown, abortSignal) && !endsUpload.test(nameOf(thrown)) && faultsSoFar() < maxFaults
   try {
-    await sendPartsInParallel(body, { sizeBytes, partBytes, memory }, (bytes, number) => send(bytes, stored.length + number))
-    return await client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: parts } }), { abortSignal })
+    await sendPartsInParallel(
+      body,
+      { sizeBytes: sizeBytes - startByte, partBytes, memory, isStored: (nth) => parts.has(partsBefore + nth), goesOn },
+      (bytes, nth) => send(bytes, partsBefore + nth),
+    )
+    const Parts = [...parts.values()].toSorted((one, other) => one.PartNumber! - other.PartNumber!)
+    const answer = await client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } }), { abortSignal })
+    return { answer, bytesSent }
   } catch (thrown) {
     stop.abort()
-    if (abortSignal.reason instanceof Interruption) throw thrown
-    await cleanUp(client, upload, AbortSignal.timeout(cleanUpTimeoutMs)).catch(() => {})
+    if (!goesOn(thrown)) await cleanUp(client, upload, AbortSignal.timeout(cleanUpTimeoutMs)).catch(() => {})
+    else if (faultsSoFar() !== faults) saveFaults(faultsSoFar())
     throw thrown
   }
 }
+
+interface UploadOptions {
+  /** The length of the whole document. */
+  sizeBytes: number
+  memory: PartMemory
+  canGoOn(thrown: unknown, ofStream: AbortSignal): boolean
+  /** Saves for the next attempt how many in succession have stored nothing. */
+  saveFaults(faults: number): void
+}
+
+const maxFaults = 3
+// The store has lost the upload, or a part of it.
+const endsUpload = /^(?:NoSuchUpload|InvalidPart|InvalidPartOrder|EntityTooSmall)$/
 
 /**
  * Aborts an upload with its parts. The store may go on receiving parts whose requests have ended, and keep them and the upload
@@ -126,33 +158,49 @@ const cleanUp = async (client: S3Client, location: UploadLocation, abortSignal: 
 }
 
 /**
- * Looks up the upload that the previous run saved. Asks the store for its parts. Without permission to list parts or
+ * Looks up the upload that an earlier attempt saved. Asks the store for its parts. Without permission to list parts or
  * read objects (403), the upload starts again.
+ * @param save is called before the question, because an upload that an attempt does not save is forgotten
  */
-export const findUpload = async (client: S3Client, saved: unknown, wanted: Wanted, abortSignal: AbortSignal): Promise<FoundUpload> => {
+export const findUpload = async (
+  client: S3Client,
+  { saved, save, signal: abortSignal }: Pick<AttemptContext, 'saved' | 'save' | 'signal'>,
+  wanted: Wanted,
+): Promise<FoundUpload> => {
   const { success, data: upload } = savedUpload.safeParse(saved)
   const { Bucket, Key } = wanted.object
   if (!success || upload.bucket !== Bucket || upload.key !== Key) return absent
   const location = { Bucket, Key, UploadId: upload.uploadId }
   if (upload.sha256 !== wanted.sha256) return abortUpload(client, location, abortSignal)
+  save(upload)
+  const { partBytes } = upload
+  const sizeOf = (number: number) => Math.min(partBytes, wanted.sizeBytes - (number - 1) * partBytes)
   try {
     const parts: CompletedPart[] = []
-    let startByte = 0
-    for await (const { Parts = [] } of paginateListParts({ client }, location, { abortSignal })) {
-      for (const { PartNumber, Size, ETag, ChecksumCRC32 } of Parts) {
-        // Parts are sent in parallel, so there may be a gap. Everything after the first gap is sent again.
-        const isNext = PartNumber === parts.length + 1 && Size === Math.min(upload.partBytes, wanted.sizeBytes - startByte)
-        if (!isNext) return { state: 'started', upload, parts, startByte }
-        parts.push({ PartNumber, ETag, ChecksumCRC32 })
-        startByte += Size
-      }
+    for await (const { PartNumber = 0, Size, ETag, ChecksumCRC32 } of listParts(client, location, abortSignal)) {
+      if (Size === sizeOf(PartNumber)) parts.push({ PartNumber, ETag, ChecksumCRC32 })
     }
-    return { state: 'started', upload, parts, startByte }
+    const numbers = new Set(parts.map(({ PartNumber }) => PartNumber))
+    let covered = 0
+    while (numbers.has(covered + 1)) covered += 1
+    return { state: 'started', upload, parts, startByte: Math.min(covered * partBytes, wanted.sizeBytes) }
   } catch (thrown) {
     const status = statusOf(thrown)
     if (status === 404) return findCompleted(client, wanted, abortSignal)
     if (status === 403) return abortUpload(client, location, abortSignal)
     throw thrown
+  }
+}
+
+/** The paginator of the SDK is not used: some stores name a next part also after the last page, and it would not end. */
+async function* listParts(client: S3Client, location: UploadLocation, abortSignal: AbortSignal): AsyncGenerator<Part> {
+  let marker = 0
+  for (;;) {
+    const page = await client.send(new ListPartsCommand({ ...location, PartNumberMarker: String(marker) }), { abortSignal })
+    yield* page.Parts ?? []
+    const next = Number(page.NextPartNumberMarker ?? 0)
+    if (!page.IsTruncated || next <= marker) return
+    marker = next
   }
 }
 
@@ -190,5 +238,7 @@ const abortUpload = async (client: S3Client, location: UploadLocation, abortSign
   })
   return absent
 }
+
+const nameOf = (thrown: unknown) => String((thrown as { name?: unknown }).name)
 
 const statusOf = (thrown: unknown) => (thrown as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
-import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import { DeliveryError, Interruption, type AttemptContext, type Payload } from '../connector.ts'
 import { openPayload } from './payload-stream.ts'
 
 const MiB = 1024 * 1024
@@ -35,19 +36,47 @@ export const createPartMemory = (maxBytes = sharedPartsMaxBytes): PartMemory => 
 }
 
 /**
+ * Returns whether another attempt continues the upload of one that has failed: its worker stops, its time has passed, or the target has answered
+ * with something that passes. An upload of a document that could not be read, or that was cancelled, is given up.
+ * @param signal of the attempt
+ * @param passes returns true for an error of the target that passes
+ * @returns a function that gets the error, and the signal of the stream, whose reason is a `DeliveryError` if the document could not be read
+ */
+export const canGoOn =
+  (signal: AbortSignal, passes: (thrown: unknown) => boolean) =>
+  (thrown: unknown, ofStream: AbortSignal): boolean => {
+    if (!signal.aborted) return !(ofStream.reason instanceof DeliveryError) && passes(thrown)
+    const { reason } = signal as { reason: unknown }
+    return reason instanceof Interruption || (reason as Error | undefined)?.name === 'TimeoutError'
+  }
+
+// Parts in flight are waited for after one has failed. A target that answers none of them must not hold the attempt.
+const lastPartsMaxMs = 20_000
+
+/**
  * Sends a body in parts of equal size (the last one may be shorter), at most `maxInFlight` at a time. Once a part fails, no
  * further part is started; the caller must abort the parts that are still in flight.
  * @param body must have exactly `sizeBytes` bytes
  * @param options.memory limits the parts that are held at a time. Without it, that is `maxInFlight` and one more. An upload always holds
  *   one, so that it never waits for another upload
+ * @param options.isStored returns true for a part that need not be sent
+ * @param options.goesOn returns true after an error if another attempt continues the upload: then the parts in flight are waited for, so
+ *   that they need not be sent again
  * @param send gets a part and its number, counted from 1. The memory of the part is used again when `send` has ended
  */
 export const sendPartsInParallel = async (
   body: AsyncIterable<Buffer>,
-  options: { sizeBytes: number; partBytes: number; maxInFlight?: number; memory?: PartMemory },
+  options: {
+    sizeBytes: number
+    partBytes: number
+    maxInFlight?: number
+    memory?: PartMemory
+    isStored?: (number: number) => boolean
+    goesOn?: (thrown: unknown) => boolean
+  },
   send: (bytes: Buffer, number: number) => Promise<void>,
 ): Promise<void> => {
-  const { sizeBytes, partBytes, maxInFlight = maxPartsInFlight, memory } = options
+  const { sizeBytes, partBytes, maxInFlight = maxPartsInFlight, memory, isStored = () => false, goesOn = () => false } = options
   const inFlight = new Set<Promise<void>>()
   // New memory for each part would stay until the next garbage collection, which takes several parts.
   const free: Buffer[] = []
@@ -75,6 +104,10 @@ export const sendPartsInParallel = async (
     for await (const bytes of cutIntoParts(body, sizeBytes, takeBuffer)) {
       if (inFlight.size >= maxInFlight) await Promise.race(inFlight)
       number += 1
+      if (isStored(number)) {
+        free.push(bytes)
+        continue
+      }
       const part = send(bytes, number)
       // A failed part stays in the set, so that the race or the final wait throws its error.
       inFlight.add(part)
@@ -87,6 +120,9 @@ export const sendPartsInParallel = async (
       )
     }
     await Promise.all(inFlight)
+  } catch (thrown) {
+    if (goesOn(thrown)) await Promise.race([Promise.allSettled(inFlight), delay(lastPartsMaxMs, undefined, { ref: false })])
+    throw thrown
   } finally {
     memory?.giveBack(sharedBytes)
   }

@@ -81,6 +81,95 @@ test.each([
   expect(requests.map((line) => line.split(' ')[0])).toEqual(looks ? ['PUT', 'HEAD'] : ['PUT'])
 })
 
+const refuseWith = (status: number, code: string, message: string) => {
+  answer = (response) => {
+    response.writeHead(response.req.method === 'HEAD' ? 404 : status, { 'content-type': 'application/xml' })
+    response.end(response.req.method === 'HEAD' ? '' : `<Error><Code>${code}</Code><Message>${message}</Message></Error>`)
+  }
+}
+
+test.each([
+  // Full, or a limit of a day.
+  [403, 'QuotaExceeded', 'no', 'quota_exceeded'],
+  [400, 'XMinioAdminBucketQuotaExceeded', 'Bucket quota exceeded', 'quota_exceeded'],
+  [403, 'AccessDenied', 'Transaction cap exceeded, see the Caps &amp; Alerts page to increase your cap.', 'quota_exceeded'],
+  [409, 'InsufficientStorageSpace', 'Insufficient storage space', 'quota_exceeded'],
+  [507, 'XMinioStorageFull', 'Storage backend has reached its minimum free drive threshold.', 'quota_exceeded'],
+  // Busy.
+  [400, 'Throttling', 'Rate exceeded', 'http_400'],
+  [403, 'RequestLimitExceeded', 'Request limit exceeded.', 'http_403'],
+  [403, 'AccessDenied', 'Too many requests, please try again later', 'http_403'],
+  [403, 'DownloadTrafficRateLimitExceeded', 'no', 'http_403'],
+  [429, 'SlowDown', 'no', 'http_429'],
+  [509, 'BandwidthLimitExceeded', 'no', 'http_509'],
+  // Damaged on the way.
+  [400, 'XAmzContentSHA256Mismatch', 'no', 'http_400'],
+  [400, 'InvalidDigest', 'The Content-MD5 you specified was invalid.', 'http_400'],
+  [400, 'XAmzContentSHA256Mismatch', 'no', 'http_400'],
+  [400, 'InvalidRequest', 'Value for x-amz-checksum-sha256 header is invalid.', 'http_400'],
+  [400, 'IncompleteMessage', 'no', 'http_400'],
+  [400, 'MalformedXML', 'no', 'http_400'],
+  // Clocks.
+  [403, 'SignatureDoesNotMatch', 'Signature expired: 20261129T011200Z is now earlier than 20261129T013000Z', 'http_403'],
+  [403, 'SignatureDoesNotMatch', 'Signature not yet current: 20261129T013000Z is still later than 20261129T011200Z', 'http_403'],
+  [403, 'AccessDenied', 'Request has expired', 'http_403'],
+  // Locks, and codes that are not known.
+  [423, 'Locked', 'no', 'http_423'],
+  [403, 'SomethingNew', 'no', 'http_403'],
+  [400, 'SomethingNew', 'no', 'http_400'],
+  [404, 'SomethingNew', 'no', 'http_404'],
+])('%i %s "%s" passes, as %s', async (status, name, message, code) => {
+  refuseWith(status, name, message)
+  expect(await failure()).toMatchObject({ code, permanent: false })
+})
+
+test.each([
+  [
+    403,
+    'AccessDenied',
+    'User: arn:aws:iam::1:user/relay is not authorized to perform: s3:PutObject on resource: "a/quota exceeded.pdf"',
+    'access_denied',
+  ],
+  [403, 'AllAccessDisabled', 'All access to this object has been disabled', 'access_denied'],
+  [403, 'UserSuspended', 'no', 'credentials_refused'],
+  [400, 'KMS.DisabledException', 'The key is disabled', 'access_denied'],
+  [400, 'KeyTooLongError', 'Your key is too long', 'path_refused'],
+  [400, 'EntityTooLarge', 'no', 'http_400'],
+  [501, 'NotImplemented', 'A header you provided implies functionality that is not implemented', 'http_501'],
+])('%i %s "%s" is final, as %s', async (status, name, message, code) => {
+  refuseWith(status, name, message)
+  expect(await failure()).toMatchObject({ code, permanent: true })
+})
+
+test('an answer that says when to try again passes, whatever it is', async () => {
+  refuse(403, 'AccessDenied', '', { 'retry-after': '7' })
+  expect(await failure()).toMatchObject({ permanent: false, retryAfterMs: 7_000 })
+})
+
+test.each([
+  [403, '<html><body>Blocked by the firewall</body></html>'],
+  [403, ''],
+  [403, 'Forbidden'],
+  [403, '{"error":"forbidden"}'],
+  [400, '<html>'],
+  [401, 'login'],
+  [407, ''],
+])('a page with %i that is no error of a store says nothing about the account: %j', async (status, page) => {
+  answer = (response) => response.writeHead(status, { 'content-type': 'text/html' }).end(page)
+  expect(await failure()).toMatchObject({ code: 'answer_unreadable', permanent: false, answer: { status } })
+  expect(requests).toHaveLength(1)
+})
+
+test('the operation and its place stand before what the store says', async () => {
+  refuse(503, 'SlowDown')
+  const payload = payloadOf(Buffer.from('x'))
+  const { message } = await failure(payload)
+  expect(message).toMatch(/^PutObject of s3:\/\/documents\/\S+: the store answered 503 SlowDown: says the store$/)
+  const long = payloadOf(Buffer.from('x'), { path: Array.from({ length: 9 }, (_, index) => `${index}`.repeat(100)).join('/') })
+  expect((await failure(long)).message).toMatch(/^PutObject of s3:\/\/documents\/0+…\S+8: the store answered 503 SlowDown: says the store$/)
+  expect((await failure(largePayload(9 * MiB))).message).toMatch(/^CreateMultipartUpload of s3:/)
+})
+
 test('a bucket in another region is reported with the name of that region', async () => {
   refuse(400, 'AuthorizationHeaderMalformed', '<Region>us-west-2</Region>')
   expect(await failure()).toMatchObject({ code: 'wrong_region', permanent: true, message: expect.stringContaining('us-west-2') as string })
@@ -137,7 +226,7 @@ test.each([200, 400])('a response with status %i that never ends is not read for
   await until('the connection is closed', () => closed)
 })
 
-test('one part that fails ends the whole upload, which is aborted until the store no longer knows it', async () => {
+test('one part that is refused for good ends the whole upload, which is aborted until the store no longer knows it', async () => {
   let parts = 0
   // Parts that the store still receives can make it fail, or can be kept.
   const aborts = [500, 204, 404]
@@ -147,10 +236,11 @@ test('one part that fails ends the whole upload, which is aborted until the stor
     }
     if (!url.includes('partNumber')) return response.writeHead(aborts.shift() ?? 404).end()
     parts += 1
-    return parts === 1 ? response.writeHead(500).end() : setTimeout(() => response.writeHead(200, { etag: '"e"' }).end(), 300)
+    const refusal = '<Error><Code>InvalidArgument</Code><Message>no</Message></Error>'
+    return parts === 1 ? response.writeHead(400).end(refusal) : setTimeout(() => response.writeHead(200, { etag: '"e"' }).end(), 300)
   }
 
-  expect(await failure(largePayload(100 * MiB))).toMatchObject({ code: 'http_500', permanent: false })
+  expect(await failure(largePayload(100 * MiB))).toMatchObject({ code: 'http_400', permanent: true })
 
   // The parts that were in flight together.
   expect(parts).toBeLessThanOrEqual(4)
