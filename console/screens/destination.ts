@@ -203,7 +203,6 @@ const ShowDestination = ({ id }: { id: string }) => {
           ${may('member') && html`<${Backlog} id=${id} name=${attributes.name} />`}
           ${attributes.warnings.map(({ code, message }) => html`<${Notice} key=${code} tone="warn">${message}</${Notice}>`)}
           <${Throughput} id=${id} />
-          ${may('member') && html`<${DeliverAgain} id=${id} name=${attributes.name} />`}
           <div class="columns">
             <${State} id=${id} attributes=${attributes} />
             <section class="card" aria-labelledby="config">
@@ -232,7 +231,8 @@ const ShowDestination = ({ id }: { id: string }) => {
                   </li>`,
               )}
             </ul>
-          </section>`
+          </section>
+          ${may('member') && html`<${DeliverAgain} id=${id} name=${attributes.name} />`}`
       }}
     </${Loaded}>`
 }

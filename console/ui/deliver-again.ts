@@ -20,7 +20,7 @@ export const DeliverAgain = ({ id, name }: { id: string; name: string }) => {
     <${Disclosure} title=${words.deliverAgain}>
       ${() => html`
         <p>${words.deliverAgainHint}</p>
-        <div class="actions">
+        <div class="filters">
           <${DateField} label=${words.deliveredFrom} value=${from} onChange=${setFrom} />
           <${DateField} label=${words.deliveredTo} value=${to} onChange=${setTo} />
           <button type="button" class="button" onClick=${() => setAsked(true)}>${words.deliverAgainAction}</button>
