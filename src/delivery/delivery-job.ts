@@ -334,7 +334,7 @@ const loadAndStart = createStatement<LoadedJob>(
   select
     job.*,
     jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
-    -- An enrichment may have planned the path anew until this moment.
+    -- An enrichment may have planned the path again until this moment.
     coalesce(started.path, job.path) as path,
     coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
     case when is_behind_circuit is not null then jsonb_build_object(

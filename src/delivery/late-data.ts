@@ -135,7 +135,7 @@ const writeDelivered = createStatement<TemplateDocument>(
     where document_id = :documentId
       and destination_id = :destinationId
       and status = 'delivered'
-    -- What was found meanwhile is on its way.
+    -- Data found since then are on their way.
     on conflict (document_id, destination_id) do update
     set
       digest = excluded.digest,

@@ -193,7 +193,7 @@ export const removeDocuments = `
     where id in (select archive_document_id from expired)
       and modified_at < :before
       and not exists (
-        -- By repository and docId, which have an index for superseded documents, too. With offset 0,
+        -- By repository and docId, which also have an index for superseded documents. With offset 0,
         -- each is looked up. Joined, all documents were read for each.
         select
         from documents

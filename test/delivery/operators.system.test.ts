@@ -211,7 +211,7 @@ test('a failed delivery shows its document, its error and a remedy in the UI, an
       'all workflows of one business object': [],
       'all workflows except maintenance jobs': both,
       'releases and cancellations in progress': [],
-      'deliveries that nobody retried in time': [],
+      'deliveries that were not retried in time': [],
       'bulk retries in progress': [],
     }
     await until('each filter finds what it should', findAll, (found) => isDeepStrictEqual(found, expected))
