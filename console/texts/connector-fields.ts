@@ -26,6 +26,7 @@ const labels = {
     document_ids: 'Document IDs',
     document_library: 'Document library',
     endpoint: 'Endpoint URL',
+    file_names: 'File names',
     folder: 'Folder',
     folder_id: 'Folder ID',
     format: 'Body format',
@@ -96,6 +97,7 @@ const labels = {
     document_ids: 'Dokument-IDs',
     document_library: 'Dokumentbibliothek',
     endpoint: 'Endpunkt-URL',
+    file_names: 'Dateinamen',
     folder: 'Ordner',
     folder_id: 'Ordner-ID',
     format: 'Format des Inhalts',
@@ -224,6 +226,8 @@ const germanDescriptions: Names = {
     'Bis zu 50 weitere Header, die unverändert gesendet werden. Header, die das Relay oder der HTTP-Client setzt, werden abgelehnt, ebenso Namen, die nach einem Geheimnis klingen: Geheimnisse gehören in die Zugangsdaten, die nie angezeigt werden',
   algorithms:
     'Algorithmen von SSH. legacy: auch gebrochene und schwache, mit deren Hilfe ein Angreifer im Netzwerk womöglich alles lesen und ändern kann, auch das Passwort: Schlüsselaustausch mit SHA-1, Chiffren im CBC-Modus, MD5, DSA-Hostschlüssel. Nur für einen Server, der keine anderen hat',
+  file_names:
+    'Welche Namen Dateien und Ordner bekommen. any: die des Pfads, fast unverändert; windows: Namen, die Server und Freigaben von Windows annehmen. Nach einer Änderung heißen spätere Zustellungen anders, auch wiederholte',
   helo_name:
     'Name, mit dem das Relay den Server begrüßt (EHLO): ein vollständiger Hostname oder eine Adresse in eckigen Klammern. Standard: der vollständige Name des Workers oder seine Adresse',
   'email.host': 'Hostname oder Adresse des SMTP-Servers',

@@ -13,7 +13,10 @@ test('every registered connector is found by its kind', () => {
 test('parsing fills in the defaults of config and credentials', () => {
   const connector = findConnector('sftp')!
   expect(parseTarget(connector, { config: { host: 'files.example' }, credentials: { username: 'u', password: 'p' } })).toEqual({
-    target: { config: { host: 'files.example', port: 22, directory: '.', write: 'rename' }, credentials: { username: 'u', password: 'p' } },
+    target: {
+      config: { host: 'files.example', port: 22, directory: '.', file_names: 'any', write: 'rename', algorithms: 'secure' },
+      credentials: { username: 'u', password: 'p' },
+    },
   })
 })
 

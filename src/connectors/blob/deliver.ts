@@ -26,7 +26,7 @@ export const createDeliver =
   (tokens: EntraTokens, memory: PartMemory): BlobConnector['deliver'] =>
   (payload, target, context) =>
     withContainer(target, tokens, context, async (container, toError) => {
-      const name = nameOf(target.config.prefix, payload.path)
+      const name = nameOf(target.config, payload.path)
       const path = urlOf(target.config, name)
       const client = container.getBlockBlobClient(name)
       const upload = () =>
@@ -79,7 +79,7 @@ export const createUpdateMetadata =
   (tokens: EntraTokens): NonNullable<BlobConnector['updateMetadata']> =>
   (copy, target, context) =>
     withContainer(target, tokens, context, async (container) => {
-      const name = nameOf(target.config.prefix, copy.path)
+      const name = nameOf(target.config, copy.path)
       requireSameLocation(copy, urlOf(target.config, name))
       const client = container.getBlockBlobClient(name)
       const { tags: before } = await client.getTags({ abortSignal: context.signal })
@@ -94,7 +94,7 @@ export const createProbe =
       // Test the credentials instead of a token that was issued for them earlier.
       const principal = principalOf(target)
       if (principal) tokens.invalidate(principal)
-      const client = container.getBlockBlobClient(nameOf(target.config.prefix, '.probe'))
+      const client = container.getBlockBlobClient(nameOf(target.config, '.probe'))
       // A block that is never committed creates no blob. The service deletes it after a week.
       await stageBlock(client, Buffer.from('probe').toString('base64'), Buffer.from('.'), context.signal)
       return `The relay uploaded a block to the container ${target.config.container} and did not commit it, so it may write there. No blob was stored.`
@@ -114,10 +114,10 @@ const withContainer = <Result>(
 /**
  * Returns the name of the blob. The service drops a dot at the end of a segment in some places, so that dot is escaped.
  */
-const nameOf = (prefix: string, path: string) => {
+const nameOf = ({ prefix, file_names: names }: BlobConfig, path: string) => {
   const name =
     prefix +
-    targetSegments(path)
+    targetSegments(path, { names })
       .map((segment) => segment.replace(/\.$/, '%2E'))
       .join('/')
   if (name.length > nameMaxCharacters) {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { checkEntraCertificate, entraCredentials, entraSecretsOf, entraSignIns } from '../shared/entra-tokens.ts'
-import { caCertificate, keyPrefix, plainUrl } from '../shared/schema-fields.ts'
+import { caCertificate, fileNames, keyPrefix, plainUrl } from '../shared/schema-fields.ts'
 import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 
 export const blobConfig = z.strictObject({
@@ -19,6 +19,7 @@ export const blobConfig = z.strictObject({
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be a container name')
     .describe('Container; it must exist'),
   prefix: keyPrefix.describe('Prepended to every name unchanged; a folder ends with a slash'),
+  file_names: fileNames,
   ca_certificate: caCertificate,
 })
 

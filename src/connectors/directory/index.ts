@@ -49,7 +49,7 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
         context,
         [],
         async () => {
-          const folders = targetSegments(payload.path)
+          const folders = targetSegments(payload.path, { names: config.file_names })
           const name = folders.pop() ?? ''
           const folder = await makeFolders(await openFolder(config, context), folders, roots, context)
           const source = openPayload(payload, context)
@@ -75,7 +75,7 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
         context,
         [],
         async () => {
-          const folders = targetSegments(copy.path)
+          const folders = targetSegments(copy.path, { names: config.file_names })
           const name = folders.pop() ?? ''
           requireSameLocation(copy, join(config.path, ...folders, name))
           const folder = await makeFolders(await openFolder(config, context), folders, roots, context)

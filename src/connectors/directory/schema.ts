@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
-import { plainText } from '../shared/schema-fields.ts'
+import { fileNames, plainText } from '../shared/schema-fields.ts'
 import { isBelowRoot } from './real-folder.ts'
 
 /** @param roots are the directories that the operator allows */
@@ -18,6 +18,7 @@ export const createDirectoryConfig = (roots: readonly string[]) =>
           : 'must be below a directory that the operator of this relay allows (RELAY_DIRECTORY_ROOTS)',
       )
       .describe('Folder to store documents in, as an absolute path on the workers; it must exist, folders below it are created'),
+    file_names: fileNames,
     mount_point: plainText(1_024)
       .refine(
         (path) => isAbsolute(path) && resolve(path) === path,

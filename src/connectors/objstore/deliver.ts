@@ -39,7 +39,7 @@ export const createDeliver =
       target,
       context,
       async (client) => {
-        const key = keyOf(target.config.prefix, payload.path)
+        const key = keyOf(target.config, payload.path)
         const object = objectOf(payload, target.config, key)
         const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
         const toError = (thrown: unknown) => objstoreError(thrown, target.config, purpose)
@@ -158,7 +158,7 @@ export const updateMetadata: NonNullable<ObjstoreConnector['updateMetadata']> = 
     target,
     context,
     async (client) => {
-      const object = { Bucket: target.config.bucket, Key: keyOf(target.config.prefix, copy.path) }
+      const object = { Bucket: target.config.bucket, Key: keyOf(target.config, copy.path) }
       requireSameLocation(copy, urlOf(target.config, object.Key))
       const { signal: abortSignal } = context
       const { TagSet = [] } = await client.send(new GetObjectTaggingCommand(object), { abortSignal })
@@ -172,7 +172,7 @@ export const updateMetadata: NonNullable<ObjstoreConnector['updateMetadata']> = 
 
 export const probe: ObjstoreConnector['probe'] = (target, context) =>
   withClient(target, context, async (client) => {
-    const object = { ...storageOf(target.config), Key: keyOf(target.config.prefix, '.probe') }
+    const object = { ...storageOf(target.config), Key: keyOf(target.config, '.probe') }
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(object), { abortSignal: context.signal })
     await client.send(new AbortMultipartUploadCommand({ Bucket: object.Bucket, Key: object.Key, UploadId }), {
       abortSignal: context.signal,
@@ -203,8 +203,8 @@ const answerOf = ({ $metadata, ETag, VersionId }: Pick<PutObjectCommandOutput, '
   request_id: $metadata.requestId,
 })
 
-const keyOf = (prefix: string, path: string) => {
-  const key = prefix + targetSegments(path).join('/')
+const keyOf = ({ prefix, file_names: names }: ObjstoreConfig, path: string) => {
+  const key = prefix + targetSegments(path, { names }).join('/')
   if (Buffer.byteLength(key) > keyMaxBytes) {
     throw new DeliveryError('path_too_long', `prefix and path together exceed ${keyMaxBytes} bytes, the longest key that a store accepts`)
   }

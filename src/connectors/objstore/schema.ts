@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { caCertificate, keyPrefix, plainText, plainUrl } from '../shared/schema-fields.ts'
+import { caCertificate, fileNames, keyPrefix, plainText, plainUrl } from '../shared/schema-fields.ts'
 
 export const objstoreConfig = z.strictObject({
   bucket: z
@@ -15,6 +15,7 @@ export const objstoreConfig = z.strictObject({
     .regex(/^[A-Za-z0-9-]+$/, 'must be a region name')
     .describe('Region of the bucket, for example eu-central-1. Stores other than AWS often expect us-east-1'),
   prefix: keyPrefix.describe('Prepended to every key unchanged; a folder ends with a slash'),
+  file_names: fileNames,
   endpoint: plainUrl.optional().describe('Address of a store other than AWS, http or https'),
   path_style: z.boolean().default(false).describe('Bucket in the path instead of the host name, as most stores other than AWS require'),
   storage_class: plainText(64).optional().describe("Storage class of new objects, for example STANDARD_IA. Default: the bucket's"),

@@ -9,7 +9,7 @@ const { STATUS_CODE } = ssh2.utils.sftp
 /** Returns the status code of an SFTP reply. */
 export const sftpStatusOf = (thrown: unknown) => (thrown as { code?: unknown }).code
 
-// Of later drafts of the protocol. ssh2 calls them unknown.
+// Statuses of later drafts of the protocol, which ssh2 calls unknown.
 const laterStatuses: Readonly<Record<number, string>> = {
   9: 'Invalid handle',
   10: 'No such path',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { hostName, plainText, tcpPort } from '../shared/schema-fields.ts'
+import { fileNames, hostName, plainText, tcpPort } from '../shared/schema-fields.ts'
 import { withSignIns, type SignIn } from '../shared/sign-in.ts'
 import { readPrivateKey } from './private-key.ts'
 
@@ -11,6 +11,7 @@ export const sftpConfig = z.strictObject({
     .describe(
       'Folder to store documents in; it must exist, folders below it are created. A relative path starts at the folder that the account has after login',
     ),
+  file_names: fileNames,
   write: z
     .enum(['rename', 'in_place'])
     .default('rename')

@@ -24,6 +24,14 @@ export const keyPrefix = z
   .refine((prefix) => !prefix.split('/').some((segment) => segment === '.' || segment === '..'), 'must not contain . or .. segments')
   .default('')
 
+/** The names of files, for kinds whose targets do not decide it themselves. */
+export const fileNames = z
+  .enum(['any', 'windows'])
+  .default('any')
+  .describe(
+    'Which names files and folders get. any: those of the path, almost unchanged; windows: names that servers and shares of Windows accept. A change names later deliveries otherwise, also repeated ones',
+  )
+
 /** An address that answers may show, since it contains no secret. */
 export const plainUrl = z
   .url({ protocol: /^https?$/ })

@@ -14,12 +14,25 @@ const misleading = /\\|\p{Cf}|\p{Zl}|\p{Zp}|%(?=[0-9a-f]{2})/giu
 const control = /\p{Cc}/u
 
 /**
+ * What a name must not contain on Windows, where some of it is refused, and some leads elsewhere: `a:b` is a stream of the file `a`, `CON` a
+ * device with every extension, and dots and blanks at the end are dropped. Of a device, the first character is escaped.
+ */
+const unfitForWindows = /["*:<>?|]|^\s+|[\s.]+$|^(?=(?:con|prn|aux|nul|conin\$|conout\$|clock\$|com[\d¹²³]|lpt[\d¹²³])\s*(?:\.|$))./
+
+/** Which names a target accepts. `windows`: those that file servers and shares of Windows accept. */
+export type FileNames = 'any' | 'windows'
+
+/**
  * Returns the folders and the name under which a path is stored. The result depends on the path alone, so every attempt
  * writes to the same place.
  * @param unfit matches what else must be escaped because the target does not accept it
+ * @param names `windows`: escapes what does not fit there, and composes characters, because some servers take both forms for one name
  * @throws DeliveryError `path_refused` for a path that would leave its folder
  */
-export const targetSegments = (path: string, unfit?: RegExp): string[] => {
+export const targetSegments = (
+  path: string,
+  { names = 'any', unfit = names === 'windows' ? unfitForWindows : undefined }: { unfit?: RegExp; names?: FileNames } = {},
+): string[] => {
   const segments = path.split('/')
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..') || control.test(path)) {
     throw new DeliveryError(
@@ -28,7 +41,12 @@ export const targetSegments = (path: string, unfit?: RegExp): string[] => {
     )
   }
   const escaped = unfit ? new RegExp(`${misleading.source}|${unfit.source}`, 'giu') : misleading
-  return segments.map((segment) => shortened(segment.toWellFormed().replace(escaped, escape)))
+  return segments.map((segment) => {
+    const name = segment.toWellFormed()
+    const composed = names === 'windows' ? name.normalize('NFC') : name
+    const fitting = composed.replace(escaped, escape)
+    return composed === name ? shortened(fitting) : withDigest(fitting, name)
+  })
 }
 
 // encodeURIComponent leaves some of these characters as they are.
@@ -37,12 +55,15 @@ const escape = (text: string) => Buffer.from(text).toString('hex').toUpperCase()
 /**
  * Cuts a name that is too long. It keeps its beginning and its extension; a digest of the whole name keeps it distinct.
  */
-export const shortened = (name: string): string => {
-  if (Buffer.byteLength(name) <= nameMaxBytes) return name
+export const shortened = (name: string): string => (Buffer.byteLength(name) <= nameMaxBytes ? name : withDigest(name, name))
+
+/** Returns a name with a digest of what it was made of before its extension, cut to the maximum. */
+const withDigest = (name: string, original: string): string => {
   const extension = /\.[^.]+$/u.exec(name)?.[0] ?? ''
   const kept = Buffer.byteLength(extension) <= extensionMaxBytes ? extension : ''
-  const tail = `~${createHash('sha256').update(name).digest('hex').slice(0, digestCharacters)}${kept}`
-  return cutToBytes(name, nameMaxBytes - Buffer.byteLength(tail)) + tail
+  const tail = `~${createHash('sha256').update(original).digest('hex').slice(0, digestCharacters)}${kept}`
+  const base = name.slice(0, name.length - kept.length)
+  return cutToBytes(base, nameMaxBytes - Buffer.byteLength(tail)) + tail
 }
 
 /**

@@ -65,7 +65,7 @@ const unfit = new RegExp(`${characters.source}|${edges.source}|${reserved.source
 const pathMaxCharacters = 400
 
 /** Returns folders and file name in the form that SharePoint accepts. @throws DeliveryError `path_refused` */
-export const sharePointSegments = (path: string): string[] => targetSegments(path, unfit)
+export const sharePointSegments = (path: string): string[] => targetSegments(path, { unfit })
 
 /** Returns `true` if SharePoint accepts the folder path unchanged. */
 export const isSharePointFolder = (folder: string): boolean => {

@@ -1,5 +1,6 @@
 import { array, assert, property, string } from 'fast-check'
 import { partFileName, targetSegments } from '../../../src/connectors/shared/target-path.ts'
+import { names } from '../names.ts'
 
 test.each([
   ['a/b.pdf', 'a/b.pdf'],
@@ -14,6 +15,12 @@ test.each([
   expect(targetSegments(path).join('/')).toBe(stored)
 })
 
+test.each(names)('%j is stored as %j, and as %j for Windows', (path, any, windows) => {
+  const matching = (expected: string | RegExp) => (typeof expected === 'string' ? expected : expect.stringMatching(expected))
+  expect(targetSegments(path).join('/')).toEqual(matching(any))
+  expect(targetSegments(path, { names: 'windows' }).join('/')).toEqual(matching(windows))
+})
+
 test('a name that is too long is cut, keeps its extension, and stays distinct from similar names', () => {
   const [first] = targetSegments(`${'ä'.repeat(300)}1.pdf`)
   const [second] = targetSegments(`${'ä'.repeat(300)}2.pdf`)
@@ -22,13 +29,13 @@ test('a name that is too long is cut, keeps its extension, and stays distinct fr
   expect(Buffer.byteLength(first!)).toBeLessThanOrEqual(255)
 })
 
-test('no path leaves its folder, and different paths stay different', () => {
+test.each(['any', 'windows'] as const)('no path leaves its folder, and different paths stay different, for %s', (fileNames) => {
   const path = array(string({ unit: 'grapheme', minLength: 1, maxLength: 300 }), { minLength: 1, maxLength: 4 }).map((parts) =>
     parts.join('/'),
   )
   const stored = (text: string) => {
     try {
-      return targetSegments(text)
+      return targetSegments(text, { names: fileNames })
     } catch {
       return undefined
     }
@@ -39,6 +46,10 @@ test('no path leaves its folder, and different paths stay different', () => {
       if (segments === undefined) return
       for (const segment of segments) {
         expect(segment).not.toMatch(/^\.{0,2}$|[/\\\p{Cc}]/u)
+        if (fileNames === 'windows') {
+          expect(segment).not.toMatch(/[<>:"|?*]|[. ]$|^(con|prn|aux|nul|com\d|lpt\d) *(\.|$)/i)
+          expect(segment).toBe(segment.normalize('NFC'))
+        }
         expect(Buffer.byteLength(segment)).toBeLessThanOrEqual(255)
         expect(Buffer.byteLength(partFileName(segment, 'x'.repeat(53)))).toBeLessThanOrEqual(255)
       }

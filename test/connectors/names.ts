@@ -1,0 +1,33 @@
+const long = `${'ä'.repeat(140)}.pdf`
+
+/** Paths of documents with their names at targets that accept any, and at those that are or feed Windows. */
+export const names: [path: string, any: string | RegExp, windows: string | RegExp][] = [
+  ['R1/a.pdf', 'R1/a.pdf', 'R1/a.pdf'],
+  ['CON', 'CON', '%43ON'],
+  ['con.pdf', 'con.pdf', '%63on.pdf'],
+  ['Aux.tar.gz', 'Aux.tar.gz', '%41ux.tar.gz'],
+  ['NUL .pdf', 'NUL .pdf', '%4EUL .pdf'],
+  ['COM1/LPT9.txt', 'COM1/LPT9.txt', '%43OM1/%4CPT9.txt'],
+  ['COM¹', 'COM¹', '%43OM¹'],
+  ['CONIN$', 'CONIN$', '%43ONIN$'],
+  ['CONTRACT.pdf', 'CONTRACT.pdf', 'CONTRACT.pdf'],
+  ['COM10', 'COM10', 'COM10'],
+  ['a:b', 'a:b', 'a%3Ab'],
+  ['a.pdf::$DATA', 'a.pdf::$DATA', 'a.pdf%3A%3A$DATA'],
+  ['"a*b<c>d?e|f".pdf', '"a*b<c>d?e|f".pdf', '%22a%2Ab%3Cc%3Ed%3Fe%7Cf%22.pdf'],
+  ['back\\slash', 'back%5Cslash', 'back%5Cslash'],
+  ['end.', /^end(\.|%2E)$/, 'end%2E'],
+  ['end ', 'end ', 'end%20'],
+  ['end. ./x', /^end(\. \.|\. %2E)\/x$/, 'end%2E%20%2E/x'],
+  ['...', /^(\.\.\.|\.\.%2E)$/, '%2E%2E%2E'],
+  [' a', ' a', '%20a'],
+  ['50%3A', '50%253A', '50%253A'],
+  ['50%', '50%', '50%'],
+  ['.hidden', '.hidden', '.hidden'],
+  ['Prüfung.pdf', 'Prüfung.pdf', 'Prüfung.pdf'],
+  ['Pru\u0308fung.pdf', 'Pru\u0308fung.pdf', /^Prüfung~[0-9a-f]{16}\.pdf$/],
+  ['100 \u212A', '100 \u212A', /^100 K~[0-9a-f]{16}$/],
+  [long, /^ä+~[0-9a-f]{16}\.pdf$/, /^ä+~[0-9a-f]{16}\.pdf$/],
+  [`${'x'.repeat(251)}.pdf`, `${'x'.repeat(251)}.pdf`, `${'x'.repeat(251)}.pdf`],
+  ['請求書 🧾.pdf', '請求書 🧾.pdf', '請求書 🧾.pdf'],
+]
