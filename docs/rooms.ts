@@ -42,8 +42,12 @@ export const architecturePage = (): string => {
 
 /** Returns CONTRIBUTING.md with the table of the folders of the repository. */
 export const contributingPage = (): string => {
-  const paths = foldersOf('.').flatMap((name) => (name === 'src' ? roomsOfSrc().map((room) => `src/${room.name}`) : [name]))
-  const rows = paths.filter((path) => path !== 'docs').map((path) => [`[\`${path}/\`](${path}/README.md)`, purposeOf(path)])
+  const paths = foldersOf('.').filter((path) => path !== 'docs')
+  const rows = paths.map((path) =>
+    path === 'src'
+      ? ['[`src/`](docs/architecture.md#the-rooms-of-src)', 'The relay itself. The table of docs/architecture.md has its rooms.']
+      : [`[\`${path}/\`](${path}/README.md)`, purposeOf(path)],
+  )
   const page = readFileSync(new URL('CONTRIBUTING.md', root), 'utf8')
   return withGenerated(page, 'rooms', `\n${markdownTable(['Folder', 'Contents'], rows)}`)
 }
