@@ -26,6 +26,8 @@ const labels = {
     document_ids: 'Document IDs',
     document_library: 'Document library',
     endpoint: 'Endpoint URL',
+    external_account: 'Workload identity federation',
+    federated_token_file: 'Federated token file',
     file_names: 'File names',
     folder: 'Folder',
     folder_id: 'Folder ID',
@@ -97,6 +99,8 @@ const labels = {
     document_ids: 'Dokument-IDs',
     document_library: 'Dokumentbibliothek',
     endpoint: 'Endpunkt-URL',
+    external_account: 'Verbund von Workload-Identitäten',
+    federated_token_file: 'Datei mit dem Token eines Verbunds',
     file_names: 'Dateinamen',
     folder: 'Ordner',
     folder_id: 'Ordner-ID',
@@ -214,6 +218,10 @@ const germanDescriptions: Names = {
   document_library:
     'Name der Dokumentbibliothek, wie ihn die Website anzeigt, zum Beispiel Dokumente. Sie muss vorhanden sein; Groß- und Kleinschreibung ist unerheblich',
   endpoint: 'Adresse eines Speichers, der nicht von AWS ist, http oder https',
+  external_account:
+    'Die Konfiguration des Verbunds von Workload-Identitäten, als JSON-Objekt, wie Google Cloud sie zum Herunterladen anbietet; ihre übrigen Angaben werden nicht beachtet. Es wird kein Schlüssel gespeichert',
+  federated_token_file:
+    'Pfad einer Datei auf den Workern mit einem Token, dem die Anwendung durch eine Verbundanmeldung vertraut, zum Beispiel von Kubernetes. Sie wird bei jeder Anmeldung neu gelesen. Der Betreiber muss ihr Verzeichnis in RELAY_TOKEN_FILE_ROOTS erlauben',
   folder: 'Ordner der Bibliothek für die Dokumente, zum Beispiel Eingang/SAP. Er wird bei Bedarf angelegt',
   folder_id:
     'Ordner für die Dokumente: Fügen Sie seine Adresse ein, oder geben Sie deren letzten Teil ein. Auch eine geteilte Ablage ist ein Ordner',
@@ -302,6 +310,9 @@ const signIns = {
     sas_token: 'SAS token',
     entra: 'Microsoft Entra (client secret)',
     entra_certificate: 'Microsoft Entra (certificate)',
+    entra_federated: 'Microsoft Entra (federated token)',
+    service_account: 'Key file of a service account',
+    external_account: 'Workload identity federation',
     bearer_token: 'Bearer token',
     basic: 'User name and password',
     header: 'Secret header',
@@ -317,6 +328,9 @@ const signIns = {
     sas_token: 'SAS-Token',
     entra: 'Microsoft Entra (geheimer Clientschlüssel)',
     entra_certificate: 'Microsoft Entra (Zertifikat)',
+    entra_federated: 'Microsoft Entra (Token eines Verbunds)',
+    service_account: 'Schlüsseldatei eines Dienstkontos',
+    external_account: 'Verbund von Workload-Identitäten',
     bearer_token: 'Bearer-Token',
     basic: 'Benutzername und Passwort',
     header: 'Geheimer Header',

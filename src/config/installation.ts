@@ -96,4 +96,8 @@ export const installationVariables = {
     'Comma-separated absolute paths of directories below which destinations of the kind directory may write; empty allows none',
     z.string().refine(isAbsolute, 'must be an absolute path'),
   ),
+  RELAY_TOKEN_FILE_ROOTS: list(
+    'Comma-separated absolute paths of directories below which destinations may name files with federated tokens. The destinations of every workspace may use each of them; empty allows none',
+    z.string().refine(isAbsolute, 'must be an absolute path'),
+  ),
 }

@@ -9,6 +9,7 @@ import { createObjstore } from './objstore/index.ts'
 import { sftp } from './sftp/index.ts'
 import { createTokenCache } from './shared/access-tokens.ts'
 import { createEntraTokens } from './shared/entra-tokens.ts'
+import { createReadTokenFile } from './shared/token-files.ts'
 import { createPartMemory } from './shared/upload-parts.ts'
 import { createTeamsite } from './teamsite/index.ts'
 import { createWebhook } from './webhook/index.ts'
@@ -17,6 +18,8 @@ import { createWebhook } from './webhook/index.ts'
 interface ConnectorSettings {
   /** The directories below which destinations of the kind `directory` may write. */
   directoryRoots: readonly string[]
+  /** The directories below which destinations may name files with tokens. */
+  tokenFileRoots?: readonly string[]
 }
 
 export interface Connectors {
@@ -53,18 +56,19 @@ const withLimits = (config: z.ZodType): z.ZodType => {
  * Creates a connector of every kind, in the order in which the API lists them. docs/adding-a-connector.md describes how
  * to add one. Without settings, the connectors can be described but may refuse every destination.
  */
-export const createConnectors = ({ directoryRoots }: ConnectorSettings = { directoryRoots: [] }): Connectors => {
+export const createConnectors = ({ directoryRoots, tokenFileRoots = [] }: ConnectorSettings = { directoryRoots: [] }): Connectors => {
   // One token cache for all kinds that sign in for tokens.
   const tokenCache = createTokenCache()
-  const entraTokens = createEntraTokens(tokenCache)
+  const readTokenFile = createReadTokenFile(tokenFileRoots)
+  const entraTokens = createEntraTokens(tokenCache, readTokenFile)
   const partMemory = createPartMemory()
   const connectors: Connector[] = [
     createObjstore(partMemory),
     createBlob(entraTokens, partMemory),
     createTeamsite(entraTokens),
-    createDrive(undefined, tokenCache),
+    createDrive(undefined, tokenCache, readTokenFile),
     sftp,
-    createEmail(tokenCache),
+    createEmail(tokenCache, entraTokens),
     createWebhook(tokenCache),
     createDirectory(directoryRoots),
     contentServer,

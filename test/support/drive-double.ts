@@ -29,6 +29,10 @@ export interface DriveDouble extends Double {
   rootAt(port?: number): string
   /** The content of a key file whose `token_uri` is this double. */
   keyFile(port?: number): Record<string, string>
+  /** The configuration of an external account, whose token is the text of `source`. */
+  externalAccount(source: object, overrides?: object): Record<string, unknown>
+  /** What the provider of the workload identity pool accepts as the token of a workload. */
+  subjectToken: string
   /** A user that the service account may act for. */
   subject: string
   folders: { shared: string; personal: string; readOnly: string }
@@ -67,6 +71,9 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
   const storeAtMost = { bytes: Infinity }
   const unsearchable = new Set<string>()
   const nextDigest = { isMissing: false }
+  const audience = '//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/relay/providers/cluster'
+  const subjectToken = 'token.of-the.workload'
+  const federated = new Set<string>()
 
   const refused = (status: number, reason: string, message: string): DoubleResponse => ({
     status,
@@ -98,6 +105,46 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     const token = `drive-token-${randomUUID()}`
     tokens.set(`Bearer ${token}`, sub)
     return { status: 200, json: { access_token: token, expires_in: 3_599, token_type: 'Bearer' } }
+  }
+
+  // RFC 8693, with the parameters of https://cloud.google.com/iam/docs/reference/sts/rest/v1/TopLevel/token
+  const exchange = async ({ body }: DoubleRequest): Promise<DoubleResponse> => {
+    const form = new URLSearchParams(await textOf(body))
+    const denied = (error: string, text: string): DoubleResponse => ({ status: 400, json: { error, error_description: text } })
+    if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:token-exchange')
+      return denied('unsupported_grant_type', 'Invalid grant')
+    if (form.get('requested_token_type') !== 'urn:ietf:params:oauth:token-type:access_token')
+      return denied('invalid_request', 'Invalid type')
+    if (form.get('audience') !== audience) return denied('invalid_target', 'Invalid value for audience.')
+    if (form.get('subject_token_type') !== 'urn:ietf:params:oauth:token-type:jwt')
+      return denied('invalid_request', 'Invalid subject token type')
+    if (form.get('subject_token') === 'expired') return denied('invalid_grant', 'ID Token issued at 1 is stale to sign-in.')
+    if (form.get('subject_token') !== subjectToken)
+      return denied('invalid_grant', `The given token ${form.get('subject_token')} is not valid`)
+    const scope = form.get('scope') ?? ''
+    if (!['cloud-platform', 'drive'].some((name) => scope === `https://www.googleapis.com/auth/${name}`))
+      return denied('invalid_scope', 'x')
+    const token = `drive-token-federated-${randomUUID()}`
+    if (scope.endsWith('/drive')) tokens.set(`Bearer ${token}`, undefined)
+    else federated.add(`Bearer ${token}`)
+    const issued_token_type = 'urn:ietf:params:oauth:token-type:access_token'
+    return { status: 200, json: { access_token: token, issued_token_type, token_type: 'Bearer', expires_in: 3_599 } }
+  }
+
+  const impersonate = async ({ path, headers, body }: DoubleRequest): Promise<DoubleResponse> => {
+    const denied = (status: number, name: string, message: string): DoubleResponse => ({
+      status,
+      json: { error: { code: status, status: name, message } },
+    })
+    if (!federated.has(headers.authorization ?? '')) return denied(401, 'UNAUTHENTICATED', 'Request had invalid credentials')
+    if (path !== `/v1/projects/-/serviceAccounts/${email}:generateAccessToken`) {
+      return denied(403, 'PERMISSION_DENIED', "Permission 'iam.serviceAccounts.getAccessToken' denied")
+    }
+    const { scope } = JSON.parse((await textOf(body)) || '{}') as { scope?: string[] }
+    if (scope?.[0] !== 'https://www.googleapis.com/auth/drive') return denied(400, 'INVALID_ARGUMENT', 'Invalid scope')
+    const accessToken = `drive-token-impersonated-${randomUUID()}`
+    tokens.set(`Bearer ${accessToken}`, undefined)
+    return { status: 200, json: { accessToken, expireTime: new Date(Date.now() + 3_600_000).toISOString() } }
   }
 
   const folderAnswer = (id: string, allDrives: boolean): DoubleResponse => {
@@ -254,6 +301,8 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
   const answer = async (request: DoubleRequest): Promise<DoubleResponse> => {
     const { method, path, url, headers } = request
     if (method === 'POST' && path === '/token') return issueToken(request)
+    if (method === 'POST' && path === '/v1/token') return exchange(request)
+    if (method === 'POST' && path.startsWith('/v1/projects/-/serviceAccounts/')) return impersonate(request)
     const uploadId = url.searchParams.get('upload_id')
     if (path === '/upload/drive/v3/files' && uploadId) return upload(request, uploadId)
     if (!tokens.has(headers.authorization ?? '')) return refused(401, 'authError', 'Invalid Credentials')
@@ -293,6 +342,17 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
       token_uri: `${rootAt(port)}/token`,
       universe_domain: 'googleapis.com',
     }),
+    externalAccount: (source, overrides = {}) => ({
+      type: 'external_account',
+      universe_domain: 'googleapis.com',
+      audience,
+      subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+      token_url: 'https://sts.googleapis.com/v1/token',
+      service_account_impersonation_url: `https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/${email}:generateAccessToken`,
+      credential_source: source,
+      ...overrides,
+    }),
+    subjectToken,
     subject,
     folders,
     files,

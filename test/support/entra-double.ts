@@ -9,6 +9,8 @@ export interface EntraApplication {
   scope: string
   /** PEM. Registered for the application, beside the secret. */
   certificate?: string
+  /** The token that a federated credential of the application accepts. */
+  federatedToken?: string
 }
 
 const jwtBearer = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
@@ -65,7 +67,9 @@ export const createEntraDouble = (application: EntraApplication) => {
       if (form.get('grant_type') !== 'client_credentials') return refused(400, 'unsupported_grant_type', 70003, 'Unsupported grant type.')
       if (form.get('client_id') !== application.clientId) return refused(400, 'unauthorized_client', 700016, 'Application not found.')
       const assertion = form.get('client_assertion')
-      if (assertion !== null) {
+      if (assertion !== null && assertion.startsWith('federated')) {
+        if (assertion !== application.federatedToken) return refused(401, 'invalid_client', 700213, `No matching record for ${assertion}.`)
+      } else if (assertion !== null) {
         const refusal = await assertionIssue(form, application, `https://${headers.host}${path}`)
         if (refusal) return refused(401, 'invalid_client', ...refusal)
       } else if (form.get('client_secret') !== application.clientSecret) {

@@ -18,13 +18,14 @@ export const connectorSchemas = (connectors: readonly Connector[]): Record<strin
     ]),
   )
 
-/** Returns a schema and the objects in it as components. */
-const componentsOf = (name: string, schema: JsonSchema, example: object): [string, JsonSchema][] => {
+/** Returns a schema and the objects in it, at any depth, as components. */
+const componentsOf = (name: string, schema: JsonSchema, example?: object): [string, JsonSchema][] => {
   const inner = Object.entries(propertiesOf(schema)).filter(([, { properties }]) => properties !== undefined)
   const references = inner.map(([key, { description }]) => [key, { ...ref(name + pascalCase(key)), description }])
+  const properties = { ...propertiesOf(schema), ...Object.fromEntries(references) }
   return [
-    [name, { ...schema, properties: { ...propertiesOf(schema), ...Object.fromEntries(references) }, examples: [example] }],
-    ...inner.map(([key, part]): [string, JsonSchema] => [name + pascalCase(key), part]),
+    [name, { ...schema, properties, ...(example !== undefined && { examples: [example] }) }],
+    ...inner.flatMap(([key, part]) => componentsOf(name + pascalCase(key), part)),
   ]
 }
 

@@ -61,7 +61,7 @@ const accountCredentials = z
       signIns,
       values,
       context,
-      'must contain exactly one of account_key, sas_token, or tenant_id and client_id with client_secret or with client_certificate and client_key',
+      'must contain exactly one of account_key, sas_token, or tenant_id and client_id with client_secret, with client_certificate and client_key, or with federated_token_file',
     )
     checkEntraCertificate(values, context)
   })

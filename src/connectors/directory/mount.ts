@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { DeliveryError } from '../connector.ts'
-import { isBelowRoot } from './real-folder.ts'
+import { isBelowRoot } from '../shared/below-root.ts'
 
 /**
  * The mount points that this process has seen below folders of destinations, by the path of the folder: a folder whose mount is gone before

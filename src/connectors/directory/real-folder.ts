@@ -1,17 +1,8 @@
 import { mkdir, realpath, stat } from 'node:fs/promises'
-import { isAbsolute, join, relative, sep } from 'node:path'
+import { join } from 'node:path'
 import { DeliveryError } from '../connector.ts'
+import { isBelowRoot } from '../shared/below-root.ts'
 import { systemCodeOf } from './errors.ts'
-
-/**
- * Returns `true` if `path` is one of the roots or lies below one. Compares the paths as text and follows no symbolic
- * links.
- */
-export const isBelowRoot = (path: string, roots: readonly string[]): boolean =>
-  roots.some((root) => {
-    const way = relative(root, path)
-    return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
-  })
 
 /**
  * Returns the folder of a destination with its symbolic links resolved.

@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import { isBelowRoot } from '../shared/below-root.ts'
 import { fileNames, plainText } from '../shared/schema-fields.ts'
-import { isBelowRoot } from './real-folder.ts'
 
 /** @param roots are the directories that the operator allows */
 export const createDirectoryConfig = (roots: readonly string[]) =>

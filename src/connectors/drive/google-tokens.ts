@@ -11,10 +11,12 @@ import {
 } from '../shared/access-tokens.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
 import { waitOf } from '../shared/retry-after.ts'
+import type { ReadTokenFile } from '../shared/token-files.ts'
+import { requestFederatedToken, type ExternalAccount, type GoogleHosts } from './external-account.ts'
 import type { ServiceAccount } from './schema.ts'
 
 export interface GooglePrincipal {
-  account: ServiceAccount
+  account: ServiceAccount | ExternalAccount
   /** The user to act for, by domain-wide delegation. */
   subject?: string | undefined
   scope: string
@@ -23,7 +25,11 @@ export interface GooglePrincipal {
 // The longest lifetime that Google accepts.
 const assertionLifetime = '1h'
 
-const requestToken = async ({ account, subject, scope }: GooglePrincipal, context: RequestContext): Promise<AccessToken> => {
+const requestServiceToken = async (
+  account: ServiceAccount,
+  { subject, scope }: Omit<GooglePrincipal, 'account'>,
+  context: RequestContext,
+): Promise<AccessToken> => {
   const assertion = await new SignJWT({ scope, ...(subject !== undefined && { sub: subject }) })
     .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...(account.private_key_id !== undefined && { kid: account.private_key_id }) })
     .setIssuer(account.client_email)
@@ -39,8 +45,19 @@ const requestToken = async ({ account, subject, scope }: GooglePrincipal, contex
   )
 }
 
-/** Gives out tokens for service accounts. */
-export const createGoogleTokens = (cache: TokenCache): AccessTokens<GooglePrincipal> => createAccessTokens(cache, 'google', requestToken)
+/** Gives out tokens for service accounts, and for accounts of other systems that Google trusts. */
+export const createGoogleTokens = (
+  cache: TokenCache,
+  federation: { readTokenFile: ReadTokenFile; hosts: GoogleHosts },
+): AccessTokens<GooglePrincipal> =>
+  createAccessTokens(cache, 'google', async ({ account, ...rest }: GooglePrincipal, context) => {
+    if (account.type === 'service_account') return requestServiceToken(account, rest, context)
+    if (rest.subject === undefined) return requestFederatedToken(account, rest.scope, context, federation)
+    throw new DeliveryError(
+      'config_invalid',
+      'an external_account cannot act for a user; remove subject, and choose a folder of a shared drive',
+    )
+  })
 
 const tokenError = (response: CloudResponse, subject: string | undefined): DeliveryError => {
   const { error, error_description: description } = parseObject(response.text)

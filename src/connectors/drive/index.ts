@@ -13,7 +13,9 @@ import {
 import { createTokenCache } from '../shared/access-tokens.ts'
 import { abortSession, createCloudApi, isNotFound, requireId, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
+import { createReadTokenFile } from '../shared/token-files.ts'
 import { driveError } from './errors.ts'
+import { googleHosts } from './external-account.ts'
 import { fileFor, findFolder, newFileId, type Folder } from './files.ts'
 import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-tokens.ts'
 import { driveConfig, driveCredentials, type DriveConfig, type DriveCredentials, driveExample } from './schema.ts'
@@ -48,13 +50,15 @@ const fileProperties: PropertyRules = {
 /**
  * Stores the document as a file in a folder of Google Drive. A repetition finds the file of the previous attempt by the
  * delivery's id, which is a property of every file.
- * @param root is the address of the service; only tests replace it
+ * @param root is the address of the service, and `hosts` are those for tokens of other systems; only tests replace them
  */
 export const createDrive = (
   root = 'https://www.googleapis.com',
   tokenCache = createTokenCache(),
+  readTokenFile = createReadTokenFile([]),
+  hosts = googleHosts,
 ): Connector<DriveConfig, DriveCredentials> => {
-  const tokens = createGoogleTokens(tokenCache)
+  const tokens = createGoogleTokens(tokenCache, { readTokenFile, hosts })
   const folders = createTtlCache<Folder>({ maxEntries: maxFolders })
   // Ids of files that may exist although their creation was never confirmed. A search finds such files only after a
   // while.
@@ -64,7 +68,7 @@ export const createDrive = (
     const { subject, ca_certificate: caCertificate } = target.config
     const principal = principalOf(target)
     const context = { ...attempt, caCertificate }
-    const secrets = [principal.account.private_key]
+    const secrets = secretsOf(principal)
     const drive = createCloudApi({
       root,
       getToken: async () => (await tokens.get(principal, context)).token,
@@ -159,15 +163,20 @@ const setProperties = async (drive: CloudApi, id: string, properties: Payload['p
 }
 
 const principalOf = ({ config, credentials }: DriveTarget): GooglePrincipal => ({
-  account: credentials.service_account,
+  account: (credentials.service_account ?? credentials.external_account)!,
   subject: config.subject,
   scope: driveScope,
 })
 
+const secretsOf = ({ account }: GooglePrincipal): string[] =>
+  account.type === 'service_account' ? [account.private_key] : Object.values(account.credential_source.headers ?? {})
+
+const accountKeyOf = ({ service_account: service, external_account: external }: DriveCredentials) => service?.client_email ?? external
+
 /** Returns the cache key of a folder. It includes the account, since another account might not see the folder. */
 const folderKey = ({ config, credentials }: DriveTarget) =>
   createHash('sha256')
-    .update(JSON.stringify([config.folder_id, config.subject, credentials.service_account.client_email]))
+    .update(JSON.stringify([config.folder_id, config.subject, accountKeyOf(credentials)]))
     .digest('base64')
 
 const filePrefix = 'https://drive.google.com/file/d/'

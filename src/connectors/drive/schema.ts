@@ -1,6 +1,8 @@
 import { createPrivateKey } from 'node:crypto'
 import { z } from 'zod'
 import { caCertificate } from '../shared/schema-fields.ts'
+import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
+import { externalAccount } from './external-account.ts'
 
 export const driveConfig = z.strictObject({
   folder_id: z
@@ -59,11 +61,27 @@ const serviceAccount = z.object({
     .describe('Address that issues access tokens'),
 })
 
-export const driveCredentials = z.strictObject({
-  service_account: serviceAccount
-    .meta({ secret: true })
-    .describe('Key file of a service account, as the JSON object that it contains; its other keys are ignored'),
-})
+const signIns: SignIn<'service_account' | 'external_account'>[] = [
+  { name: 'service_account', required: ['service_account'] },
+  { name: 'external_account', required: ['external_account'] },
+]
+
+const accounts = z
+  .strictObject({
+    service_account: serviceAccount
+      .meta({ secret: true })
+      .optional()
+      .describe('Key file of a service account, as the JSON object that it contains; its other keys are ignored'),
+    external_account: externalAccount
+      .meta({ secret: true })
+      .optional()
+      .describe(
+        'Configuration of workload identity federation, as the JSON object that Google Cloud offers for download; its other keys are ignored. No key is stored',
+      ),
+  })
+  .superRefine((values, context) => checkOneSignIn(signIns, values, context, 'must contain either service_account or external_account'))
+
+export const driveCredentials = withSignIns(accounts, signIns)
 
 /** A plausible destination, for documentation. The key is not a key: replace it by that of the key file. */
 export const driveExample = {

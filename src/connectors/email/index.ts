@@ -1,6 +1,7 @@
 import type { Connector } from '../connector.ts'
 import { createTokenCache } from '../shared/access-tokens.ts'
 import { certificateExpiresAt } from '../shared/client-certificate.ts'
+import { createEntraTokens } from '../shared/entra-tokens.ts'
 import { createLogins } from './login.ts'
 import { emailConfig, emailCredentials, emailExample, type EmailConfig, type EmailCredentials } from './schema.ts'
 
@@ -11,8 +12,12 @@ const load = () => import('./deliver.ts')
  * Mailboxes.
  * @param entraAuthority the sign-in address of Microsoft Entra; only tests replace it
  */
-export const createEmail = (tokenCache = createTokenCache(), entraAuthority?: string): Connector<EmailConfig, EmailCredentials> => {
-  const logins = createLogins(tokenCache, entraAuthority)
+export const createEmail = (
+  tokenCache = createTokenCache(),
+  entraTokens = createEntraTokens(tokenCache),
+  entraAuthority?: string,
+): Connector<EmailConfig, EmailCredentials> => {
+  const logins = createLogins(tokenCache, entraTokens, entraAuthority)
   return {
     kind: 'email',
     isMessage: true,

@@ -1,7 +1,7 @@
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import type { TokenCache } from '../shared/access-tokens.ts'
 import { clientPrincipalOf, clientSecretsOf, createClientTokens } from '../shared/client-credentials.ts'
-import { createEntraTokens, entraPrincipalOf, entraSecretsOf, type EntraPrincipal } from '../shared/entra-tokens.ts'
+import { entraPrincipalOf, entraSecretsOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import type { EmailCredentials } from './schema.ts'
 
 /** How the relay logs in to a mail server. */
@@ -37,8 +37,7 @@ const exchangeScope = 'https://outlook.office365.com/.default'
  * Creates the logins of mail servers.
  * @param entraAuthority the sign-in address of Microsoft Entra; only tests replace it
  */
-export const createLogins = (cache: TokenCache, entraAuthority = 'https://login.microsoftonline.com'): Logins => {
-  const entra = createEntraTokens(cache)
+export const createLogins = (cache: TokenCache, entra: EntraTokens, entraAuthority = 'https://login.microsoftonline.com'): Logins => {
   const clients = createClientTokens(cache)
 
   const sourceOf = (credentials: EmailCredentials): TokenSource | undefined => {

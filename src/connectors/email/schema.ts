@@ -72,7 +72,13 @@ export const emailConfig = z.strictObject({
 // In base64, a longer one would exceed the line length that every server accepts.
 const credential = plainText(512)
 
-type LoginKey = 'username' | 'password' | 'tenant_id' | keyof typeof clientCredentials | keyof typeof clientCertificate
+type LoginKey =
+  | 'username'
+  | 'password'
+  | 'tenant_id'
+  | 'federated_token_file'
+  | keyof typeof clientCredentials
+  | keyof typeof clientCertificate
 
 /** The ways to log in, each with the key by which it is recognised unless another way is that has the same key. */
 const logins: (SignIn<LoginKey> & { by: LoginKey })[] = [
@@ -87,6 +93,12 @@ const logins: (SignIn<LoginKey> & { by: LoginKey })[] = [
     name: 'entra_certificate',
     by: 'client_certificate',
     required: ['username', 'tenant_id', 'client_id', 'client_certificate', 'client_key'],
+    optional: ['token_ca_certificate'],
+  },
+  {
+    name: 'entra_federated',
+    by: 'federated_token_file',
+    required: ['username', 'tenant_id', 'client_id', 'federated_token_file'],
     optional: ['token_ca_certificate'],
   },
   { name: 'oauth2', by: 'token_url', required: ['username', ...requiredForToken], optional: optionalForToken },
@@ -104,6 +116,7 @@ const loginCredentials = z
     ...clientCredentials,
     client_certificate: entraCredentials.client_certificate,
     client_key: entraCredentials.client_key,
+    federated_token_file: entraCredentials.federated_token_file,
   })
   .superRefine((credentials, context) => {
     const present = Object.keys(credentials).filter((key): key is LoginKey => credentials[key as LoginKey] !== undefined)
@@ -114,7 +127,7 @@ const loginCredentials = z
       context.addIssue({
         code: 'custom',
         message:
-          'must contain username with one of: password; tenant_id and client_id with client_secret or with client_certificate and client_key; token_url, client_id and client_secret',
+          'must contain username with one of: password; tenant_id and client_id with client_secret, with client_certificate and client_key, or with federated_token_file; token_url, client_id and client_secret',
       })
       return
     }

@@ -4,7 +4,7 @@ import { createTtlCache, type TtlCache } from '../../base/ttl-cache.ts'
 import { unlessAborted } from '../../base/unless-aborted.ts'
 import { DeliveryError } from '../connector.ts'
 import { parseObject, sendCloudRequest, type CloudResponse, type RequestContext } from './cloud-api.ts'
-import { toDeliveryError } from './errors.ts'
+import { toDeliveryError, withoutSecrets } from './errors.ts'
 import { isPermanentStatus } from './final-answers.ts'
 
 export interface AccessToken {
@@ -117,6 +117,10 @@ const issuedToken = z.object({
 })
 const issuedOnce = issuedToken.extend({ expires_in: issuedToken.shape.expires_in.default(0) })
 
+// A server may quote what it refuses.
+const secretFields = ['client_secret', 'client_assertion', 'assertion', 'subject_token']
+const secretsIn = (form: Record<string, string>) => secretFields.map((name) => form[name]).filter((value) => value !== undefined)
+
 interface TokenRequestOptions {
   /** Describes a refusal: a response with a status of 300 or more. */
   toError(response: CloudResponse): DeliveryError
@@ -149,7 +153,7 @@ export const requestAccessToken = async (
     throw error.reworded(thrown, (message) => `no token from ${host}: ${message}`)
   })
   context.signal.throwIfAborted()
-  if (response.status >= 300) throw toError(response)
+  if (response.status >= 300) throw toError({ ...response, text: withoutSecrets(response.text, secretsIn(form)) })
   // The cause names fields only, never their values.
   const { data, error } = (mayOmitLifetime ? issuedOnce : issuedToken).safeParse(parseObject(response.text))
   if (data === undefined) {

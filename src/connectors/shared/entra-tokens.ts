@@ -7,6 +7,7 @@ import { createAccessTokens, createTokenCache, isFinalRefusal, requestAccessToke
 import { checkClientCertificate, clientCertificate } from './client-certificate.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { waitOf } from './retry-after.ts'
+import { createReadTokenFile, tokenFilePath, type ReadTokenFile } from './token-files.ts'
 
 const identifier = (maxCharacters: number) =>
   z
@@ -33,6 +34,11 @@ export const entraCredentials = {
     'PEM certificate that is registered for the application instead of a secret: RSA, followed by the intermediate ones if Entra needs them',
   ),
   client_key: clientCertificate.client_key,
+  federated_token_file: tokenFilePath
+    .optional()
+    .describe(
+      'Path of a file on the workers with a token that the application trusts by a federated credential, such as one of Kubernetes. It is read again for each sign-in. The operator must allow its directory in RELAY_TOKEN_FILE_ROOTS',
+    ),
 }
 
 type EntraCredentials = { [Key in keyof typeof entraCredentials]?: z.output<(typeof entraCredentials)[Key]> }
@@ -41,6 +47,7 @@ type EntraCredentials = { [Key in keyof typeof entraCredentials]?: z.output<(typ
 export const entraSignIns = [
   { name: 'entra', required: ['tenant_id', 'client_id', 'client_secret'] },
   { name: 'entra_certificate', required: ['tenant_id', 'client_id', 'client_certificate', 'client_key'] },
+  { name: 'entra_federated', required: ['tenant_id', 'client_id', 'federated_token_file'] },
 ] as const
 
 /** Adds an issue for a certificate with which Entra issues no token. */
@@ -63,7 +70,7 @@ const isOtherThanRsa = (pem: string): boolean => {
 }
 
 /** The proof of who an application is. */
-type EntraProof = { secret: string } | { certificate: string; key: string }
+type EntraProof = { secret: string } | { certificate: string; key: string } | { tokenFile: string }
 
 export interface EntraPrincipal {
   tenantId: string
@@ -82,25 +89,30 @@ export const entraPrincipalOf = (
   credentials: EntraCredentials,
   service: Pick<EntraPrincipal, 'authorityHost' | 'scope'>,
 ): EntraPrincipal | undefined => {
-  const { tenant_id: tenantId, client_id: clientId, client_secret: secret, client_certificate: certificate, client_key: key } = credentials
-  if (tenantId === undefined || clientId === undefined) return undefined
+  const { tenant_id: tenantId, client_id: clientId } = credentials
+  const proof = proofIn(credentials)
+  if (tenantId === undefined || clientId === undefined || proof === undefined) return undefined
   const { authorityHost, scope } = service
-  if (secret !== undefined) return { tenantId, clientId, proof: { secret }, authorityHost, scope }
-  return certificate === undefined || key === undefined
-    ? undefined
-    : { tenantId, clientId, proof: { certificate, key }, authorityHost, scope }
+  return { tenantId, clientId, proof, authorityHost, scope }
+}
+
+const proofIn = (credentials: EntraCredentials): EntraProof | undefined => {
+  const { client_secret: secret, client_certificate: certificate, client_key: key, federated_token_file: tokenFile } = credentials
+  if (secret !== undefined) return { secret }
+  if (certificate !== undefined && key !== undefined) return { certificate, key }
+  return tokenFile === undefined ? undefined : { tokenFile }
 }
 
 /** Returns every string of the credentials that must not appear in a message. */
 export const entraSecretsOf = ({ client_secret: secret, client_key: key }: EntraCredentials): string[] =>
   [secret, key].filter((text) => text !== undefined)
 
-const requestToken = async (principal: EntraPrincipal, context: RequestContext) => {
+const requestToken = async (principal: EntraPrincipal, context: RequestContext, readTokenFile: ReadTokenFile) => {
   const { tenantId, clientId, authorityHost, scope } = principal
   const endpoint = `${authorityHost}/${tenantId}/oauth2/v2.0/token`
   return requestAccessToken(
     endpoint,
-    { grant_type: 'client_credentials', client_id: clientId, scope, ...(await proofOf(principal, endpoint)) },
+    { grant_type: 'client_credentials', client_id: clientId, scope, ...(await proofOf(principal, endpoint, readTokenFile)) },
     { toError: (response) => tokenError(response, principal) },
     context,
   )
@@ -109,9 +121,15 @@ const requestToken = async (principal: EntraPrincipal, context: RequestContext) 
 const jwtBearer = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 /** Returns the part of a token request that proves who sends it. */
-const proofOf = async ({ clientId, proof }: EntraPrincipal, audience: string): Promise<Record<string, string>> => {
+const proofOf = async (
+  { clientId, proof }: EntraPrincipal,
+  audience: string,
+  readTokenFile: ReadTokenFile,
+): Promise<Record<string, string>> => {
   if ('secret' in proof) return { client_secret: proof.secret }
-  return { client_assertion_type: jwtBearer, client_assertion: await signedAssertion(clientId, proof, audience) }
+  // The other system renews the file.
+  const assertion = 'tokenFile' in proof ? await readTokenFile(proof.tokenFile) : await signedAssertion(clientId, proof, audience)
+  return { client_assertion_type: jwtBearer, client_assertion: assertion }
 }
 
 // Entra advises five to ten minutes.
@@ -134,7 +152,8 @@ const signedAssertion = (clientId: string, { certificate, key }: { certificate: 
 const thumbprintOf = (pem: string) => Buffer.from(new X509Certificate(pem).fingerprint256.replaceAll(':', ''), 'hex').toString('base64url')
 
 /** Gives out tokens for applications (client credentials flow). */
-export const createEntraTokens = (cache = createTokenCache()): EntraTokens => createAccessTokens(cache, 'entra', requestToken)
+export const createEntraTokens = (cache = createTokenCache(), readTokenFile = createReadTokenFile([])): EntraTokens =>
+  createAccessTokens(cache, 'entra', (principal: EntraPrincipal, context) => requestToken(principal, context, readTokenFile))
 
 // Remedies by Entra's own error code.
 const corrections: Record<string, string> = {
@@ -142,6 +161,11 @@ const corrections: Record<string, string> = {
   '7000222': 'client_secret has expired; create a new one for this application',
   '700027': 'client_certificate is not registered for this application, or has expired; register it, or enter the one that is',
   '1000502': 'client_certificate has expired; register a new one for this application',
+  '70021': 'the application has no federated credential for issuer, subject and audience of the token in federated_token_file; add it',
+  '700211': 'the application has no federated credential for the issuer of the token in federated_token_file; add it',
+  '700212':
+    'the application has no federated credential for the audience of the token in federated_token_file; project it with the audience api://AzureADTokenExchange',
+  '700213': 'the application has no federated credential for the subject of the token in federated_token_file; add it',
   '700016': 'client_id is no application of this tenant; correct client_id or tenant_id, or choose the cloud of the tenant',
   '7000112': 'the application is disabled in this tenant; enable it',
   '90002': 'tenant_id is no tenant of this cloud; correct tenant_id, or choose the cloud of the tenant',

@@ -56,7 +56,12 @@ export const teamsiteConfig = z.strictObject({
 })
 
 const credentials = z.strictObject(entraCredentials).superRefine((values, context) => {
-  checkOneSignIn(entraSignIns, values, context, 'must contain either client_secret, or client_certificate and client_key')
+  checkOneSignIn(
+    entraSignIns,
+    values,
+    context,
+    'must contain exactly one of client_secret, client_certificate with client_key, or federated_token_file',
+  )
   checkEntraCertificate(values, context)
 })
 

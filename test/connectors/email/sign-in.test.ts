@@ -74,7 +74,7 @@ const entraCredentials = {
   token_ca_certificate: authority.certificate,
 }
 
-const connector = () => createEmail(createTokenCache(), `https://127.0.0.1:${entraServer.port}`)
+const connector = () => createEmail(createTokenCache(), undefined, `https://127.0.0.1:${entraServer.port}`)
 const targetOf = (server: MailServer, credentials: object, config: object = {}) => {
   const email = connector()
   return {

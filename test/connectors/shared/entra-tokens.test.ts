@@ -21,7 +21,7 @@ const path = `POST /${application.tenantId}/oauth2/v2.0/token`
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
 const authority = await createAuthority()
 const { cert, key } = await authority.issueClient(30, ['rsa:2048'])
-const entra = createEntraDouble({ ...application, certificate: cert })
+const entra = createEntraDouble({ ...application, certificate: cert, federatedToken: 'federated.token' })
 const double = await startDouble(
   await authority.issue('IP:127.0.0.1'),
   async (request) => (await entra.answer(request)) ?? { status: 404, json: { error: 'not in the double' } },
@@ -210,6 +210,31 @@ describe('tokens of Entra, against a double', () => {
     double.faults.push({ match: /token$/, response, times: 1 })
     const error = await failure(createEntraTokens().get(principal(), context()))
     expect(error).toMatchObject({ code: `http_${response.status}`, permanent: false })
+  })
+
+  test('a federated token is read for each request, and shown in no message', async () => {
+    let token = 'federated.wrong'
+    const proof = { tokenFile: '/var/run/secrets/azure/token' }
+    const paths: string[] = []
+    const read = async (tokenPath: string) => {
+      paths.push(tokenPath)
+      return token
+    }
+    const error = await failure(createEntraTokens(undefined, read).get(principal({ proof }), context()))
+    expect(error).toMatchObject({
+      code: 'credentials_refused',
+      message: expect.stringMatching(/no federated credential.*AADSTS700213/) as string,
+    })
+    expect(JSON.stringify([error.message, error.answer])).not.toContain(token)
+    token = 'federated.token'
+    expect((await createEntraTokens(undefined, read).get(principal({ proof }), context())).token).toMatch(/^entra-token-/)
+    expect(paths).toEqual([proof.tokenFile, proof.tokenFile])
+  })
+
+  test('without allowed directories, no file is read', async () => {
+    const error = await failure(createEntraTokens().get(principal({ proof: { tokenFile: '/etc/hostname' } }), context()))
+    expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
+    expect(double.requests).toEqual([])
   })
 
   test('an independent server accepts the signature (RFC 7523)', async () => {

@@ -4,6 +4,7 @@ import { signInOf } from '../../../src/connectors/shared/sign-in.ts'
 const { find } = createConnectors()
 
 const byCertificate = { tenant_id: 'acme.example', client_id: '4711', client_certificate: 'PEM', client_key: 'PEM' }
+const federated = { tenant_id: 'acme.example', client_id: '4711', federated_token_file: '/var/run/secrets/azure/token' }
 const entra = { tenant_id: 'acme.example', client_id: '4711', client_secret: 'fictitious' }
 
 test.each([
@@ -14,6 +15,9 @@ test.each([
   ['teamsite', entra, 'entra'],
   ['teamsite', byCertificate, 'entra_certificate'],
   ['email', { username: 'relay', ...byCertificate }, 'entra_certificate'],
+  ['blob', federated, 'entra_federated'],
+  ['teamsite', federated, 'entra_federated'],
+  ['email', { username: 'relay', ...federated }, 'entra_federated'],
   ['sftp', { username: 'relay', password: 'fictitious' }, 'password'],
   ['sftp', { username: 'relay', private_key: 'fictitious', passphrase: 'fictitious' }, 'private_key'],
   ['email', {}, 'none'],
@@ -38,6 +42,8 @@ test.each([
   ['teamsite', { tenant_id: 'acme.example', client_id: '4711' }, ['client_secret', 'must be set together']],
   ['teamsite', { ...byCertificate, client_key: undefined }, ['client_key', 'must be set together']],
   ['email', { username: 'relay', ...byCertificate, client_key: undefined }, ['client_key', 'must be set together']],
+  ['teamsite', { ...entra, ...federated }, ['', 'must contain exactly one of']],
+  ['email', { username: 'relay', ...entra, ...federated }, ['client_secret', 'must not be set together with federated_token_file']],
   ['email', { username: 'relay', ...byCertificate, ...entra }, ['client_secret', 'must not be set together with client_certificate']],
   ['sftp', { username: 'relay' }, ['', 'must contain password, private_key, or both']],
   ['sftp', { username: 'relay', password: 'fictitious', passphrase: 'fictitious' }, ['passphrase', 'needs private_key']],
