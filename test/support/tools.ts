@@ -424,6 +424,8 @@ export const debianPrograms = {
   pgbouncer: { package: 'pgbouncer', use: 'the connection pooler of the tests' },
   // The PostgreSQL of the npm package lacks it.
   pg_basebackup: { package: 'postgresql', use: 'a program of PostgreSQL for backups' },
+  proftpd: { package: 'proftpd-mod-crypto', use: 'another SFTP server of the tests' },
+  exim4: { package: 'exim4-daemon-light', use: 'a mail server of the tests' },
   etcd: { package: 'etcd-server', use: 'the database of the API server of Kubernetes' },
   java: { package: 'default-jdk-headless', use: 'which runs the receiver in Java of docs/connectors/webhook.md' },
 }
@@ -475,6 +477,8 @@ export const findSshd = (options: ToolOptions): Promise<string> => fromDebian('s
 export const findHaproxy = (options: ToolOptions): Promise<string> => fromDebian('haproxy', options)
 export const findNginx = (options: ToolOptions): Promise<string> => fromDebian('nginx', options)
 export const findPgbouncer = (options: ToolOptions): Promise<string> => fromDebian('pgbouncer', options)
+export const findProFtpd = (options: ToolOptions): Promise<string> => fromDebian('proftpd', options)
+export const findExim = (options: ToolOptions): Promise<string> => fromDebian('exim4', options)
 export const findJava = (options: ToolOptions): Promise<string> => fromDebian('java', options)
 
 /** Returns the folder of a PostgreSQL with its programs for backups. */

@@ -1,0 +1,128 @@
+import { execFile } from 'node:child_process'
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { findFreePort } from '../../src/dev/ports.ts'
+import { startServer } from './server-program.ts'
+
+const run = promisify(execFile)
+
+const folderOf = async (name: string) => {
+  const root = await mkdtemp(join(tmpdir(), `relay-${name}-`))
+  await chmod(root, 0o755)
+  return root
+}
+
+export interface ProFtpd extends AsyncDisposable {
+  port: number
+  password: string
+  /** The folder of the account. */
+  home: string
+}
+
+const proFtpdAccount = 1234
+
+/** Starts ProFTPD with mod_sftp. Root only. @param directives are added to its configuration */
+export const startProFtpd = async (directives: string[] = []): Promise<ProFtpd> => {
+  const root = await folderOf('proftpd')
+  const home = join(root, 'home')
+  await mkdir(home)
+  await chown(home, proFtpdAccount, proFtpdAccount)
+  await run('ssh-keygen', ['-q', '-t', 'rsa', '-b', '2048', '-m', 'PEM', '-N', '', '-f', join(root, 'key')])
+  const password = 'pass-word'
+  const { stdout } = await run('openssl', ['passwd', '-6', password])
+  const account = `relay:${stdout.trim()}:${proFtpdAccount}:${proFtpdAccount}::${home}:/bin/false`
+  await writeFile(join(root, 'passwd'), `${account}\n`, { mode: 0o600 })
+  const port = await findFreePort()
+  const lines = [
+    'LoadModule mod_sftp.c',
+    'ServerName relay',
+    'ServerType standalone',
+    'DefaultAddress 127.0.0.1',
+    'SocketBindTight on',
+    `Port ${port}`,
+    'User nobody',
+    'Group nogroup',
+    'UseIPv6 off',
+    'RequireValidShell off',
+    'WtmpLog off',
+    'TransferLog none',
+    'AuthOrder mod_auth_file.c',
+    `AuthUserFile ${join(root, 'passwd')}`,
+    `PidFile ${join(root, 'pid')}`,
+    `ScoreboardFile ${join(root, 'score')}`,
+    `DefaultRoot ${home}`,
+    'SFTPEngine on',
+    `SFTPHostKey ${join(root, 'key')}`,
+    'SFTPAuthMethods password',
+    'AllowOverwrite on',
+    ...directives,
+  ]
+  await writeFile(join(root, 'conf'), `${lines.join('\n')}\n`)
+  const program = process.env.TEST_PROFTPD_BIN ?? '/usr/sbin/proftpd'
+  const server = await startServer(program, ['-n', '-q', '-c', join(root, 'conf')], { name: 'ProFTPD', port, logFile: join(root, 'log') })
+  return {
+    port,
+    password,
+    home,
+    [Symbol.asyncDispose]: async () => {
+      await server.stop()
+      await rm(root, { recursive: true })
+    },
+  }
+}
+
+export interface Exim extends AsyncDisposable {
+  port: number
+  /** Returns the recipients of each message that it has accepted. */
+  accepted(): Promise<string[][]>
+}
+
+/** Starts Exim, which keeps what it accepts in its queue. Root only. @param options are main options; `acls` follow `begin acl` */
+export const startExim = async (options: string[] = [], acls: string[] = []): Promise<Exim> => {
+  const root = await folderOf('exim')
+  const spool = join(root, 'spool')
+  await mkdir(spool, { mode: 0o777 })
+  await chmod(spool, 0o777)
+  const port = await findFreePort()
+  const lines = [
+    'primary_hostname = exim.acme.example',
+    `daemon_smtp_ports = ${port}`,
+    'local_interfaces = 127.0.0.1',
+    `spool_directory = ${spool}`,
+    `log_file_path = ${join(spool, 'log-%s')}`,
+    `pid_file_path = ${join(root, 'pid')}`,
+    'queue_only = true',
+    'acl_smtp_rcpt = all',
+    ...(options.some((line) => line.startsWith('acl_smtp_data')) ? [] : ['acl_smtp_data = all']),
+    ...options,
+    'begin acl',
+    'all:',
+    '  accept',
+    ...acls,
+  ]
+  await writeFile(join(root, 'conf'), `${lines.join('\n')}\n`)
+  const program = process.env.TEST_EXIM_BIN ?? '/usr/sbin/exim4'
+  const server = await startServer(program, ['-bdf', '-C', join(root, 'conf')], { name: 'Exim', port, logFile: join(root, 'log') })
+  const accepted = async () => {
+    const names = await readdir(join(spool, 'input')).catch(() => [])
+    const headers = names.filter((name) => name.endsWith('-H')).toSorted()
+    const texts = await Promise.all(headers.map((name) => readFile(join(spool, 'input', name), 'utf8')))
+    return texts.map(
+      (text) =>
+        text
+          .slice(0, text.indexOf('\n\n'))
+          .match(/^\S+@acme\.example$/gm)
+          ?.filter((each) => each.startsWith('r')) ?? [],
+    )
+  }
+  return {
+    port,
+    accepted,
+    [Symbol.asyncDispose]: async () => {
+      await server.stop()
+      await rm(root, { recursive: true })
+    },
+  }
+}
