@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { blobFinalAnswers } from '../src/connectors/blob/errors.ts'
 import type { Connector } from '../src/connectors/connector.ts'
 import { contentServerFinalAnswers } from '../src/connectors/content-server/errors.ts'
 import { driveFinalAnswers } from '../src/connectors/drive/errors.ts'
@@ -76,6 +77,7 @@ const withKinds = (page: string, kinds: string[]) => {
 /** What targets say that no time changes, by kind. The page of each has a place for its table. */
 const finalAnswers = new Map<string, readonly FinalAnswer[]>([
   ['objstore', objstoreFinalAnswers],
+  ['blob', blobFinalAnswers],
   ['teamsite', teamsiteFinalAnswers],
   ['drive', driveFinalAnswers],
   ['webhook', webhookFinalAnswers],

@@ -138,7 +138,7 @@ export const errorCodes = {
     action: 'Ask the administrator of the mail server of {destination} why it refuses the message',
   },
   message_too_large: { permanent: true, remedy: 'configuration', action: 'Lower max_attachment_bytes of {destination}' },
-  not_a_blob_service: { permanent: true, remedy: 'configuration', action: 'Correct account_url of {destination}' },
+  not_a_blob_service: { permanent: false, remedy: 'configuration', action: 'Correct account_url of {destination}' },
   overwrite_forbidden: {
     permanent: true,
     remedy: 'configuration',

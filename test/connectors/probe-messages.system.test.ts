@@ -14,8 +14,8 @@ const promptlyMs = 15_000
 
 /** Message of a successful test: what the target got, and what it did not get. */
 const successes: Record<string, RegExp> = {
-  objstore: /started an upload to the bucket .* and aborted it.*No object was stored\.$/,
-  blob: /uploaded a block to the container .* and did not commit it.*No blob was stored\.$/,
+  objstore: /wrote 2 objects to the bucket .*, and looked at them\. It removed them\. No probe remains\.$/,
+  blob: /wrote 2 blobs to the container .*, and looked at them\. It removed them\. No probe remains\.$/,
   teamsite: /started an upload to the library .* and aborted it.*No file was stored\.$/,
   drive: /started an upload to the folder .* and aborted it.*No file was stored\.$/,
   sftp: /wrote a file in the folder .* and removed it\./,

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob'
+import { ContainerClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob'
 import { findFreePort } from '../../src/dev/ports.ts'
 import { startServer } from './server-program.ts'
 
@@ -33,8 +33,7 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
     await writeFile(join(root, 'cert.pem'), tls.cert)
     options.push('--cert', join(root, 'cert.pem'), '--key', join(root, 'key.pem'), '--oauth', 'basic')
   }
-  // The SDK may use a newer API version than the emulator knows.
-  const server = await startServer(program, [...options, '--skipApiVersionCheck', '--disableTelemetry'], {
+  const server = await startServer(program, [...options, '--disableTelemetry'], {
     name: 'Azurite',
     port,
     logFile: join(root, 'log'),
@@ -42,10 +41,20 @@ export const startAzurite = async (tls?: { key: string; cert: string; authority:
   })
   const accountUrl = `${tls ? 'https' : 'http'}://127.0.0.1:${port}/${accountName}`
   const container = 'documents'
-  const client = new ContainerClient(`${accountUrl}/${container}`, new StorageSharedKeyCredential(accountName, accountKey), {
+  const pipeline = newPipeline(new StorageSharedKeyCredential(accountName, accountKey), {
     retryOptions: { maxTries: 1 },
     ...(tls && { tlsOptions: { ca: tls.authority } }),
   })
+  // The SDK names an API version that the emulator does not know yet.
+  pipeline.factories.unshift({
+    create: (next) => ({
+      sendRequest: (request) => {
+        request.headers.set('x-ms-version', '2021-12-02')
+        return next.sendRequest(request)
+      },
+    }),
+  })
+  const client = new ContainerClient(`${accountUrl}/${container}`, pipeline)
   await client.create()
   const stop = async () => {
     await server.stop()

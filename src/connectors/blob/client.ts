@@ -1,10 +1,19 @@
 import { Readable } from 'node:stream'
-import { AnonymousCredential, ContainerClient, newPipeline, StorageSharedKeyCredential, type IHttpClient } from '@azure/storage-blob'
+import {
+  AnonymousCredential,
+  ContainerClient,
+  newPipeline,
+  StorageSharedKeyCredential,
+  type IHttpClient,
+  type Pipeline,
+} from '@azure/storage-blob'
 import { request as send, type Dispatcher } from 'undici'
 import { DeliveryError, type AttemptContext, type Target } from '../connector.ts'
 import { entraPrincipalOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import { readResponse } from '../shared/http.ts'
+import { noteOperation } from '../shared/operation.ts'
 import { withoutEvidence } from './errors.ts'
+import { operationOfRequest } from './operation.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
 
 type BlobTarget = Target<BlobConfig, BlobCredentials>
@@ -30,14 +39,29 @@ export const createContainerClient = (
     credentials.account_key === undefined
       ? new AnonymousCredential()
       : new StorageSharedKeyCredential(accountNameOf(url), credentials.account_key)
-  return new ContainerClient(
-    container + sas,
-    newPipeline(credential, {
-      httpClient: createHttpClient(target, tokens, context, secrets),
-      // Only the workflow retries.
-      retryOptions: { maxTries: 1 },
-    }),
-  )
+  const pipeline = newPipeline(credential, {
+    httpClient: createHttpClient(target, tokens, context, secrets),
+    // Only the workflow retries.
+    retryOptions: { maxTries: 1 },
+  })
+  pipeline.factories.unshift(oldestVersion)
+  return new ContainerClient(container + sas, pipeline)
+}
+
+// The oldest versions of the service that have what is used: tokens of Entra, and index tags. The SDK names the newest one, which emulators, appliances
+// and public Azure itself refuse until they know it.
+const serviceVersion = '2017-11-09'
+const versionWithTags = '2019-12-12'
+
+/** Sets the version of the service before the request is signed. */
+const oldestVersion: Pipeline['factories'][number] = {
+  create: (next) => ({
+    sendRequest: (request) => {
+      const usesTags = request.headers.contains('x-ms-tags') || new URL(request.url).searchParams.get('comp') === 'tags'
+      request.headers.set('x-ms-version', usesTags ? versionWithTags : serviceVersion)
+      return next.sendRequest(request)
+    },
+  }),
 }
 
 /** Returns the path, which emulators and appliances use for the account name, or the first label of the host. */
@@ -49,7 +73,6 @@ const accountNameOf = ({ hostname, pathname }: URL) => pathname.split('/')[1] ||
  */
 const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: AttemptContext, secrets: string[]): IHttpClient => ({
   sendRequest: async (request) => {
-    const { connectTimeoutMs, idleTimeoutMs, outbound, signal } = context
     const principal = principalOf(target)
     // For each request, since an upload may outlast a token.
     const token = principal && (await tokens.get(principal, context)).token
@@ -57,34 +80,46 @@ const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: Atte
       if (!secrets.includes(token)) secrets.push(token)
       request.headers.set('authorization', `Bearer ${token}`)
     }
-    const response = await send(request.url, {
-      method: request.method as Dispatcher.HttpMethod,
-      headers: request.headers.rawHeaders(),
-      body: Buffer.isBuffer(request.body) ? streamOf(request.body) : (request.body as Dispatcher.DispatchOptions['body']),
-      signal: (request.abortSignal as AbortSignal | undefined) ?? signal,
-      dispatcher: outbound.dispatcher({ connectTimeoutMs, caCertificate: target.config.ca_certificate }),
-      headersTimeout: idleTimeoutMs,
-      bodyTimeout: idleTimeoutMs,
+    const { response, bodyAsText } = await exchange(request, target, context).catch((thrown: unknown) => {
+      noteOperation(thrown, operationOfRequest(request) ?? '')
+      throw thrown
     })
     if (principal && response.statusCode === 401) tokens.invalidate(principal, token)
-    const bodyAsText = await readResponse(response.body, { maxBytes: responseMaxBytes, timeoutMs: idleTimeoutMs, secrets: [] })
-    if (response.statusCode >= 300 && response.statusCode < 400) {
-      throw new DeliveryError(
-        `http_${response.statusCode}`,
-        `the host of account_url answered with a redirect (${response.statusCode}), which the relay does not follow; correct account_url`,
-        { permanent: false, answer: { status: response.statusCode } },
-      )
-    }
-    // A proxy or a portal in between may answer with a page and any status. Every answer of the service has an id.
-    if (response.statusCode < 300 && response.headers['x-ms-request-id'] === undefined) {
-      throw withoutEvidence(target.config, { status: response.statusCode, body: bodyAsText })
-    }
     const headers = request.headers.clone()
     for (const name of headers.headerNames()) headers.remove(name)
     for (const [name, value] of Object.entries(response.headers)) headers.set(name, [value ?? ''].flat().join(', '))
     return { request, status: response.statusCode, headers, bodyAsText }
   },
 })
+
+/** Sends a request and reads the answer. @throws DeliveryError for an answer that the service does not give */
+const exchange = async (
+  request: Parameters<IHttpClient['sendRequest']>[0],
+  { config }: BlobTarget,
+  { connectTimeoutMs, idleTimeoutMs, outbound, signal }: AttemptContext,
+) => {
+  const response = await send(request.url, {
+    method: request.method as Dispatcher.HttpMethod,
+    headers: request.headers.rawHeaders(),
+    body: Buffer.isBuffer(request.body) ? streamOf(request.body) : (request.body as Dispatcher.DispatchOptions['body']),
+    signal: (request.abortSignal as AbortSignal | undefined) ?? signal,
+    dispatcher: outbound.dispatcher({ connectTimeoutMs, caCertificate: config.ca_certificate }),
+    headersTimeout: idleTimeoutMs,
+    bodyTimeout: idleTimeoutMs,
+  })
+  const { statusCode: status } = response
+  const bodyAsText = await readResponse(response.body, { maxBytes: responseMaxBytes, timeoutMs: idleTimeoutMs, secrets: [] })
+  if (status >= 300 && status < 400) {
+    throw new DeliveryError(
+      `http_${status}`,
+      `the host of account_url answered with a redirect (${status}), which the relay does not follow; correct account_url`,
+      { permanent: false, answer: { status } },
+    )
+  }
+  // A proxy or a portal in between may answer with a page and any status. Every answer of the service has an id.
+  if (status < 300 && response.headers['x-ms-request-id'] === undefined) throw withoutEvidence(config, { status, body: bodyAsText })
+  return { response, bodyAsText }
+}
 
 /**
  * Returns a stream of the bytes. While undici sends a stream, each chunk starts `headersTimeout` again. A buffer would have to be sent and

@@ -8,9 +8,10 @@ import { withDeliveryErrors } from '../shared/errors.ts'
 import { isPermanentStatus } from '../shared/final-answers.ts'
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
+import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { targetSegments } from '../shared/target-path.ts'
-import { minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
+import { canGoOn, minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 import { createContainerClient, principalOf } from './client.ts'
 import { blobError, refusalOf, withoutEvidence } from './errors.ts'
 import { secretsOf, type BlobConfig, type BlobCredentials } from './schema.ts'
@@ -32,7 +33,7 @@ export const createDeliver =
       const upload = () =>
         payload.sizeBytes <= minPartBytes
           ? uploadInOneRequest(client, payload, context)
-          : uploadInBlocks(client, path, payload, context, memory)
+          : uploadInBlocks(client, path, payload, context, { memory, passes: (thrown) => !toError(thrown).permanent })
       return storeOrFind(
         async () => {
           const { stored, bytesSent } = await upload()
@@ -94,10 +95,24 @@ export const createProbe =
       // Test the credentials instead of a token that was issued for them earlier.
       const principal = principalOf(target)
       if (principal) tokens.invalidate(principal)
-      const client = container.getBlockBlobClient(nameOf(target.config, '.probe'))
-      // A block that is never committed creates no blob. The service deletes it after a week.
-      await stageBlock(client, Buffer.from('probe').toString('base64'), Buffer.from('.'), context.signal)
-      return `The relay uploaded a block to the container ${target.config.container} and did not commit it, so it may write there. No blob was stored.`
+      const payload = probePayload()
+      const names = ['', '-blocks'].map((suffix) => nameOf(target.config, `${payload.path}${suffix}`))
+      const [small, large] = names.map((name) => container.getBlockBlobClient(name)) as [BlockBlobClient, BlockBlobClient]
+      return proveWriting(
+        { things: 'blobs', place: `container ${target.config.container}`, names, signal: context.signal },
+        {
+          write: async () => {
+            await uploadInOneRequest(small, payload, context)
+            await withPayloadStream(payload, context, async (body, abortSignal) => {
+              await stageBlock(large, blockId(payload, 1), Buffer.concat(await body.toArray()), abortSignal)
+              await large.commitBlockList([blockId(payload, 1)], { ...propertiesOf(payload), abortSignal })
+            })
+          },
+          look: (name) => findBlob(name === names[0] ? small : large, name, payload, context.signal),
+          remove: async (name) => void (await (name === names[0] ? small : large).delete({ abortSignal: context.signal })),
+          isAbsent: (thrown) => isRestError(thrown) && thrown.statusCode === 404,
+        },
+      )
     })
 
 const withContainer = <Result>(
@@ -144,49 +159,71 @@ const savedBlocks = z.object({
   sha256: z.string(),
   /** The number of staged blocks, counted from the first one up to the first gap. */
   staged: z.int().min(0),
+  /** The numbers of those after the gap: blocks are sent in parallel. */
+  beyond: z.array(z.int()).max(100).default([]),
 })
 
+type SavedBlocks = z.output<typeof savedBlocks>
+
 /**
- * Sends a document in blocks and commits them as a blob. Continues after the blocks that the previous run has staged.
+ * Sends a document in blocks and commits them as a blob. Continues after the blocks that an earlier attempt has staged.
  * If the service has deleted those (after a week, or when another client wrote the blob), all blocks are sent again.
  */
-const uploadInBlocks = async (client: BlockBlobClient, path: string, payload: Payload, context: AttemptContext, memory: PartMemory) => {
+const uploadInBlocks = async (client: BlockBlobClient, path: string, payload: Payload, context: AttemptContext, upload: UploadOptions) => {
   const { data: saved } = savedBlocks.safeParse(context.saved)
-  const stagedBefore = saved?.path === path && saved.sha256 === payload.sha256 ? saved.staged : 0
+  const nothing: SavedBlocks = { path, sha256: payload.sha256, staged: 0, beyond: [] }
+  const before = saved?.path === path && saved.sha256 === payload.sha256 ? saved : nothing
+  // Blocks that an attempt does not save are forgotten.
+  if (before !== nothing) context.save(before)
   try {
-    return await uploadRemainingBlocks(stagedBefore, client, path, payload, context, memory)
+    return await uploadRemainingBlocks(before, client, payload, context, upload)
   } catch (thrown) {
-    if (stagedBefore === 0 || !isRestError(thrown) || thrown.code !== 'InvalidBlockList') throw thrown
-    return uploadRemainingBlocks(0, client, path, payload, context, memory)
+    if (before === nothing || !isRestError(thrown) || thrown.code !== 'InvalidBlockList') throw thrown
+    return uploadRemainingBlocks(nothing, client, payload, context, upload)
   }
 }
 
+interface UploadOptions {
+  memory: PartMemory
+  /** Returns true for an error that passes. */
+  passes(thrown: unknown): boolean
+}
+
 const uploadRemainingBlocks = async (
-  stagedBefore: number,
+  before: SavedBlocks,
   client: BlockBlobClient,
-  path: string,
   payload: Payload,
   context: AttemptContext,
-  memory: PartMemory,
+  { memory, passes }: UploadOptions,
 ) => {
-  const { sizeBytes, sha256 } = payload
+  const { sizeBytes } = payload
   const partBytes = partBytesFor(sizeBytes, maxBlocks)
-  const startByte = Math.min(stagedBefore * partBytes, sizeBytes)
-  const staged = new Set<number>()
-  let stagedWithoutGap = stagedBefore
+  const startByte = Math.min(before.staged * partBytes, sizeBytes)
+  const beyond = new Set(before.beyond)
+  const continues = canGoOn(context.signal, passes)
+  let { staged } = before
+  let bytesSent = 0
 
   const stored = await withPayloadStream(payload, { ...context, startByte }, async (body, abortSignal) => {
-    await sendPartsInParallel(body, { sizeBytes: sizeBytes - startByte, partBytes, memory }, async (bytes, nth) => {
-      const number = stagedBefore + nth
+    const options = {
+      sizeBytes: sizeBytes - startByte,
+      partBytes,
+      memory,
+      isStored: (nth: number) => before.beyond.includes(before.staged + nth),
+      goesOn: (thrown: unknown) => continues(thrown, abortSignal),
+    }
+    await sendPartsInParallel(body, options, async (bytes, nth) => {
+      const number = before.staged + nth
       await stageBlock(client, blockId(payload, number), bytes, abortSignal)
-      staged.add(number)
-      while (staged.has(stagedWithoutGap + 1)) stagedWithoutGap += 1
-      context.save({ path, sha256, staged: stagedWithoutGap } satisfies z.output<typeof savedBlocks>)
+      bytesSent += bytes.length
+      beyond.add(number)
+      while (beyond.delete(staged + 1)) staged += 1
+      context.save({ ...before, staged, beyond: [...beyond] } satisfies SavedBlocks)
     })
     const blocks = Array.from({ length: Math.ceil(sizeBytes / partBytes) }, (_, index) => blockId(payload, index + 1))
     return client.commitBlockList(blocks, { ...propertiesOf(payload), abortSignal })
   })
-  return { stored, bytesSent: sizeBytes - startByte }
+  return { stored, bytesSent }
 }
 
 const stageBlock = (client: BlockBlobClient, id: string, bytes: Buffer, abortSignal: AbortSignal) =>

@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream'
 import {
-  AbortMultipartUploadCommand,
-  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
   GetObjectTaggingCommand,
   PutObjectCommand,
   PutObjectTaggingCommand,
@@ -17,6 +16,7 @@ import { secretsIn, withDeliveryErrors, withoutSecrets } from '../shared/errors.
 import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
 import { noteOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
+import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
@@ -170,15 +170,33 @@ export const updateMetadata: NonNullable<ObjstoreConnector['updateMetadata']> = 
     purposes.tag,
   )
 
-export const probe: ObjstoreConnector['probe'] = (target, context) =>
-  withClient(target, context, async (client) => {
-    const object = { ...storageOf(target.config), Key: keyOf(target.config, '.probe') }
-    const { UploadId } = await client.send(new CreateMultipartUploadCommand(object), { abortSignal: context.signal })
-    await client.send(new AbortMultipartUploadCommand({ Bucket: object.Bucket, Key: object.Key, UploadId }), {
-      abortSignal: context.signal,
+export const createProbe =
+  (memory: PartMemory): ObjstoreConnector['probe'] =>
+  (target, context) =>
+    withClient(target, context, async (client) => {
+      const payload = probePayload()
+      const { config } = target
+      const [small, large] = ['', '-parts'].map((suffix) => {
+        const object = objectOf(payload, config, keyOf(config, `${payload.path}${suffix}`))
+        return { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
+      }) as [Wanted, Wanted]
+      const wanted = [small, large]
+      const { signal } = context
+      return proveWriting(
+        { things: 'objects', place: `bucket ${config.bucket}`, names: wanted.map(({ object }) => object.Key!), signal },
+        {
+          write: async () => {
+            await putObject(client, small, payload, context)
+            const started = await startUpload(client, large, signal)
+            const options = { sizeBytes: payload.sizeBytes, memory, canGoOn: () => false, saveFaults: () => {} }
+            await withPayloadStream(payload, context, (body, abortSignal) => uploadParts(client, started, body, options, abortSignal))
+          },
+          look: (key) => findObject(client, key === small.object.Key ? small : large, signal),
+          remove: async (Key) => void (await client.send(new DeleteObjectCommand({ Bucket: config.bucket, Key }), { abortSignal: signal })),
+          isAbsent: (thrown) => (thrown as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode === 404,
+        },
+      )
     })
-    return `The relay started an upload to the bucket ${object.Bucket} and aborted it, so it may write there. No object was stored.`
-  })
 
 /** @param purpose what the account needs a permission for */
 const withClient = <Result>(

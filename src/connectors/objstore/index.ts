@@ -26,5 +26,5 @@ export const createObjstore = (memory: PartMemory): Connector<ObjstoreConfig, Ob
   deliver: async (...attempt) => (await load()).createDeliver(memory)(...attempt),
   properties: tagProperties,
   updateMetadata: async (...update) => (await load()).updateMetadata(...update),
-  probe: async (...attempt) => (await load()).probe(...attempt),
+  probe: async (...attempt) => (await load()).createProbe(memory)(...attempt),
 })

@@ -99,9 +99,12 @@ export const sendPartsInParallel = async (
     }
   }
 
+  const chunks = body[Symbol.asyncIterator]()
+  // Without `return`: a body that is closed ends the parts in flight.
+  const open = { [Symbol.asyncIterator]: () => ({ next: () => chunks.next() }) }
   try {
     let number = 0
-    for await (const bytes of cutIntoParts(body, sizeBytes, takeBuffer)) {
+    for await (const bytes of cutIntoParts(open, sizeBytes, takeBuffer)) {
       if (inFlight.size >= maxInFlight) await Promise.race(inFlight)
       number += 1
       if (isStored(number)) {
@@ -121,11 +124,19 @@ export const sendPartsInParallel = async (
     }
     await Promise.all(inFlight)
   } catch (thrown) {
-    if (goesOn(thrown)) await Promise.race([Promise.allSettled(inFlight), delay(lastPartsMaxMs, undefined, { ref: false })])
+    if (goesOn(thrown)) await settled(inFlight)
+    await chunks.return?.()
     throw thrown
   } finally {
     memory?.giveBack(sharedBytes)
   }
+}
+
+const settled = async (inFlight: Iterable<Promise<void>>): Promise<void> => {
+  const timer = new AbortController()
+  const limit = delay(lastPartsMaxMs, undefined, { signal: timer.signal }).catch(() => {})
+  await Promise.race([Promise.allSettled(inFlight), limit])
+  timer.abort()
 }
 
 /** @param takeBuffer returns a buffer that is not used at the moment, of the length of a part */

@@ -56,7 +56,19 @@ test.each([
   [401, 'InvalidAuthenticationInfo', 'credentials_refused', true],
   [403, 'AuthorizationFailure', 'access_denied', true],
   [403, 'AuthorizationPermissionMismatch', 'access_denied', true],
-  [403, 'SomethingNew', 'access_denied', true],
+  [403, 'SomethingNew', 'http_403', false],
+  [400, 'SomethingNew', 'http_400', false],
+  // Damage on the way, and blocks that another program has left.
+  [400, 'Md5Mismatch', 'http_400', false],
+  [400, 'InvalidBlobOrBlock', 'http_400', false],
+  [400, 'InvalidXmlDocument', 'http_400', false],
+  // Limits.
+  [403, 'AccountQuotaExceeded', 'quota_exceeded', false],
+  [403, 'RequestThrottled', 'http_403', false],
+  [423, 'Locked', 'http_423', false],
+  [400, 'AccountRequiresHttps', 'access_denied', true],
+  [400, 'UnsupportedHeader', 'http_400', true],
+  [413, 'RequestBodyTooLarge', 'http_413', true],
   [409, 'BlobImmutableDueToPolicy', 'access_denied', true],
   [409, 'BlobImmutableDueToLegalHold', 'access_denied', true],
   [404, 'ContainerNotFound', 'container_missing', true],
@@ -91,6 +103,64 @@ test('a signature that is refused because the clocks differ is tried again', asy
   expect(await attempt()).toMatchObject({ code: 'http_403', permanent: false, message: expect.stringContaining('clock') })
 })
 
+const sasTarget = (sas: string) => ({ config: target().config, credentials: blob.credentials.parse({ sas_token: sas }) })
+const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString()
+
+test.each([
+  ['by the clock of the relay', hours(1), ''],
+  [
+    'by the clock of the account',
+    hours(-0.01),
+    `Signature not valid in the specified time frame: Start [${hours(-0.01)}] - Expiry [${hours(5)}] - Current [${hours(-0.2)}]`,
+  ],
+])('a SAS token that is not valid yet, %s, is tried again', async (_, start, detail) => {
+  answer = (response) => {
+    response.writeHead(403, { 'content-type': 'application/xml', 'x-ms-error-code': 'AuthenticationFailed', 'x-ms-request-id': 'r1' })
+    response.end(
+      `<?xml version="1.0"?><Error><Code>AuthenticationFailed</Code><Message>no</Message><AuthenticationErrorDetail>${detail}</AuthenticationErrorDetail></Error>`,
+    )
+  }
+  const sas = `sv=2024&st=${encodeURIComponent(start)}&se=${encodeURIComponent(hours(5))}&sig=abcd`
+  const error = await failure(blob.deliver(payloadOf(Buffer.from('x')), sasTarget(sas), contextOf(outbound)))
+  expect(error).toMatchObject({
+    code: 'http_403',
+    permanent: false,
+    message: expect.stringContaining(`sas_token is not valid before ${start}`) as string,
+  })
+  expect(error.message).not.toContain('abcd')
+})
+
+test.each([
+  [403, '<html><body>Blocked by the firewall</body></html>'],
+  [403, ''],
+  [400, 'no'],
+  [407, ''],
+])('a page with %i says nothing about the account: %j', async (status, page) => {
+  answer = (response) => response.writeHead(status, { 'content-type': 'text/html' }).end(page)
+  expect(await attempt()).toMatchObject({ code: 'not_a_blob_service', permanent: false, answer: { status } })
+})
+
+test('an answer that says when to try again passes, whatever it is', async () => {
+  refuse(403, 'AuthorizationFailure', { 'x-ms-retry-after-ms': '7000' })
+  expect(await attempt()).toMatchObject({ permanent: false, retryAfterMs: 7_000 })
+})
+
+test('the operation and its place stand before what the account says', async () => {
+  refuse(503, 'ServerBusy')
+  const sas = 'sv=2024&sig=abcd'
+  const { message } = await failure(blob.deliver(payloadOf(Buffer.from('x')), sasTarget(sas), contextOf(outbound)))
+  expect(message).toMatch(/^Put Blob of http:\/\/127\.0\.0\.1:\d+\/acme\/documents\/\S+: the account answered 503 ServerBusy/)
+  expect(message).not.toContain('sig')
+  expect((await attempt(largePayload(9 * MiB))).message).toMatch(/^Put Block \(block [12]\) of http:/)
+})
+
+test('the oldest version of the service that has what is used is asked for', async () => {
+  refuse(500, 'InternalError')
+  await attempt()
+  await attempt(payloadOf(Buffer.from('x'), { properties: { vendor: 'Acme' } }))
+  expect(requests.map(({ headers }) => headers['x-ms-version'])).toEqual(['2017-11-09', '2019-12-12'])
+})
+
 test('keeps the Retry-After of an account that is too busy', async () => {
   refuse(503, 'ServerBusy', { 'retry-after': '11' })
   expect(await attempt()).toMatchObject({ retryAfterMs: 11_000 })
@@ -112,7 +182,7 @@ test('a host that is no Blob storage is reported with its address', async () => 
   answer = (response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<html>nothing here')
   expect(await attempt()).toMatchObject({
     code: 'not_a_blob_service',
-    permanent: true,
+    permanent: false,
     message: expect.stringContaining(accountUrl()) as string,
   })
 })
@@ -142,16 +212,16 @@ test('a redirect is not followed', async () => {
   expect(requests).toHaveLength(1)
 })
 
-test('one block that fails ends the whole upload', async () => {
+test('one block that is refused for good ends the whole upload', async () => {
   let blocks = 0
   answer = (response, url) => {
     // A block that an earlier test has given up may still arrive.
     if (!url.includes('/halting/')) return
     blocks += 1
     // The others are never answered: they are given up.
-    if (blocks === 1) response.writeHead(500, { 'x-ms-request-id': 'r1' }).end()
+    if (blocks === 1) response.writeHead(400, { 'x-ms-request-id': 'r1', 'x-ms-error-code': 'InvalidHeaderValue' }).end()
   }
-  expect(await attempt(largePayload(100 * MiB), { container: 'halting' })).toMatchObject({ code: 'http_500', permanent: false })
+  expect(await attempt(largePayload(100 * MiB), { container: 'halting' })).toMatchObject({ code: 'http_400', permanent: true })
   expect(blocks).toBeLessThanOrEqual(3)
   expect(requests.some(({ line }) => line.includes('/halting/') && line.includes('comp=blocklist'))).toBe(false)
 })

@@ -109,7 +109,8 @@ describe('an application of Entra', () => {
     respond(201)
     await signIn().deliver(payloadOf(Buffer.from('x')), target, contextOf(outbound))
     expect(invalidated).toEqual([])
-    await signIn().probe(target, contextOf(outbound))
+    // This account shows nothing of what it has taken.
+    await failure(signIn().probe(target, contextOf(outbound)))
     expect(invalidated).toEqual([requested.at(-1)])
     respond(401)
     await failure(signIn().deliver(payloadOf(Buffer.from('x')), target, contextOf(outbound)))
