@@ -17,8 +17,8 @@ type ServerConfig = Pick<
 
 // Time in which a client must send its request headers.
 const headersTimeoutMs = 30_000
-// Limit of the request line and the headers together. A signed URL with long names needs 4 KiB.
-const maxHeaderBytes = 64 * 1_024
+/** Limit of the request line and the headers together. A signed URL with long names needs 4 KiB. */
+export const maxHeaderBytes = 64 * 1_024
 // Without any transferred byte, the connection of a running request is closed.
 export const idleTimeoutMs = 60_000
 // Between two requests. Longer than nginx and the load balancers of AWS keep an idle connection by default (60 s): otherwise, one of them may

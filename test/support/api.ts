@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa, { type Middleware } from 'koa'
 import type { Metric } from 'prom-client'
@@ -31,7 +32,7 @@ import type { BulkPage } from '../../src/delivery/bulk-page.ts'
 import { createTry } from '../../src/enrichment/try.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
 import { createReaderProcess } from '../../src/http/reader-process.ts'
-import { dispatch } from '../../src/http/server.ts'
+import { dispatch, maxHeaderBytes } from '../../src/http/server.ts'
 import type { RunTask } from '../../src/http/task-limits.ts'
 import { createThreads } from '../../src/http/threads.ts'
 import { createReadThrough, type ReadThroughDeps } from '../../src/migration/read-through.ts'
@@ -220,7 +221,9 @@ export const startApi = async (
     }),
   )
   app.use(refuseUnknown(logs))
-  const server = app.listen(0, '127.0.0.1')
+  const answer = app.callback()
+  const server = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => void answer(request, response))
+  server.listen(0, '127.0.0.1')
   // The default of 5 s ends when a busy machine lets a test wait as long between two calls: the second would meet a connection that closes.
   server.keepAliveTimeout = 120_000
   await once(server, 'listening')
