@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { TextDecoder } from 'node:util'
+import { contentTypeParameter } from '../domain/content-type.ts'
 
-const charset = /;\s*charset\s*=\s*["']?([^\s"';]+)/i
 // ASCII, so it cannot name an encoding that is not read as ASCII.
 const xmlEncoding = /^<\?xml\s[^>]*?encoding\s*=\s*["'](?!utf-16)([\w.:-]+)["']/i
 
@@ -12,7 +12,7 @@ const declaredEncoding = (bytes: Buffer, contentType: string | null): string | u
   const mark = bytes.toString('hex', 0, 2)
   if (mark === 'fffe') return 'utf-16le'
   if (mark === 'feff') return 'utf-16be'
-  return charset.exec(contentType ?? '')?.[1] ?? xmlEncoding.exec(bytes.toString('latin1', 0, declarationMaxBytes))?.[1]
+  return contentTypeParameter(contentType, 'charset') ?? xmlEncoding.exec(bytes.toString('latin1', 0, declarationMaxBytes))?.[1]
 }
 
 const decoderOf = (encoding: string | undefined): TextDecoder | undefined => {

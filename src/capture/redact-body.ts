@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { mediaTypeOf } from '../domain/headers.ts'
+import { mediaTypeOf } from '../domain/content-type.ts'
 import { redactJson } from './redact-json.ts'
 import { redactXml } from './redact-xml.ts'
 import { pauseAfterSteps, redactPairs, type Steps } from './redact.ts'

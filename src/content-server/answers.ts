@@ -2,7 +2,7 @@ import { decodeHeader } from './encoding.ts'
 import { malformed } from './failure.ts'
 import { bounded, type HttpAnswer } from './http.ts'
 import { boundaryOf, MultipartError, readParts, type Part } from './multipart.ts'
-import { contentTypeMaxCharacters, isCompId } from './parameters.ts'
+import { isCompId, isContentType } from './parameters.ts'
 
 /** What a server says about a component. */
 export interface ComponentFacts {
@@ -51,12 +51,9 @@ const timeOf = (date: string | undefined, time: string | undefined): Date | unde
   return year >= 1 && year <= 9_999 ? read : undefined
 }
 
-// A part of info has headers that no HTTP library has checked: its content type may have NUL, which can be neither stored nor sent.
-const headerValue = /^[\t\x20-\x7e\x80-\xff]+$/
-
 const contentTypeOf = (header: FindHeader): string | null => {
   const contentType = header('content-type')?.trim() ?? ''
-  return contentType.length <= contentTypeMaxCharacters && headerValue.test(contentType) ? contentType : null
+  return isContentType(contentType) ? contentType : null
 }
 
 const numberOf = (text: string | undefined): number | undefined => (/^\d{1,15}$/.test(text?.trim() ?? '') ? Number(text) : undefined)

@@ -32,15 +32,20 @@ export type CommandName =
 
 const compIdMaxBytes = 255
 const nameMaxCharacters = 255
-/** Longest content type of a component, including its parameters. */
-export const contentTypeMaxCharacters = 1_024
+const contentTypeMaxCharacters = 1_024
 
-export const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)
+const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)
 
 export const isCompId = (value: string): boolean => {
   const bytes = Buffer.byteLength(value)
   return bytes >= 1 && bytes <= compIdMaxBytes && !hasControlCharacter(value)
 }
+
+// A part has headers that no HTTP library has checked. NUL can be neither stored nor sent.
+const headerValue = /^[\t\x20-\x7e\x80-\xff]+$/
+
+/** Returns true for the content type of a component, with its parameters and one character per byte. */
+export const isContentType = (value: string): boolean => value.length <= contentTypeMaxCharacters && headerValue.test(value)
 
 const isName = (value: string) => value.length > 0 && value.length <= nameMaxCharacters && !hasControlCharacter(value)
 

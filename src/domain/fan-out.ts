@@ -1,6 +1,6 @@
 import { cutText } from '../base/text.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
-import { mediaTypeOf } from './headers.ts'
+import { mediaTypeOf } from './content-type.ts'
 import { fillTemplate, placeholderValues, type BusinessMetadata, type TemplateDocument } from './template.ts'
 
 /** A link from a repository to a destination through one connection. */

@@ -1,4 +1,4 @@
-import { extensionOf } from './headers.ts'
+import { extensionOf } from './file-name.ts'
 
 // A placeholder is the name of a document's property in braces, `{doc_id}`, in a path template or a mail template.
 

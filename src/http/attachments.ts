@@ -4,6 +4,7 @@ import { createGzip } from 'node:zlib'
 import { stringify } from 'csv-stringify'
 import type Koa from 'koa'
 import { AppError } from '../base/errors.ts'
+import { sendableContentType } from '../domain/content-type.ts'
 
 /** The answer of an endpoint whose response is `bytes`. */
 export interface Download {
@@ -32,8 +33,6 @@ interface ReadingRate {
   waitMs: number
 }
 
-const printableAscii = /^[\x20-\x7e]+$/
-
 /**
  * Sends stored bytes as an attachment, or a range of them.
  * @throws AppError 416 if the range begins behind the last byte
@@ -49,7 +48,7 @@ export const answerBytes = async (context: Koa.Context, { contentType, fileName,
   }
   // An attachment is never rendered in the browser under the relay's origin, whatever the source system sent.
   context.attachment(fileName)
-  context.set('content-type', printableAscii.test(contentType) ? contentType : 'application/octet-stream')
+  context.set('content-type', sendableContentType(contentType))
   context.set('x-content-type-options', 'nosniff')
   // Content is sent as it was received, even if its type is JSON.
   context['compress'] = false

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { Piece } from '../capture/stored-body.ts'
 import { printableAscii } from '../content-server/encoding.ts'
+import { isPdf } from '../domain/content-type.ts'
 import { refusals } from '../domain/refusal-codes.ts'
 import type { Refusal } from './refusal.ts'
 
@@ -41,14 +42,13 @@ export const refusalAnswer = (refusal: Refusal, requestId: string): Answer => {
 
 // A browser that opens a stored document runs no script of it and gives it no access to the origin of the relay.
 const sandbox = { 'Content-Security-Policy': "sandbox; default-src 'none'" }
-// Chrome and Safari show no PDF in a sandbox. With nosniff, they show nothing else than a PDF.
-const pdf = /^application\/pdf(?:\s*;\s*[\w-]+=[\w.-]+)*$/i
 
 /** Returns all headers of an answer. */
 export const headersOf = ({ headers, body }: Answer, requestId: string): Record<string, string> => {
   const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
   const length: Record<string, string> = body instanceof Readable ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
-  const policy: Record<string, string> = pdf.test(own['Content-Type'] ?? '') ? {} : sandbox
+  // Browsers show no PDF in a sandbox. With nosniff, they show nothing else than a PDF.
+  const policy: Record<string, string> = isPdf(own['Content-Type'] ?? '') ? {} : sandbox
   return { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff', ...policy, 'x-relay-request-id': requestId, ...length, ...own }
 }
 

@@ -4,7 +4,7 @@ import { plainValue } from '../base/text.ts'
 import { splitMultipart, type Piece } from '../capture/stored-body.ts'
 import { decodeHeader } from '../content-server/encoding.ts'
 import { boundaryOf, readParts, type Part } from '../content-server/multipart.ts'
-import { contentTypeMaxCharacters, formats, hasControlCharacter, isCompId } from '../content-server/parameters.ts'
+import { formats, isCompId, isContentType } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
 import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template.ts'
 import { readBody, refuseEncoding, type BodyLimits } from './body.ts'
@@ -165,7 +165,7 @@ const announcedBytesOf = (part: Part): number | undefined => {
 const contentTypeOf = (header: string | undefined): string | null => {
   const contentType = header?.trim()
   if (!contentType) return null
-  if (contentType.length > contentTypeMaxCharacters || hasControlCharacter(contentType)) {
+  if (!isContentType(contentType)) {
     throw new Refusal('invalid_parameter', 'a Content-Type is too long or contains control characters')
   }
   return contentType

@@ -73,12 +73,18 @@ describe('a browser that opens an answer', () => {
     expect(answer).toMatchObject({ status, headers: { ...sandbox, 'content-type': contentType } })
   })
 
-  test('can show a PDF, which no browser shows in a sandbox', async () => {
-    await workspace.source.create('PDF', '%PDF-', { headers: { 'content-type': 'application/pdf; version=1.7' } })
-    const { headers } = await workspace.source.get('PDF')
-    expect(headers).toMatchObject({ 'content-type': 'application/pdf; version=1.7', 'x-content-type-options': 'nosniff' })
-    expect(headers['content-security-policy']).toBeUndefined()
-  })
+  test.each(['version=1.7', 'charset=; version=1.7', 'charset="utf-8";', 'name="Rechnung, Mai.pdf"', 'name="Rechnung \u00c3\u0178.pdf"'])(
+    'can show a PDF with the parameters %s, which no browser shows in a sandbox',
+    async (parameters) => {
+      const contentType = `application/pdf; ${parameters.replace('\u0178', '\u009f')}`
+      const id = `PDF${Buffer.from(parameters).toString('hex').slice(0, 60)}`
+      const created = await workspace.source.create(id, '%PDF-', { headers: { 'content-type': contentType } })
+      expect(created.status).toBe(201)
+      const { headers } = await workspace.source.get(id)
+      expect(headers).toMatchObject({ 'content-type': contentType, 'x-content-type-options': 'nosniff' })
+      expect(headers['content-security-policy']).toBeUndefined()
+    },
+  )
 })
 
 describe('get', () => {

@@ -1,12 +1,13 @@
 import { isRestError, type BlobGetPropertiesResponse, type BlockBlobClient, type ContainerClient } from '@azure/storage-blob'
 import { z } from 'zod'
 import { namesVersion } from '../../base/etag.ts'
+import { sendableContentType } from '../../domain/content-type.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { foundInPlace, storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import type { EntraTokens } from '../shared/entra-tokens.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { isPermanentStatus } from '../shared/final-answers.ts'
-import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { percentEncoded } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
@@ -235,7 +236,7 @@ const blockId = ({ sha256 }: Payload, number: number) =>
 
 const propertiesOf = (payload: Payload) => ({
   ...(Object.keys(payload.properties).length > 0 && { tags: payload.properties }),
-  blobHTTPHeaders: { blobContentType: contentTypeHeader(payload.contentType) },
+  blobHTTPHeaders: { blobContentType: sendableContentType(payload.contentType) },
   // The service requires names that are valid C# identifiers, hence underscores.
   metadata: {
     delivery_id: percentEncoded(payload.deliveryId),

@@ -9,7 +9,6 @@ import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult
 import { foundInPlace, storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { isPermanentStatus } from '../shared/final-answers.ts'
-import { contentTypeHeader } from '../shared/http.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { contentServerError, refusalOf, repositoryMissing } from './errors.ts'
 import {
@@ -65,7 +64,7 @@ const deliver = async (
   const path = `${config.url}?${query}`
   const send = (command: 'create' | 'update') =>
     withPayloadStream(payload, { signal, onProgress }, async (body, abortSignal) => {
-      const component = { compId, contentType: contentTypeHeader(payload.contentType), sizeBytes, body }
+      const component = { compId, contentType: payload.contentType, sizeBytes, body }
       const sent = await client[command](docId, component, { signal: abortSignal })
       if (sent.ok) return true
       // The attempt of another component has created the document.

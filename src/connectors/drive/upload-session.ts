@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { mediaTypeOf } from '../../domain/headers.ts'
+import { mediaTypeOf } from '../../domain/content-type.ts'
 import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
 import {
   abortSession,

@@ -1,10 +1,11 @@
 import type { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { plainText, plainValue } from '../../base/text.ts'
-import { withExtension } from '../../domain/headers.ts'
+import { sendableContentType } from '../../domain/content-type.ts'
+import { withExtension } from '../../domain/file-name.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
 import type { NoticeMessage, Payload } from '../connector.ts'
-import { contentTypeHeader, documentHeaders } from '../shared/http.ts'
+import { documentHeaders } from '../shared/http.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import type { EmailConfig } from './schema.ts'
 
@@ -86,7 +87,7 @@ const fileNameOf = (payload: Payload): string => withExtension(targetSegments(pa
  * base64 (RFC 2046, 5.2.1).
  */
 const attachmentType = ({ contentType }: Payload): string =>
-  /^(message|multipart)\//i.test(contentType) ? 'application/octet-stream' : contentTypeHeader(contentType)
+  /^(message|multipart)\//i.test(contentType) ? 'application/octet-stream' : sendableContentType(contentType)
 
 const textOf = (payload: Payload, fileName: string, enclosure: Enclosure): string => {
   const safe = (text: string) => plainText(text)

@@ -10,10 +10,11 @@ import {
 } from '@aws-sdk/client-s3'
 import { requireStoreAnswers } from '../../base/s3-answers.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
+import { sendableContentType } from '../../domain/content-type.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import { secretsIn, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
-import { contentTypeHeader, percentEncoded } from '../shared/http.ts'
+import { percentEncoded } from '../shared/http.ts'
 import { noteOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
@@ -240,7 +241,7 @@ const storageOf = (config: ObjstoreConfig) =>
 const objectOf = (payload: Payload, config: ObjstoreConfig, key: string): CreateMultipartUploadCommandInput => ({
   ...storageOf(config),
   Key: key,
-  ContentType: contentTypeHeader(payload.contentType),
+  ContentType: sendableContentType(payload.contentType),
   ...taggingOf(payload.properties),
   Metadata: {
     'delivery-id': percentEncoded(payload.deliveryId),

@@ -53,11 +53,6 @@ const unsafeInHeader = /[^\x20-\x7e]+|%|^ +| +$/g
  */
 export const percentEncoded = (text: string) => text.toWellFormed().replace(unsafeInHeader, encodeURIComponent)
 
-/**
- * Returns the content type, or `application/octet-stream` if HTTP cannot carry it: a source system may send any text.
- */
-export const contentTypeHeader = (text: string) => (/^[\x21-\x7e][\x20-\x7e]*$/.test(text) ? text : 'application/octet-stream')
-
 // A line of a mail has at most 998 characters with its name, and such a value cannot be folded (RFC 5322, 2.1.1).
 const valueMaxCharacters = 900
 // Tomcat accepts 8 KiB for all headers of a request. This leaves half of it to credentials, signatures and gateways.

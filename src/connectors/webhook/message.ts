@@ -1,8 +1,9 @@
 import { createHash, createHmac } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { withExtension } from '../../domain/headers.ts'
+import { sendableContentType } from '../../domain/content-type.ts'
+import { withExtension } from '../../domain/file-name.ts'
 import type { AttemptContext, DeliveredCopy, Payload } from '../connector.ts'
-import { contentTypeHeader, documentHeaders } from '../shared/http.ts'
+import { documentHeaders } from '../shared/http.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import type { WebhookConfig } from './schema.ts'
 
@@ -72,7 +73,7 @@ const bodyOf = (payload: Payload, format: 'raw' | 'multipart' | 'json'): Body =>
 }
 
 const raw = ({ contentType, sizeBytes, sha256 }: Payload): Body => ({
-  contentType: contentTypeHeader(contentType),
+  contentType: sendableContentType(contentType),
   sizeBytes,
   digest: Buffer.from(sha256, 'hex'),
   wrap: (document) => document,
@@ -113,7 +114,7 @@ const multipart = (payload: Payload): Body => {
       JSON.stringify(metadataOf(payload)),
       `--${boundary}`,
       `content-disposition: form-data; name="file"; filename="${fileNameOf(payload).replace(/["\r\n]/g, encodeURIComponent)}"`,
-      `content-type: ${contentTypeHeader(payload.contentType)}`,
+      `content-type: ${sendableContentType(payload.contentType)}`,
       '',
       '',
     ].join('\r\n'),
