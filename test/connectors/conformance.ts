@@ -308,6 +308,26 @@ export const describeConnector = (rig: Rig) => {
       await expectNothingUnfinished()
     })
 
+    if (rig.testsEachStep) {
+      test('a test of the destination fails at a target that refuses any step of a delivery', async () => {
+        const { steps, start } = running.refusing!
+        for (const step of steps) {
+          const { target, stop } = await start(step)
+          const attempts = [payloadOf(Buffer.from('x')), largePayload(minPartBytes + 1)].map((payload) =>
+            deliver(payload, {}, target).then(
+              () => 'delivered',
+              () => 'failed',
+            ),
+          )
+          expect([step, await Promise.all(attempts)]).toEqual([step, expect.arrayContaining(['failed'])])
+          const error = await failure(running.connector.probe(target, contextOf(outbound)))
+          expect([step, error.message]).toEqual([step, expect.any(String)])
+          await stop()
+        }
+        expect(await running.documents()).not.toContainEqual(expect.stringContaining('.probe'))
+      })
+    }
+
     test('the schemas accept their own output and refuse unknown keys', () => {
       const { config, credentials } = running.target()
       expect(running.connector.config.parse(config)).toEqual(config)

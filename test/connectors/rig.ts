@@ -37,6 +37,12 @@ export interface RunningTarget {
   network?: NetworkTarget
   /** A destination whose folder, bucket, path or recipient does not exist. */
   missingLocation: { target: Target<unknown, unknown>; code: string }
+  /** Puts something before the target that refuses one step of a delivery. Absent if the kind has no such test yet. */
+  refusing?: {
+    /** The requests of a delivery of a small document and of one in parts. */
+    steps: string[]
+    start(step: string): Promise<{ target: Target<unknown, unknown>; stop(): Promise<void> }>
+  }
   keepsContentType: boolean
   /** `true` if no client can delete the parts of an unfinished upload: the target deletes them after a time. */
   partsExpire?: boolean
@@ -116,6 +122,8 @@ export interface Rig {
    * takes any 2xx, by contract.
    */
   demandsEvidence?: boolean
+  /** `true` if a test of a destination does what a delivery does, step by step. `RunningTarget.refusing` is needed then. */
+  testsEachStep?: boolean
   start(): Promise<RunningTarget>
   /** Returns the connector in a process that has not started the target. */
   connectorIn(processSettings: unknown): Connector

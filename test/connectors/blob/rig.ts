@@ -7,6 +7,7 @@ import { startAzurite } from '../../support/azurite.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startPages } from '../../support/pages.ts'
+import { startRefusingStore } from '../../support/refusing-store.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
 const blob = createBlob(createEntraTokens(), createPartMemory())
@@ -22,6 +23,7 @@ export const rig: Rig = {
   usesNetwork: true,
   demandsEvidence: true,
   holdsSeveralParts: true,
+  testsEachStep: true,
   connectorIn: () => blob,
 
   start: async (): Promise<RunningTarget> => {
@@ -54,6 +56,18 @@ export const rig: Rig = {
           ),
       },
       missingLocation: { target: target(server.port, { container: 'not-there' }), code: 'container_missing' },
+      refusing: {
+        steps: ['Put Blob', 'Put Block', 'Put Block List'],
+        start: async (step) => {
+          const store = await startRefusingStore(server.port, (request, { searchParams }) => {
+            const comp = request.method === 'PUT' ? (searchParams.get('comp') ?? 'blob') : undefined
+            return { blob: 'Put Blob', block: 'Put Block', blocklist: 'Put Block List' }[comp ?? ''] === step
+              ? { status: 403, headers: { 'x-ms-error-code': 'AuthorizationPermissionMismatch', 'x-ms-request-id': 'r1' } }
+              : undefined
+          })
+          return { target: target(store.port), stop: store.stop }
+        },
+      },
       keepsContentType: true,
       partsExpire: true,
       properties: {

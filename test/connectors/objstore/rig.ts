@@ -15,6 +15,7 @@ import { findFreePort } from '../../../src/dev/ports.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startPages } from '../../support/pages.ts'
+import { startRefusingStore } from '../../support/refusing-store.ts'
 import { startS3Server } from '../../support/s3-server.ts'
 import type { Destination, Rig, RunningTarget } from '../rig.ts'
 
@@ -26,11 +27,17 @@ const at = (origin: string): Destination => ({
   credentials: { access_key_id: 'key', secret_access_key: 'secret' },
 })
 
+const stepOf = (method: string | undefined, { searchParams }: URL): string | undefined => {
+  if (method === 'POST') return searchParams.has('uploads') ? 'CreateMultipartUpload' : 'CompleteMultipartUpload'
+  return method === 'PUT' ? (searchParams.has('partNumber') ? 'UploadPart' : 'PutObject') : undefined
+}
+
 export const rig: Rig = {
   kind: 'objstore',
   usesNetwork: true,
   demandsEvidence: true,
   holdsSeveralParts: true,
+  testsEachStep: true,
   connectorIn: () => objstore,
 
   start: async (): Promise<RunningTarget> => {
@@ -73,6 +80,17 @@ export const rig: Rig = {
           ),
       },
       missingLocation: { target: target(server.port, { bucket: 'not-there' }), code: 'bucket_missing' },
+      refusing: {
+        steps: ['PutObject', 'CreateMultipartUpload', 'UploadPart', 'CompleteMultipartUpload'],
+        start: async (step) => {
+          const store = await startRefusingStore(server.port, (request, url) =>
+            stepOf(request.method, url) === step
+              ? { status: 403, headers: { 'content-type': 'application/xml' }, body: '<Error><Code>AccessDenied</Code></Error>' }
+              : undefined,
+          )
+          return { target: target(store.port), stop: store.stop }
+        },
+      },
       keepsContentType: true,
       properties: {
         names: ['Vendor', 'Invoice number'],
