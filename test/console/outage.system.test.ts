@@ -77,7 +77,7 @@ test(
     relayGate.close()
     for (const page of [streaming, asking]) {
       await page.getByText('The relay cannot be reached. What you see is as of').waitFor()
-      await page.getByText('The console keeps trying').waitFor()
+      await page.getByText('The console retries automatically').waitFor()
       expect(await documentLink(page, 'FIRST1').count()).toBe(1)
     }
     expect(await problemsOf(streaming, 'outage-relay')).toEqual([])

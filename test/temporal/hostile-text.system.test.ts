@@ -118,7 +118,7 @@ test('an S3 store whose error holds half an emoji fails one delivery after one a
   const store = http.createServer((request, response) => {
     request.resume().on('end', () => {
       response.writeHead(400, { 'content-type': 'application/xml' })
-      response.end('<?xml version="1.0"?><Error><Code>X</Code><Message>&#xD83D;</Message></Error>')
+      response.end('<?xml version="1.0"?><Error><Code>InvalidArgument</Code><Message>&#xD83D;</Message></Error>')
     })
   })
   store.listen(0, '127.0.0.1')
@@ -152,7 +152,7 @@ test('an S3 store whose error holds half an emoji fails one delivery after one a
     expect(delivery).toMatchObject({
       attempts: 1,
       last_error_code: 'http_400',
-      last_error: 'the store answered 400 X: \ufffd',
+      last_error: 'the store answered 400 InvalidArgument: \ufffd',
       ended_by: 'permanent_error',
     })
   }
