@@ -101,6 +101,7 @@ export const workThrough = async <Piece>(
   }
 
   for (;;) {
+    const lookedAt = performance.now()
     // After a failure, no more are begun than may fail before the circuit opens.
     const free = (failures === 0 ? maxConcurrent : Math.max(1, opensAfter - failures)) - running.size
     if (mayTake() && free > 0) {
@@ -110,7 +111,8 @@ export const workThrough = async <Piece>(
         failed = { reason }
       }
     }
-    if (running.size === 0 && !(mayTake() && performance.now() - workedAt < lingerMs)) break
+    // A look that began before the last piece of work ended has not seen what this one has left.
+    if (running.size === 0 && !(mayTake() && lookedAt - workedAt < lingerMs)) break
     await Promise.race([...running.values(), ...(free > 0 || running.size === 0 ? [sleep(lookMs)] : [])])
   }
   cancelled.throwIfAborted()
