@@ -108,6 +108,8 @@ export interface AttemptContext {
    * so it may contain an address that is itself a secret. It is sent at once and may still be lost.
    */
   save(state: unknown): void
+  /** `true` if no attempt follows by itself when this one fails: an upload that fails is given up, and must not stay at the target. */
+  isLast?: boolean
   /**
    * Adds values to the destination's config if the attempt succeeds: what the relay trusts in later attempts, such as the host key that the
    * server presented. Only keys that are not set.

@@ -8,6 +8,7 @@ import { propertiesOf } from '../connectors/target.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore, Stores } from '../content/store.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
+import { decideRetry } from '../domain/retry.ts'
 import type { LinkedDownload } from '../security/download-link.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { recordInterruption, recordLoss } from './broken-off.ts'
@@ -245,6 +246,7 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
         },
         saved: progress.savedUpload === undefined ? undefined : uploads.open(progress.savedUpload),
         save: (state) => saveUpload(uploads.seal(state)),
+        isLast: !decideRetry(input.policy, { failures: input.failures + 1, remainingMs: input.expiresAt - Date.now() }, 0).retry,
         pin: (values) => Object.assign(pinned, values),
       },
     )

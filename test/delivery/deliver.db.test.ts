@@ -717,6 +717,23 @@ describe('an upload that a failed attempt has saved', () => {
     expect(await failTwice(true)).toEqual([undefined, { part: 1 }, { part: 2 }])
   })
 
+  test('is given up by the last attempt, which knows that it is the last', async () => {
+    const isLast: unknown[] = []
+    const failing: Connector = {
+      ...findConnector('webhook')!,
+      deliver: async (_payload, _target, context) => {
+        isLast.push(context.isLast)
+        throw new DeliveryError('connection_lost', 'the connection was lost')
+      },
+    }
+    const { attempt, comeDue } = await arrange({}, {}, () => failing)
+    for (let nth = 0; nth <= policy.maxRetries; nth += 1) {
+      await attempt()
+      await comeDue()
+    }
+    expect(isLast).toEqual([false, false, true])
+  })
+
   test('starts anew if an attempt has got nowhere with it: the target may have forgotten it', async () => {
     expect(await failTwice(false)).toEqual([undefined, { part: 1 }, undefined])
   })

@@ -201,7 +201,7 @@ const uploadRemainingBlocks = async (
   const partBytes = partBytesFor(sizeBytes, maxBlocks)
   const startByte = Math.min(before.staged * partBytes, sizeBytes)
   const beyond = new Set(before.beyond)
-  const continues = canGoOn(context.signal, passes)
+  const continues = canGoOn(context, passes)
   let { staged } = before
   let bytesSent = 0
 

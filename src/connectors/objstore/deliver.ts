@@ -81,7 +81,7 @@ const store = async (
   const options = {
     sizeBytes: payload.sizeBytes,
     memory,
-    canGoOn: canGoOn(context.signal, (thrown) => !toError(thrown).permanent && refusalOf(thrown) === undefined),
+    canGoOn: canGoOn(context, (thrown) => !toError(thrown).permanent && refusalOf(thrown) === undefined),
     saveFaults: (faults: number) => context.save({ ...started.upload, faults }),
   }
   const { answer, bytesSent } = await withPayloadStream(payload, { ...context, startByte: started.startByte }, (body, abortSignal) =>

@@ -37,17 +37,19 @@ export const createPartMemory = (maxBytes = sharedPartsMaxBytes): PartMemory => 
 
 /**
  * Returns whether another attempt continues the upload of one that has failed: its worker stops, its time has passed, or the target has answered
- * with something that passes. An upload of a document that could not be read, or that was cancelled, is given up.
- * @param signal of the attempt
+ * with something that passes. An upload of a document that could not be read, that was cancelled, or whose last attempt this is, is given up.
  * @param passes returns true for an error of the target that passes
  * @returns a function that gets the error, and the signal of the stream, whose reason is a `DeliveryError` if the document could not be read
  */
 export const canGoOn =
-  (signal: AbortSignal, passes: (thrown: unknown) => boolean) =>
+  ({ signal, isLast = false }: Pick<AttemptContext, 'signal' | 'isLast'>, passes: (thrown: unknown) => boolean) =>
   (thrown: unknown, ofStream: AbortSignal): boolean => {
-    if (!signal.aborted) return !(ofStream.reason instanceof DeliveryError) && passes(thrown)
     const { reason } = signal as { reason: unknown }
-    return reason instanceof Interruption || (reason as Error | undefined)?.name === 'TimeoutError'
+    // An interruption uses up no retry.
+    if (reason instanceof Interruption) return true
+    if (isLast) return false
+    if (signal.aborted) return (reason as Error | undefined)?.name === 'TimeoutError'
+    return !(ofStream.reason instanceof DeliveryError) && passes(thrown)
   }
 
 // Parts in flight are waited for after one has failed. A target that answers none of them must not hold the attempt.

@@ -152,6 +152,18 @@ describe('a multipart upload', () => {
       expect(await uploads()).toEqual([])
     })
 
+    test('but not after the last attempt', async () => {
+      let parts = 0
+      await using store = await startRefusingStore(server.port, (request, url) => {
+        if (!isPart(request, url)) return undefined
+        parts += 1
+        return parts === 2 ? refusal(503, 'SlowDown') : undefined
+      })
+      const context = contextOf(outbound, { isLast: true })
+      expect(await failure(objstore.deliver(largePayload(24 * MiB), at(store.port), context))).toMatchObject({ permanent: false })
+      expect(await uploads()).toEqual([])
+    })
+
     test.each([
       [400, 'InvalidPart'],
       [403, 'AccessDenied'],
