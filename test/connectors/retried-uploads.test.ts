@@ -94,7 +94,7 @@ describe.each(services)('an upload to $kind after a failure that passes', (servi
     expect(service.stored()).toMatchObject([{ sha256: payload.sha256 }])
     expect(run.bytesRead() / payload.sizeBytes).toBeLessThan(1.2)
     expect(service.unfinished()).toBe(0)
-  }, 60_000)
+  }, 180_000)
 
   test.each([
     ['429', 429, { 'retry-after': '2.5' }],

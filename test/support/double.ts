@@ -87,6 +87,17 @@ export const startDouble = async (
   }
 }
 
+/** Refuses all requests that match, as something before the double would, until it is stopped. */
+export const refuseStep = (double: Double, match: RegExp, status: number) => {
+  const fault = { match, response: { status, json: { error: { code: status, message: 'not for you' } } }, times: Infinity }
+  double.faults.push(fault)
+  return {
+    stop: async () => {
+      double.faults.splice(double.faults.indexOf(fault), 1)
+    },
+  }
+}
+
 export const textOf = async (body: IncomingMessage): Promise<string> => {
   const chunks: Buffer[] = []
   for await (const chunk of body as AsyncIterable<Buffer>) chunks.push(chunk)

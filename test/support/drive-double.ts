@@ -157,7 +157,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
         mimeType: 'application/vnd.google-apps.folder',
         trashed: false,
         ...(onShared && { driveId }),
-        capabilities: { canAddChildren: id !== folders.readOnly },
+        capabilities: { canAddChildren: id !== folders.readOnly, canDeleteChildren: true, canTrashChildren: true },
       },
     }
   }
@@ -200,6 +200,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     const tooLong = refusedProperties(metadata)
     if (tooLong) return tooLong
     Object.assign(file.properties, metadata.properties)
+    if (metadata.trashed !== undefined) file.trashed = metadata.trashed
     return { status: 200, json: fileAnswer(file) }
   }
 
@@ -313,6 +314,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     if (method === 'PATCH' && updated && resumable) return begin(request, updated, owner)
     const changed = /^\/drive\/v3\/files\/([^/]+)$/.exec(path)?.[1]
     if (method === 'PATCH' && changed) return change(request, changed)
+    if (method === 'DELETE' && changed) return files.delete(changed) ? { status: 204 } : notFound(changed)
     if (method !== 'GET') return refused(400, 'badRequest', 'Not in the double')
     if (path === '/drive/v3/files') return search(url.searchParams)
     if (path === '/drive/v3/files/generateIds') {

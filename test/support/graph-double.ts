@@ -136,6 +136,9 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
       const item = items.get(key)
       return item ? { status: 200, json: describe(item) } : refused(404, 'itemNotFound', 'The resource could not be found.')
     }
+    if (request.method === 'DELETE' && action === '') {
+      return items.delete(key) ? { status: 204 } : refused(404, 'itemNotFound', 'The resource could not be found.')
+    }
     if (request.method === 'PUT' && action === 'content') {
       const hash = newHash()
       for await (const chunk of request.body as AsyncIterable<Buffer>) add(hash, chunk)

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { newId } from '../../base/ids.ts'
 import type { DocumentFacts } from '../../content-server/answers.ts'
 import { createContentServerClient, protocolVersion } from '../../content-server/client.ts'
 import { ContentServerFailure, type Outcome } from '../../content-server/failure.ts'
@@ -146,7 +147,9 @@ const expectSize = async (
 
 const probe = async (client: Client, { config }: ContentServerTarget, { signal }: AttemptContext): Promise<string> => {
   // The id has the form of those that a source system gives.
-  const docId = randomUUID().replaceAll('-', '').toUpperCase()
+  const docId = config.document_ids === 'relay' ? newId() : randomUUID().replaceAll('-', '').toUpperCase()
+  // As a delivery does: a server may answer something else about a document that it does not have.
+  await exists(client, docId, signal)
   const body = Buffer.from('A test of a destination of Document Relay.')
   const component = { compId: 'data', contentType: 'text/plain', sizeBytes: body.length, body }
   const created = await client.create(docId, component, { signal })

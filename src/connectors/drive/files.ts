@@ -5,6 +5,8 @@ export interface Folder {
   id: string
   /** The shared drive that contains the folder. */
   driveId?: string | undefined
+  /** How the account may remove files of the folder. Absent if it may not. */
+  removal?: 'delete' | 'trash' | undefined
 }
 
 interface KnownFile {
@@ -30,7 +32,7 @@ const folderType = 'application/vnd.google-apps.folder'
 export const findFolder = async (drive: CloudApi, folderId: string): Promise<Folder> => {
   const query = new URLSearchParams({
     supportsAllDrives: 'true',
-    fields: 'id,mimeType,driveId,trashed,capabilities/canAddChildren',
+    fields: 'id,mimeType,driveId,trashed,capabilities(canAddChildren,canDeleteChildren,canTrashChildren)',
   })
   const missing = (reason: string, cause?: DeliveryError) =>
     new DeliveryError('folder_missing', `the folder ${folderId} ${reason}; share it with the account, or correct folder_id`, {
@@ -43,14 +45,17 @@ export const findFolder = async (drive: CloudApi, folderId: string): Promise<Fol
   if (typeof id !== 'string') throw new DeliveryError('answer_unreadable', 'Drive described the folder in an unknown form')
   if (mimeType !== folderType) throw missing('is not a folder')
   if (trashed === true) throw missing('is in the trash')
-  if ((capabilities as { canAddChildren?: unknown } | undefined)?.canAddChildren !== true) {
+  const { canAddChildren, canDeleteChildren, canTrashChildren } = (capabilities ?? {}) as Record<string, unknown>
+  if (canAddChildren !== true) {
     throw new DeliveryError(
       'access_denied',
       'the account may see the folder but not add files to it; make it a contributor (or an editor)',
       { permanent: true },
     )
   }
-  return { id, driveId: typeof driveId === 'string' ? driveId : undefined }
+  // Outside of shared drives, who stores a file owns it.
+  const removal = typeof driveId !== 'string' || canDeleteChildren === true ? 'delete' : canTrashChildren === true ? 'trash' : undefined
+  return { id, driveId: typeof driveId === 'string' ? driveId : undefined, removal }
 }
 
 /** Searches the folder for the file that an earlier attempt of the delivery has created. */
@@ -112,8 +117,20 @@ export const fileFor = async (
   return { id: (isUsable && started) || (await newFileId(drive)), exists: false }
 }
 
+/** Removes a file that a test has stored. @throws DeliveryError if it remains */
+export const removeFile = async (drive: CloudApi, id: string, removal: 'delete' | 'trash'): Promise<void> => {
+  const address = `/drive/v3/files/${id}?supportsAllDrives=true`
+  if (removal === 'delete') {
+    const { status } = await drive.request(address, { method: 'DELETE' })
+    if (status !== 204) throw new DeliveryError('answer_unreadable', `Drive answered ${status} to its removal`)
+    return
+  }
+  const call = { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ trashed: true }) } as const
+  requireId(await drive.request(address, call), 'Drive')
+}
+
 /** Requests an id for a new file. The id is known before the first byte is sent and is valid for one file only. */
-export const newFileId = async (drive: CloudApi): Promise<string> => {
+const newFileId = async (drive: CloudApi): Promise<string> => {
   const response = await drive.request('/drive/v3/files/generateIds?count=1&space=drive&type=files', { method: 'GET' })
   const { ids } = parseObject(response.text)
   const id: unknown = Array.isArray(ids) ? ids[0] : undefined

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { newId } from '../../base/ids.ts'
 import { cutToBytes, plainValue } from '../../base/text.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import {
@@ -11,19 +12,20 @@ import {
   type Target,
 } from '../connector.ts'
 import { createTokenCache } from '../shared/access-tokens.ts'
-import { abortSession, createCloudApi, isNotFound, requireId, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
+import { createCloudApi, isNotFound, requireId, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
+import { probeContent } from '../shared/probe-content.ts'
 import { createReadTokenFile } from '../shared/token-files.ts'
 import { driveError } from './errors.ts'
 import { googleHosts } from './external-account.ts'
-import { fileFor, findFolder, newFileId, type Folder } from './files.ts'
+import { fileFor, findFolder, removeFile, type DriveFile, type Folder } from './files.ts'
 import { createGoogleTokens, driveScope, type GooglePrincipal } from './google-tokens.ts'
 import { driveConfig, driveCredentials, type DriveConfig, type DriveCredentials, driveExample } from './schema.ts'
 import {
+  beginUpload,
   fileNameOf,
   parseSavedUpload,
   sessionToResume,
-  startSession,
   uploadInParts,
   type FileProperties,
   type ResumableSession,
@@ -143,10 +145,20 @@ export const createDrive = (
         // Test the credentials instead of a token that was issued for them earlier.
         tokens.invalidate(principalOf(target))
         const folder = await findFolder(drive, target.config.folder_id)
-        const id = await newFileId(drive)
-        const { uploadUrl } = await startSession(drive, folder, { id, exists: false }, probeProperties(id))
-        await abortSession(drive, uploadUrl)
-        return `The relay signed in, started an upload to the folder ${target.config.folder_id} and aborted it, so it may write there. No file was stored.`
+        const { folder_id: folderId, subject } = target.config
+        const probeId = `probe_${newId()}`
+        const file = await fileFor(drive, folder, probeId, { started: undefined, stored: undefined })
+        if (folder.removal === undefined) {
+          await beginUpload(drive, folder, file.id, probeProperties(probeId), subject)
+          return `The relay signed in, uploaded the beginning of a file to the folder ${folderId} and aborted the upload. No file was stored, because the account may not remove one: that a file can be completed was not tried.`
+        }
+        const remains = await storeAndRemove(drive, { folder, file, removal: folder.removal, probeId }, { ...context, subject })
+        const stored = `The relay signed in and stored a file in the folder ${folderId}`
+        if (remains !== undefined) {
+          const { path } = resultOf(file.id, 0)
+          return `${stored}. ${path} remains, because it could not be removed: ${withoutSecrets(remains, drive.secrets)}`
+        }
+        return `${stored}, and ${folder.removal === 'delete' ? 'removed it. No file remains.' : 'moved it to the trash.'}`
       }),
   }
 }
@@ -191,12 +203,38 @@ const resultOf = (id: string, bytesSent: number, response?: CloudResponse): Deli
   answer: { status: response?.status ?? 200, file_id: id },
 })
 
-/** The properties of a file whose upload is started and aborted. */
+/**
+ * Stores a small file as deliveries do, and removes it.
+ * @returns why the file remains, undefined if it does not
+ */
+const storeAndRemove = async (
+  drive: CloudApi,
+  { folder, file, removal, probeId }: { folder: Folder; file: DriveFile; removal: 'delete' | 'trash'; probeId: string },
+  context: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
+): Promise<string | undefined> => {
+  const remove = () => removeFile(drive, file.id, removal)
+  try {
+    const payload = { ...probeProperties(probeId), ...probeContent() }
+    await uploadInParts(drive, { folder, file, resumed: undefined, save: () => {} }, payload, context)
+  } catch (thrown) {
+    // Its answer may have been lost.
+    await remove().catch(() => {})
+    throw thrown
+  }
+  return remove().then(
+    () => undefined,
+    (thrown: unknown) => {
+      context.signal.throwIfAborted()
+      return toDeliveryError(thrown, 'request_failed').message
+    },
+  )
+}
+
 const probeProperties = (id: string): FileProperties => ({
   deliveryId: id,
   documentId: id,
-  path: '.relay-probe',
+  path: `.relay-${id}`,
   contentType: 'application/octet-stream',
-  sizeBytes: 1,
+  sizeBytes: 0,
   properties: {},
 })

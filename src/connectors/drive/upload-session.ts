@@ -12,6 +12,7 @@ import {
   type CloudResponse,
   type CompletedUpload,
 } from '../shared/cloud-api.ts'
+import { probeContent, type Content } from '../shared/probe-content.ts'
 import { shortened, targetSegments } from '../shared/target-path.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { driveError } from './errors.ts'
@@ -81,7 +82,7 @@ export const uploadInParts = async (
     resumed,
     save,
   }: { folder: Folder; file: DriveFile; resumed: ResumableSession | undefined; save(session: ResumableSession): void },
-  payload: Payload,
+  payload: FileProperties & Content,
   { signal, onProgress, subject }: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
 ): Promise<CompletedUpload> => {
   const runOf = (uploadUrl: string, faults: number) => ({
@@ -131,7 +132,7 @@ export const uploadInParts = async (
  * file is looked at. Drive stores content unchanged.
  * @throws DeliveryError `answer_unreadable`, `content_altered`
  */
-const requireStored = async (drive: CloudApi, folder: Folder, file: DriveFile, { sha256 }: Payload, response: CloudResponse) => {
+const requireStored = async (drive: CloudApi, folder: Folder, file: DriveFile, { sha256 }: Content, response: CloudResponse) => {
   const id = requireId(response, 'Drive')
   const { sha256Checksum: told } = parseObject(response.text)
   const answer = toTargetAnswer(response)
@@ -146,13 +147,32 @@ const requireStored = async (drive: CloudApi, folder: Folder, file: DriveFile, {
   })
 }
 
-/** Starts a session that writes the file. */
-export const startSession = async (
+// The smallest part that is not the last.
+const probePartBytes = 256 * 1_024
+
+/** Uploads the first half of a file and aborts the session: Drive takes the bytes, and stores no file. */
+export const beginUpload = async (
   drive: CloudApi,
   folder: Folder,
-  file: DriveFile,
+  id: string,
   properties: FileProperties,
-): Promise<UploadSession> => {
+  subject?: string,
+): Promise<void> => {
+  const sizeBytes = 2 * probePartBytes
+  const { uploadUrl } = await startSession(drive, folder, { id, exists: false }, { ...properties, sizeBytes })
+  try {
+    const headers = { 'content-length': String(probePartBytes), 'content-range': `bytes 0-${probePartBytes - 1}/${sizeBytes}` }
+    const answer = await drive.requestSession(uploadUrl, { method: 'PUT', headers, body: probeContent(probePartBytes).open() })
+    if (answer.status === 308 && nextByteOf(answer) > 0) return
+    if (answer.status >= 300 && answer.status !== 308) throw sessionError(answer, subject)
+    throw new DeliveryError('answer_unreadable', `Drive answered ${answer.status} to a part without saying what it has`)
+  } finally {
+    await abortSession(drive, uploadUrl)
+  }
+}
+
+/** Starts a session that writes the file. */
+const startSession = async (drive: CloudApi, folder: Folder, file: DriveFile, properties: FileProperties): Promise<UploadSession> => {
   const query = new URLSearchParams({ uploadType: 'resumable', supportsAllDrives: 'true', fields: 'id,sha256Checksum' })
   const response = await drive.request(`/upload/drive/v3/files${file.exists ? `/${file.id}` : ''}?${query.toString()}`, {
     method: file.exists ? 'PATCH' : 'POST',
@@ -170,7 +190,7 @@ export const startSession = async (
 const findSession = async (
   drive: CloudApi,
   uploadUrl: string,
-  { sizeBytes }: Payload,
+  { sizeBytes }: Content,
   subject: string | undefined,
 ): Promise<UploadSession | undefined> => {
   const response = await drive.requestSession(uploadUrl, {

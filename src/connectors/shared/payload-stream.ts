@@ -2,7 +2,8 @@ import { addAbortSignal, pipeline, Readable, Transform } from 'node:stream'
 import { messageOf } from '../../base/errors.ts'
 import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
 
-type OpenPayload = Pick<Payload, 'open' | 'sizeBytes'>
+/** A content that can be read. */
+export type OpenPayload = Pick<Payload, 'open' | 'sizeBytes'>
 
 interface StreamOptions {
   signal: AbortSignal

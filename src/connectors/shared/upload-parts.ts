@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { DeliveryError, Interruption, type AttemptContext, type Payload } from '../connector.ts'
-import { openPayload } from './payload-stream.ts'
+import { DeliveryError, Interruption, type AttemptContext } from '../connector.ts'
+import { openPayload, type OpenPayload } from './payload-stream.ts'
 
 const MiB = 1024 * 1024
 /** Up to this size, one request is cheaper than several. */
@@ -182,7 +182,7 @@ export type PartResult<Done> = { done: Done } | { nextByte: number | undefined }
  * @throws DeliveryError `upload_out_of_step` if the service asks for a byte outside of the part that it was sent
  */
 export const sendPartsInSequence = async <Done>(
-  payload: Payload,
+  payload: OpenPayload,
   {
     startByte = 0,
     partBytes,

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
+import { newId } from '../../base/ids.ts'
 import { plainValue } from '../../base/text.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type PropertyRules, type Target } from '../connector.ts'
 import { certificateExpiresAt } from '../shared/client-certificate.ts'
 import {
-  abortSession,
   createCloudApi,
   isNotFound,
   parseFile,
@@ -16,6 +16,7 @@ import {
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import { entraPrincipalOf, entraSecretsOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
+import { probeContent, type Content } from '../shared/probe-content.ts'
 import { namesLike, requireSameLocation } from '../shared/properties.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
@@ -31,7 +32,7 @@ import {
   type TeamsiteCredentials,
   teamsiteExample,
 } from './schema.ts'
-import { startSession, uploadInParts } from './upload-session.ts'
+import { uploadInParts } from './upload-session.ts'
 
 type TeamsiteTarget = Target<TeamsiteConfig, TeamsiteCredentials>
 
@@ -146,9 +147,12 @@ export const createTeamsite = (
         tokens.invalidate(principalOf(target, clouds))
         const { config } = target
         const library = await findLibrary(graph, { siteUrl: config.site_url, name: config.document_library })
-        const { uploadUrl } = await startSession(graph, fileAddress(library, inFolder(config, ['.relay-probe'])))
-        await abortSession(graph, uploadUrl)
-        return `The relay signed in, started an upload to the library ${config.document_library} and aborted it, so it may write there. No file was stored.`
+        const segments = inFolder(config, [`.relay-probe-${newId()}`])
+        requirePathFits(library.webUrl, segments)
+        const remains = await storeAndRemove(graph, fileAddress(library, segments), context)
+        const stored = `The relay signed in and stored a file in the library ${config.document_library}, in one request and in an upload session`
+        if (remains === undefined) return `${stored}, and removed it. No file remains.`
+        return `${stored}. ${urlOf(library, segments)} remains, because it could not be removed: ${withoutSecrets(remains, graph.secrets)}`
       }),
   }
 }
@@ -188,7 +192,7 @@ const setColumns = async (graph: CloudApi, file: string, columns: Payload['prope
 
 const fileAddress = ({ driveId }: Library, segments: string[]) => `/drives/${encodeURIComponent(driveId)}/root:/${urlPath(segments)}`
 
-const upload = async (graph: CloudApi, file: string, payload: Payload, context: AttemptContext): Promise<CompletedUpload> => {
+const upload = async (graph: CloudApi, file: string, payload: Content, context: AttemptContext): Promise<CompletedUpload> => {
   if (payload.sizeBytes > singleRequestMaxBytes) return uploadInParts(graph, file, payload, context)
   const { signal, onProgress } = context
   const response = await sendPartsInSequence(payload, { partBytes: singleRequestMaxBytes, signal, onProgress }, async ({ end, body }) => ({
@@ -200,4 +204,30 @@ const upload = async (graph: CloudApi, file: string, payload: Payload, context: 
   }))
   requireItem(response, payload)
   return { response, bytesSent: payload.sizeBytes }
+}
+
+/**
+ * Stores a small file as deliveries do, in one request and in an upload session, whose host is another one, and removes it.
+ * @returns why the file remains, undefined if it does not
+ */
+const storeAndRemove = async (graph: CloudApi, file: string, context: AttemptContext): Promise<string | undefined> => {
+  const remove = async () => {
+    const { status } = await graph.request(file, { method: 'DELETE' })
+    if (status !== 204) throw new DeliveryError('answer_unreadable', `SharePoint answered ${status} to its removal`)
+  }
+  try {
+    await upload(graph, file, probeContent(), context)
+    await uploadInParts(graph, file, probeContent(), context)
+  } catch (thrown) {
+    // Its answer may have been lost.
+    await remove().catch(() => {})
+    throw thrown
+  }
+  return remove().then(
+    () => undefined,
+    (thrown: unknown) => {
+      context.signal.throwIfAborted()
+      return toDeliveryError(thrown, 'request_failed').message
+    },
+  )
 }

@@ -2,6 +2,7 @@ import { DeliveryError, type AttemptContext, type Payload } from '../connector.t
 import { isNotFound, parseObject, requireId, toTargetAnswer, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import type { Found, Refusal } from '../shared/earlier-copy.ts'
 import { openPayload } from '../shared/payload-stream.ts'
+import type { Content } from '../shared/probe-content.ts'
 import { quickXorHash } from './quick-xor-hash.ts'
 
 /**
@@ -35,7 +36,7 @@ export const refusalOf = (thrown: unknown): Refusal => {
 export const findItem = async (
   graph: CloudApi,
   file: string,
-  payload: Payload,
+  payload: Content,
   { signal }: Pick<AttemptContext, 'signal'>,
 ): Promise<Found<CloudResponse>> => {
   try {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
+import { DeliveryError, type AttemptContext } from '../connector.ts'
 import {
   abortSession,
   parseObject,
@@ -10,6 +10,7 @@ import {
   type CloudResponse,
   type CompletedUpload,
 } from '../shared/cloud-api.ts'
+import type { Content } from '../shared/probe-content.ts'
 import { sendPartsInSequence, uploadOutOfStep } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
 import { findItem, requireItem } from './items.ts'
@@ -38,7 +39,7 @@ const savedSession = z.object({
  * its file is there, it is stored, and otherwise the upload starts again.
  * @param file is its address in Graph, up to the colon after the path
  */
-export const uploadInParts = async (graph: CloudApi, file: string, payload: Payload, context: AttemptContext): Promise<CompletedUpload> => {
+export const uploadInParts = async (graph: CloudApi, file: string, payload: Content, context: AttemptContext): Promise<CompletedUpload> => {
   const { sizeBytes, sha256 } = payload
   const { signal, onProgress } = context
   const save = (uploadUrl: string, faults: number) =>
@@ -70,7 +71,7 @@ export const uploadInParts = async (graph: CloudApi, file: string, payload: Payl
 }
 
 /** Starts a session that writes the file, replacing an existing one. */
-export const startSession = async (graph: CloudApi, file: string): Promise<UploadSession> => {
+const startSession = async (graph: CloudApi, file: string): Promise<UploadSession> => {
   const response = await graph.request(`${file}:/createUploadSession`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -87,7 +88,7 @@ export const startSession = async (graph: CloudApi, file: string): Promise<Uploa
 const findSession = async (
   graph: CloudApi,
   file: string,
-  { sizeBytes, sha256 }: Payload,
+  { sizeBytes, sha256 }: Content,
   { saved, signal }: Pick<AttemptContext, 'saved' | 'signal'>,
   save: (uploadUrl: string, faults: number) => void,
 ): Promise<UploadSession | 'gone' | undefined> => {

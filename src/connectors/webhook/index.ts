@@ -45,7 +45,7 @@ export const createWebhook = (tokenCache = createTokenCache()): Connector<Webhoo
       // Test the credentials instead of a token that was issued for them earlier.
       if (principal) tokens.invalidate(principal)
       const { status } = await send(jsonMessage(`ping_${newId()}`, { type: 'ping' }), target, context, tokens)
-      return `The target answered ${status} to a ping, a ${target.config.method} request with {"type":"ping"}, which was delivered to it. No document was sent.`
+      return `The target answered ${status} to a ping, a ${target.config.method} request with {"type":"ping"}, which was delivered to it. No document was sent: that it takes documents in the form ${target.config.format}, and of their size, was not tried.`
     },
 
     sendNotice: async ({ id, workspace, event }, target, context) =>

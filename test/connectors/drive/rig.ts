@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { createDrive } from '../../../src/connectors/drive/index.ts'
 import { statusOf } from '../../support/busy-server.ts'
 import { createAuthority } from '../../support/certificates.ts'
+import { refuseStep } from '../../support/double.ts'
 import { startDriveDouble } from '../../support/drive-double.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { pagesOf } from '../../support/pages.ts'
@@ -53,11 +54,20 @@ const at = (root: string, tokenUri: string): Destination => ({
   },
 })
 
+// The rest of what a delivery asks for is cached for ten minutes.
+const steps: Record<string, RegExp> = {
+  'the search': /^GET \/drive\/v3\/files$/,
+  'an id': /generateIds/,
+  'the upload session': /^(POST|PATCH) \/upload/,
+  'the upload': /^PUT \/upload/,
+}
+
 export const rig: Rig = {
   kind: 'drive',
   isDouble: true,
   usesNetwork: true,
   demandsEvidence: true,
+  testsEachStep: true,
   connectorIn: (settings) => createDrive((settings as { root: string }).root),
 
   start: async (): Promise<RunningTarget> => {
@@ -87,6 +97,10 @@ export const rig: Rig = {
         },
       },
       missingLocation: { target: target({ config: { folder_id: 'not-there' } }), code: 'folder_missing' },
+      refusing: {
+        steps: Object.keys(steps),
+        start: async (step) => ({ target: target(), ...refuseStep(double, steps[step]!, 403) }),
+      },
       // Drive stores the media type only, without its parameters.
       keepsContentType: false,
       properties: {

@@ -3,6 +3,7 @@ import { createTeamsite } from '../../../src/connectors/teamsite/index.ts'
 import { microsoftClouds } from '../../../src/connectors/teamsite/schema.ts'
 import { statusOf } from '../../support/busy-server.ts'
 import { createAuthority } from '../../support/certificates.ts'
+import { refuseStep } from '../../support/double.ts'
 import { startGraphDouble } from '../../support/graph-double.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { pagesOf } from '../../support/pages.ts'
@@ -60,11 +61,19 @@ const at = (root: string): Destination => ({
   credentials: { tenant_id: 'contoso.example', client_id: 'client-1', client_secret: 'the-secret' },
 })
 
+// The rest of what a delivery asks for is cached for ten minutes.
+const steps: Record<string, RegExp> = {
+  'the content': /:\/content$/,
+  'the upload session': /:\/createUploadSession$/,
+  'the upload host': /^PUT \/up\//,
+}
+
 export const rig: Rig = {
   kind: 'teamsite',
   isDouble: true,
   usesNetwork: true,
   demandsEvidence: true,
+  testsEachStep: true,
   connectorIn: (settings) => {
     const { root, scope } = settings as { root: string; scope: string }
     return teamsiteAt(root, scope)
@@ -99,6 +108,10 @@ export const rig: Rig = {
         },
       },
       missingLocation: { target: target({ document_library: 'Nowhere' }), code: 'library_missing' },
+      refusing: {
+        steps: Object.keys(steps),
+        start: async (step) => ({ target: target(), ...refuseStep(double, steps[step]!, 403) }),
+      },
       keepsContentType: false,
       properties: {
         names: ['Vendor', 'InvoiceNumber'],
