@@ -9,6 +9,7 @@ import type { Acknowledge } from '../delivery/acknowledge.ts'
 import type { Erase } from '../delivery/erase.ts'
 import { dateFrom, dateTo } from '../domain/date-range.ts'
 import { isFinal, openDeliveryStatuses, openOf, type DocumentStatus } from '../domain/delivery-states.ts'
+import { fileNameOf } from '../domain/file-name.ts'
 import { metadataMaxCharacters } from '../domain/template.ts'
 import type { Download } from '../http/attachments.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
@@ -176,7 +177,7 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
       status: 200,
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.findContent(workspaceId, params.id)
-        return downloadOf(contents, found, found.compId)
+        return downloadOf(contents, found, fileNameOf(found))
       },
     }),
 

@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa'
 import type { Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
 import { methodNotAllowed, nothingHere } from '../base/refusals.ts'
-import { withExtension } from '../domain/file-name.ts'
+import { fileNameOf } from '../domain/file-name.ts'
 import { answerBytes } from '../http/attachments.ts'
 import { answerErrors, type ErrorDeps } from '../http/errors.ts'
 import { queryOf } from '../http/input.ts'
@@ -35,7 +35,7 @@ export const createDownloads = ({
     const { expiresAt: _expiresAt, ...download } = link
     deps.log.info({ ...download, method: context.method }, 'document downloaded through a link')
     context.status = 200
-    await answerBytes(context, downloadOf(contents, found, withExtension(found.compId, found)))
+    await answerBytes(context, downloadOf(contents, found, fileNameOf(found)))
   }
 
   return (context, next) => {

@@ -136,7 +136,7 @@ const readComponents = async ({ header, body }: HttpAnswer): Promise<ComponentFa
 const componentOf = (part: Part): ComponentFacts => {
   const { compId, ...facts } = componentFacts(part)
   if (!compId) throw malformed('a part has no X-compId')
-  if (!isCompId(compId)) throw malformed('an X-compId is longer than 255 bytes, or has control characters')
+  if (!isCompId(compId)) throw malformed('an X-compId is longer than 255 characters, or has control characters')
   return { compId, ...facts }
 }
 

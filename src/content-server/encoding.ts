@@ -1,7 +1,10 @@
 import { isUtf8 } from 'node:buffer'
+import { TextDecoder } from 'node:util'
 
-/** Decodes bytes of an unknown encoding: as UTF-8 if they are valid UTF-8, else as ISO-8859-1. */
-export const decodeText = (bytes: Buffer): string => bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1')
+const windows1252 = new TextDecoder('windows-1252')
+
+/** Decodes bytes of an unknown encoding: as UTF-8 if they are valid UTF-8, else as Windows-1252, which contains ISO-8859-1. */
+export const decodeText = (bytes: Buffer): string => (isUtf8(bytes) ? bytes.toString() : windows1252.decode(bytes))
 
 const percentEncoded = /%([0-9a-f]{2})/gi
 

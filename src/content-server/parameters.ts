@@ -30,16 +30,24 @@ export type CommandName =
   | 'search'
   | 'update'
 
-const compIdMaxBytes = 255
 const nameMaxCharacters = 255
 const contentTypeMaxCharacters = 1_024
 
 const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)
 
-export const isCompId = (value: string): boolean => {
-  const bytes = Buffer.byteLength(value)
-  return bytes >= 1 && bytes <= compIdMaxBytes && !hasControlCharacter(value)
-}
+// Bytes of Windows-1252 without a meaning become control characters of Latin-1: a name may contain them.
+const asciiControl = /[\p{Cc}--[\u0080-\u009f]]/v
+// Source systems percent-encode some names once more: a character becomes nine.
+const encodedCharacter = /%[c-f][0-9a-f](?:%[89ab][0-9a-f])+/gi
+// An index has to hold it.
+const compIdMaxBytes = 2_400
+
+/** Returns true for the name of a component: at most 255 characters, as source systems count them. */
+export const isCompId = (value: string): boolean =>
+  value.length > 0 &&
+  value.replaceAll(encodedCharacter, 'x').length <= nameMaxCharacters &&
+  Buffer.byteLength(value) <= compIdMaxBytes &&
+  !asciiControl.test(value)
 
 // A part has headers that no HTTP library has checked. NUL can be neither stored nor sent.
 const headerValue = /^[\t\x20-\x7e\x80-\xff]+$/
@@ -60,7 +68,7 @@ const matching = (pattern: RegExp, expected: string): Format => ({ accepts: (val
 export const formats = {
   contRep: { accepts: isName, expected: `1 to ${nameMaxCharacters} characters` },
   docId: matching(/^[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z a-z 0-9 . _ -'),
-  compId: { accepts: isCompId, expected: `1 to ${compIdMaxBytes} bytes without control characters` },
+  compId: { accepts: isCompId, expected: `1 to ${nameMaxCharacters} characters without control characters` },
   pVersion: matching(/^004[567]$/, '0045, 0046 or 0047'),
   docProt: matching(/^[rcud]{0,4}$/, 'up to four of the letters r, c, u and d'),
   resultAs: matching(/^(ascii|html)$/, 'ascii or html'),

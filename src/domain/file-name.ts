@@ -1,5 +1,26 @@
 import { extensionOfType } from './content-type.ts'
 
+// What SAP encodes twice: everything but ASCII.
+const escapedCharacters = /(?:%[89a-f][0-9a-f])+/gi
+// A text that another client has encoded as a whole: it has no blank and no other character than those of URLs.
+const isEncoded = /^(?:[\w!$&'()*+,.;=@~-]|%[0-9a-f]{2})*$/i
+const escapes = /(?:%[0-9a-f]{2})+/gi
+const notReadable = /[\p{C}\p{Z}/\\%]/u
+
+/**
+ * Returns the name of a component as people read it. Source systems percent-encode names, and parts of names, once more than the address that
+ * carries them needs. What would not be text, or change the meaning of a path, stays encoded.
+ */
+export const readableName = (compId: string): string =>
+  compId.replaceAll(isEncoded.test(compId) ? escapes : escapedCharacters, (run) => {
+    try {
+      const text = decodeURIComponent(run)
+      return notReadable.test(text.replaceAll(' ', '')) ? run : text
+    } catch {
+      return run
+    }
+  })
+
 interface NamedComponent {
   compId: string
   contentType: string
@@ -10,8 +31,19 @@ const extension = /\.(?=[0-9]*[A-Za-z])([A-Za-z0-9]{1,16})$/
 
 /** Returns the file extension of a component's name, or else the one of its content type. */
 export const extensionOf = ({ compId, contentType }: NamedComponent): string =>
-  extension.exec(compId)?.[1] ?? extensionOfType(contentType) ?? 'bin'
+  extension.exec(readableName(compId))?.[1] ?? extensionOfType(contentType) ?? 'bin'
 
 /** Appends a file extension to a name that has none. */
-export const withExtension = (name: string, component: NamedComponent): string =>
+const withExtension = (name: string, component: NamedComponent): string =>
   extension.test(name) ? name : `${name}.${extensionOf(component)}`
+
+interface NamedDocument extends NamedComponent {
+  fields?: Readonly<Record<string, string>>
+}
+
+/** Field of a document with the name of its file, if the source system tells it: ArchiveLink calls each component `data`. */
+const fileNameField = 'file_name'
+
+/** Returns the name under which a person opens a document: the one that the source system tells, without folders, or else `name`. */
+export const fileNameOf = (document: NamedDocument, name = readableName(document.compId)): string =>
+  withExtension(document.fields?.[fileNameField]?.split(/[/\\]/).at(-1)?.trim() || name, document)

@@ -1,4 +1,4 @@
-import { extensionOf } from './file-name.ts'
+import { extensionOf, fileNameOf, readableName } from './file-name.ts'
 
 // A placeholder is the name of a document's property in braces, `{doc_id}`, in a path template or a mail template.
 
@@ -14,6 +14,7 @@ export const placeholders = [
   'erp_object_id',
   'ar_object',
   'ext',
+  'file_name',
 ] as const
 
 /** A field of an enrichment: `meta.vendor_name`. */
@@ -57,7 +58,8 @@ export const placeholderValues = (document: TemplateDocument): Record<string, st
   const values: Record<(typeof placeholders)[number], string> = {
     repo_id: document.repoId,
     doc_id: document.docId,
-    comp_id: document.compId,
+    comp_id: readableName(document.compId),
+    file_name: fileNameOf(document),
     yyyy,
     mm,
     dd,

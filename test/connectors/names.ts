@@ -21,7 +21,7 @@ export const names: [path: string, any: string | RegExp, windows: string | RegEx
   ['end. ./x', /^end(\. \.|\. %2E)\/x$/, 'end%2E%20%2E/x'],
   ['...', /^(\.\.\.|\.\.%2E)$/, '%2E%2E%2E'],
   [' a', ' a', '%20a'],
-  ['50%3A', '50%253A', '50%253A'],
+  ['50%253A', '50%253A', '50%253A'],
   ['50%', '50%', '50%'],
   ['.hidden', '.hidden', '.hidden'],
   ['Prüfung.pdf', 'Prüfung.pdf', 'Prüfung.pdf'],
@@ -30,4 +30,22 @@ export const names: [path: string, any: string | RegExp, windows: string | RegEx
   [long, /^ä+~[0-9a-f]{16}\.pdf$/, /^ä+~[0-9a-f]{16}\.pdf$/],
   [`${'x'.repeat(251)}.pdf`, `${'x'.repeat(251)}.pdf`, `${'x'.repeat(251)}.pdf`],
   ['請求書 🧾.pdf', '請求書 🧾.pdf', '請求書 🧾.pdf'],
+]
+
+/**
+ * Names of components as source systems send them in a URL, as the relay keeps and finds them, and as files are called for which nothing else says a
+ * name: `{file_name}`.
+ */
+export const realNames: [sent: string, key: string, fileName: string][] = [
+  ['data', 'data', 'data.pdf'],
+  ['Pr%C3%BCfung.pdf', 'Prüfung.pdf', 'Prüfung.pdf'],
+  ['Pr%FCfung%20%96%20%80.pdf', 'Prüfung – €.pdf', 'Prüfung – €.pdf'],
+  ['%84Zitat%93.docx', '„Zitat“.docx', '„Zitat“.docx'],
+  ['ISO%20%25EC%259A%25B4%25EC%2586%25A1.hwp', 'ISO %EC%9A%B4%EC%86%A1.hwp', 'ISO 운송.hwp'],
+  ['Rechnung%2520M%25C3%25BCller.pdf', 'Rechnung%20M%C3%BCller.pdf', 'Rechnung Müller.pdf'],
+  ['Rechnung%201%2F2024.pdf', 'Rechnung 1/2024.pdf', 'Rechnung 1%2F2024.pdf'],
+  ['a%252Fb.pdf', 'a%2Fb.pdf', 'a%252Fb.pdf'],
+  ['Rabatt%2020%25ab', 'Rabatt 20%ab', 'Rabatt 20%25ab.pdf'],
+  ['100%25.pdf', '100%.pdf', '100%.pdf'],
+  ['Angebot%20v1.2', 'Angebot v1.2', 'Angebot v1.2.pdf'],
 ]

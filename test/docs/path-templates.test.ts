@@ -3,6 +3,7 @@ import { connectorTypes } from '../../src/connectors/index.ts'
 import { connectionSettings } from '../../src/domain/connection-settings.ts'
 import { pathSegment, planDeliveries } from '../../src/domain/fan-out.ts'
 import { placeholders, placeholderValues } from '../../src/domain/template.ts'
+import { realNames } from '../connectors/names.ts'
 
 const page = await readFile(new URL('../../docs/path-templates.md', import.meta.url), 'utf8')
 
@@ -27,6 +28,11 @@ test('the page explains every placeholder with a true example, and every kind', 
   }
   expect(page).toContain(`\`${pathSegment(values['meta.vendor_name']!)}\` for \`{meta.vendor_name}\``)
   for (const kind of connectorTypes) expect(page).toMatch(new RegExp(`^\\|[^|]*\\b${kind}\\b`, 'm'))
+})
+
+test('the page has the names of components, as they are sent, kept and delivered', () => {
+  const table = realNames.map((row) => `| ${row.map((name) => `\`${name}\``).join(' | ')} |\n`).join('')
+  expect(page).toContain(table)
 })
 
 test.each([

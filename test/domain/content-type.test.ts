@@ -1,7 +1,7 @@
 import { bodyText } from '../../src/capture/body-text.ts'
 import { isOpaque } from '../../src/capture/redact-body.ts'
 import { contentTypeParameter, extensionOfType, isPdf, mediaTypeOf, sendableContentType } from '../../src/domain/content-type.ts'
-import { extensionOf, withExtension } from '../../src/domain/file-name.ts'
+import { extensionOf, fileNameOf } from '../../src/domain/file-name.ts'
 
 const bytesOf = (text: string) => Buffer.from(text).toString('latin1')
 
@@ -87,5 +87,5 @@ test.each([
   ['backup.7z', 'application/octet-stream', '7z', 'backup.7z'],
 ])('the component %j of the type %s has the extension %s, and is attached as %j', (compId, contentType, extension, name) => {
   expect(extensionOf({ compId, contentType })).toBe(extension)
-  expect(withExtension(compId, { compId, contentType })).toBe(name)
+  expect(fileNameOf({ compId, contentType })).toBe(name)
 })

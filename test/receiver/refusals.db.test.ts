@@ -29,7 +29,7 @@ describe('a malformed request', () => {
     ['an empty docId', 'get&pVersion=0045&contRep=Z1&docId='],
     ['a docId with a slash', 'get&pVersion=0045&contRep=Z1&docId=..%2Fx'],
     ['a docId that is too long', `get&pVersion=0045&contRep=Z1&docId=${'x'.repeat(129)}`],
-    ['a compId that is too long', `get&${onD1}&compId=${'%C3%A4'.repeat(128)}`],
+    ['a compId that is too long', `get&${onD1}&compId=${'%C3%A4'.repeat(256)}`],
     ['a control character in compId', `get&${onD1}&compId=a%0Ab`],
     ['an offset that is not a number', `get&${onD1}&fromOffset=abc`],
     ['a negative offset', `get&${onD1}&fromOffset=-1`],

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { plainText, plainValue } from '../../base/text.ts'
 import { sendableContentType } from '../../domain/content-type.ts'
-import { withExtension } from '../../domain/file-name.ts'
+import { fileNameOf } from '../../domain/file-name.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
 import type { NoticeMessage, Payload } from '../connector.ts'
 import { documentHeaders } from '../shared/http.ts'
@@ -29,7 +29,7 @@ export const messageBytes = (attachedBytes: number) => {
 
 /** Returns the message as a stream of lines that end with CR LF. Encodes the document while it is read. */
 export const createMessage = (payload: Payload, config: EmailConfig, enclosure: Enclosure): Readable => {
-  const fileName = fileNameOf(payload)
+  const fileName = attachmentName(payload)
   const composer = new MailComposer({
     from: config.from,
     to: config.to,
@@ -80,7 +80,7 @@ const subjectOf = (payload: Payload, { subject_template: template }: EmailConfig
 
 const subjectLine = (text: string): string => plainValue(text, subjectMaxCharacters)
 
-const fileNameOf = (payload: Payload): string => withExtension(targetSegments(payload.path).at(-1) ?? '', payload)
+const attachmentName = (payload: Payload): string => fileNameOf(payload, targetSegments(payload.path).at(-1))
 
 /**
  * Hides the types message and multipart: mail programs would take them for a part of this message, and they must not be

@@ -17,16 +17,13 @@ const addresses = z.union([
   z.array(address).min(1).max(maxRecipients).meta({ title: 'several addresses' }),
 ])
 
-/** The placeholders of a subject: those of every template, such as `{doc_id}`, and the name of the file. */
-const subjectPlaceholders = [...placeholders, 'file_name']
-
 const subjectTemplate = z
   .string()
   .min(1)
   .max(500)
   .regex(/^\P{Cc}*$/u, 'must not contain control characters')
   .superRefine((template, context) => {
-    const message = unknownPlaceholder(placeholdersIn(template), subjectPlaceholders)
+    const message = unknownPlaceholder(placeholdersIn(template), placeholders)
     if (message) context.addIssue({ code: 'custom', message })
   })
 
@@ -58,7 +55,7 @@ export const emailConfig = z.strictObject({
   cc: addresses.optional().describe('Further recipients, in the same form'),
   subject_template: subjectTemplate
     .default('Document {doc_id} ({comp_id}) from {repo_id}')
-    .describe(`Subject. Placeholders: ${subjectPlaceholders.join(', ')}`),
+    .describe(`Subject. Placeholders: ${placeholders.join(', ')}`),
   max_attachment_bytes: z
     .int()
     .min(0)

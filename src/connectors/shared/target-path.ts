@@ -8,9 +8,8 @@ const digestCharacters = 16
 const extensionMaxBytes = 16
 
 // Servers on Windows take a backslash for a folder separator. Format characters, such as right-to-left marks, make a
-// name look like another one. A percent sign is escaped only if it would read as an escape of this function, so that
-// different paths stay different.
-const misleading = /\\|\p{Cf}|\p{Zl}|\p{Zp}|%(?=[0-9a-f]{2})/giu
+// name look like another one. A percent sign stays: `pathSegment` has escaped one that would read as an escape.
+const misleading = /\\|\p{Cf}|\p{Zl}|\p{Zp}/giu
 const control = /\p{Cc}/u
 
 /**
@@ -24,7 +23,7 @@ export type FileNames = 'any' | 'windows'
 
 /**
  * Returns the folders and the name under which a path is stored. The result depends on the path alone, so every attempt
- * writes to the same place.
+ * writes to the same place. The values in the path are those of `pathSegment`, so that different ones stay different.
  * @param unfit matches what else must be escaped because the target does not accept it
  * @param names `windows`: escapes what does not fit there, and composes characters, because some servers take both forms for one name
  * @throws DeliveryError `path_refused` for a path that would leave its folder

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { sendableContentType } from '../../domain/content-type.ts'
-import { withExtension } from '../../domain/file-name.ts'
+import { fileNameOf } from '../../domain/file-name.ts'
 import type { AttemptContext, DeliveredCopy, Payload } from '../connector.ts'
 import { documentHeaders } from '../shared/http.ts'
 import { openPayload } from '../shared/payload-stream.ts'
@@ -49,7 +49,7 @@ export const documentMessage = (payload: Payload, { format, signatures }: Webhoo
   return {
     ...body,
     id: payload.messageId,
-    headers: documentHeaders(payload, fileNameOf(payload)),
+    headers: documentHeaders(payload, sentName(payload)),
     signatures,
     open: (onProgress) => {
       const document = openPayload(payload, { signal, onProgress })
@@ -113,7 +113,7 @@ const multipart = (payload: Payload): Body => {
       '',
       JSON.stringify(metadataOf(payload)),
       `--${boundary}`,
-      `content-disposition: form-data; name="file"; filename="${fileNameOf(payload).replace(/["\r\n]/g, encodeURIComponent)}"`,
+      `content-disposition: form-data; name="file"; filename="${sentName(payload).replace(/["\r\n]/g, encodeURIComponent)}"`,
       `content-type: ${sendableContentType(payload.contentType)}`,
       '',
       '',
@@ -131,7 +131,7 @@ const multipart = (payload: Payload): Body => {
   }
 }
 
-const fileNameOf = (payload: Payload) => withExtension(payload.path.slice(payload.path.lastIndexOf('/') + 1), payload)
+const sentName = (payload: Payload) => fileNameOf(payload, payload.path.slice(payload.path.lastIndexOf('/') + 1))
 
 const idsOf = (copy: Omit<DeliveredCopy, 'messageId' | 'foundAt' | 'location'>) => ({
   delivery_id: copy.deliveryId,

