@@ -36,7 +36,7 @@ const contentTypeMaxCharacters = 1_024
 const hasControlCharacter = (text: string): boolean => /\p{Cc}/u.test(text)
 
 // Bytes of Windows-1252 without a meaning become control characters of Latin-1: a name may contain them.
-const asciiControl = /[\p{Cc}--[\u0080-\u009f]]/v
+const asciiControl = /(?![\u0080-\u009f])\p{Cc}/u
 // Source systems percent-encode some names once more: a character becomes nine.
 const encodedCharacter = /%[c-f][0-9a-f](?:%[89ab][0-9a-f])+/gi
 // An index has to hold it.
