@@ -124,6 +124,13 @@ describe.each(services)('an upload to $kind after a failure that passes', (servi
     expect((await run.attempt()).bytesSent).toBeLessThan(payload.sizeBytes)
   })
 
+  test('gives the session up with the last attempt', async () => {
+    const run = createAttempts(largePayload(21 * MiB))
+    double.faults.push({ match: part, response: service.refused(503), times: 1, skip: 1 })
+    await failure(run.attempt({ isLast: true }))
+    expect(service.unfinished()).toBe(0)
+  })
+
   test('begins another session after three faults in which nothing was stored', async () => {
     const payload = largePayload(21 * MiB)
     const run = createAttempts(payload)

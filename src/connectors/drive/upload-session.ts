@@ -83,11 +83,12 @@ export const uploadInParts = async (
     save,
   }: { folder: Folder; file: DriveFile; resumed: ResumableSession | undefined; save(session: ResumableSession): void },
   payload: FileProperties & Content,
-  { signal, onProgress, subject }: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
+  context: Pick<AttemptContext, 'signal' | 'onProgress' | 'isLast'> & { subject?: string | undefined },
 ): Promise<CompletedUpload> => {
+  const { signal, onProgress, subject } = context
   const runOf = (uploadUrl: string, faults: number) => ({
     uploadUrl,
-    signal,
+    context,
     faults,
     saveFaults: (known: number) => save({ uploadUrl, faults: known }),
   })

@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream'
 import { request } from 'undici'
-import { DeliveryError, Interruption, type AttemptContext, type TargetAnswer } from '../connector.ts'
+import { DeliveryError, type AttemptContext, type TargetAnswer } from '../connector.ts'
 import { readResponse } from './http.ts'
 import { trackConsumption } from './payload-stream.ts'
+import { canGoOn } from './upload-parts.ts'
 
 /** The limits of one attempt's requests. */
 export interface RequestContext extends Pick<AttemptContext, 'signal' | 'outbound' | 'connectTimeoutMs' | 'idleTimeoutMs'> {
@@ -46,7 +47,12 @@ export const sendCloudRequest = async (
     bodyTimeout: context.idleTimeoutMs,
   })
   const answeredEarly = tracked !== undefined && !tracked.isConsumed()
-  const text = await readResponse(response.body, { maxBytes: responseMaxBytes, timeoutMs: context.idleTimeoutMs, secrets: [] })
+  const text = await readResponse(response.body, {
+    maxBytes: responseMaxBytes,
+    timeoutMs: context.idleTimeoutMs,
+    secrets: [],
+    encoding: response.headers['content-encoding'],
+  })
   if (answeredEarly && response.statusCode < 400) {
     throw new DeliveryError('answered_early', 'the service answered before it had read the whole request')
   }
@@ -157,12 +163,15 @@ export const abortSession = async (api: CloudApi, uploadUrl: string) => {
 /** An upload session, as an attempt uses it. */
 interface SessionRun {
   uploadUrl: string
-  signal: AbortSignal
+  context: Pick<AttemptContext, 'signal' | 'isLast'>
   /** How often in succession the session has answered with a fault, and taken nothing. */
   faults: number
   /** Saves that number for the next attempt. */
   saveFaults(faults: number): void
 }
+
+// `startsAgain` knows of a document that could not be read.
+const unread = new AbortController().signal
 
 // A session can be broken for good while its service works.
 const maxFaults = 3
@@ -174,9 +183,10 @@ const maxFaults = 3
  */
 export const withUploadSession = async <Sent>(
   api: CloudApi,
-  { uploadUrl, signal, faults, saveFaults }: SessionRun,
+  { uploadUrl, context, faults, saveFaults }: SessionRun,
   send: (onStored: () => void) => Promise<Sent>,
 ): Promise<Sent> => {
+  const goesOn = canGoOn(context, (thrown) => !startsAgain(thrown))
   let known = faults
   const onStored = () => {
     known = 0
@@ -184,16 +194,12 @@ export const withUploadSession = async <Sent>(
   try {
     return await send(onStored)
   } catch (thrown) {
-    if (!signal.aborted && isFault(thrown)) known += 1
-    if (signal.aborted ? !isContinued(signal) : startsAgain(thrown) || known >= maxFaults) await abortSession(api, uploadUrl)
+    if (!context.signal.aborted && isFault(thrown)) known += 1
+    if (!goesOn(thrown, unread) || known >= maxFaults) await abortSession(api, uploadUrl)
     else if (known !== faults) saveFaults(known)
     throw thrown
   }
 }
-
-/** Returns true if another run continues what was aborted. */
-const isContinued = ({ reason }: AbortSignal) =>
-  reason instanceof Interruption || (reason as { name?: unknown } | null)?.name === 'TimeoutError'
 
 // The session is gone, or what it has, or the content that it got, is not what it should be.
 const spoiled = new Set(['content_unreadable', 'content_altered', 'upload_out_of_step', 'upload_expired', 'http_409', 'http_412'])

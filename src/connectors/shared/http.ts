@@ -1,4 +1,5 @@
-import type { Readable } from 'node:stream'
+import { pipeline, type Readable } from 'node:stream'
+import { createBrotliDecompress, createInflate, createGunzip } from 'node:zlib'
 import type { Payload } from '../connector.ts'
 import { withoutCutSecret, withoutSecrets } from './errors.ts'
 
@@ -8,6 +9,7 @@ const discardMaxBytes = 64 * 1024
 /**
  * Reads the beginning of a response body as text. Never throws: a body that breaks off, or drips for longer than
  * `timeoutMs`, is cut, since its status is already known.
+ * @param encoding the content encoding of the response. Some servers compress unasked
  * @param secrets are redacted, since a target may echo them
  * @param onBroken is called with the reason if the response did not come whole
  */
@@ -17,15 +19,22 @@ export const readResponse = async (
     maxBytes,
     timeoutMs,
     secrets,
+    encoding,
     onBroken,
-  }: { maxBytes: number; timeoutMs: number; secrets: string[]; onBroken?: (thrown: unknown) => void },
+  }: {
+    maxBytes: number
+    timeoutMs: number
+    secrets: string[]
+    onBroken?: (thrown: unknown) => void
+    encoding?: string | string[] | undefined
+  },
 ): Promise<string> => {
   const timer = setTimeout(() => body.destroy(), timeoutMs)
   const kept: Buffer[] = []
   let [keptBytes, allBytes] = [0, 0]
   let isComplete = false
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
+    for await (const chunk of decoded(body, encoding) as AsyncIterable<Buffer>) {
       const head = chunk.subarray(0, maxBytes - keptBytes)
       kept.push(head)
       keptBytes += head.length
@@ -42,6 +51,29 @@ export const readResponse = async (
   const bytes = Buffer.concat(kept)
   const text = (isComplete ? bytes : withoutCutSecret(bytes, secrets)).toString('utf8')
   return withoutSecrets(text.replaceAll('\0', '\uFFFD'), secrets)
+}
+
+const decoders: Record<string, () => NodeJS.ReadWriteStream> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+}
+
+/** Returns the body without its encoding, empty if the encoding is not known: its bytes are no text. */
+const decoded = (body: Readable, encoding: string | string[] = ''): AsyncIterable<unknown> => {
+  const names = [encoding]
+    .flat()
+    .join()
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim())
+  const applied = names.filter((name) => name !== '' && name !== 'identity')
+  if (applied.length === 0) return body
+  const decoder = applied.length === 1 ? decoders[applied[0]!]?.() : undefined
+  if (decoder) return pipeline(body, decoder, () => {})
+  body.on('error', () => {}).destroy()
+  return (async function* () {})()
 }
 
 // Leading and trailing blanks would be lost in transit, and a literal percent sign would be decoded.

@@ -51,7 +51,7 @@ export const uploadInParts = async (graph: CloudApi, file: string, payload: Cont
   }
   const { uploadUrl, nextByte, faults } = typeof found === 'object' ? found : await startSession(graph, file)
   save(uploadUrl, faults)
-  const run = { uploadUrl, signal, faults, saveFaults: (known: number) => save(uploadUrl, known) }
+  const run = { uploadUrl, context, faults, saveFaults: (known: number) => save(uploadUrl, known) }
   const response = await withUploadSession(graph, run, async (onStored) => {
     const last = await sendPartsInSequence<CloudResponse>(
       payload,
@@ -89,10 +89,10 @@ const findSession = async (
   graph: CloudApi,
   file: string,
   { sizeBytes, sha256 }: Content,
-  { saved, signal }: Pick<AttemptContext, 'saved' | 'signal'>,
+  context: Pick<AttemptContext, 'saved' | 'signal' | 'isLast'>,
   save: (uploadUrl: string, faults: number) => void,
 ): Promise<UploadSession | 'gone' | undefined> => {
-  const { data: session } = savedSession.safeParse(saved)
+  const { data: session } = savedSession.safeParse(context.saved)
   if (!session) return undefined
   const uploadUrl = requireUploadUrl(graph, session.uploadUrl)
   if (session.file !== file || session.sha256 !== sha256) {
@@ -101,7 +101,7 @@ const findSession = async (
   }
   const { faults } = session
   save(uploadUrl, faults)
-  const run = { uploadUrl, signal, faults, saveFaults: (known: number) => save(uploadUrl, known) }
+  const run = { uploadUrl, context, faults, saveFaults: (known: number) => save(uploadUrl, known) }
   const response = await withUploadSession(graph, run, async () => {
     const answer = await graph.requestSession(uploadUrl, { method: 'GET' })
     const error = answer.status === 200 || isGone(answer) ? undefined : graphError(answer)

@@ -104,7 +104,13 @@ const sendOnce = async (
   const onBroken = (thrown: unknown) => {
     note = `the answer broke off after its status (${messageOf(thrown)})`
   }
-  const text = await readResponse(response.body, { maxBytes: context.answerMaxBytes, timeoutMs: idleTimeoutMs, secrets, onBroken })
+  const text = await readResponse(response.body, {
+    maxBytes: context.answerMaxBytes,
+    timeoutMs: idleTimeoutMs,
+    secrets,
+    encoding: response.headers['content-encoding'],
+    onBroken,
+  })
   const answer = { status: response.statusCode, body: text, ...(note !== undefined && { note }) }
   if (response.statusCode < 200 || response.statusCode > 299) throw webhookError(response, answer)
   if (answeredEarly) throw new DeliveryError('answered_early', 'the target answered before it had read the whole document', { answer })

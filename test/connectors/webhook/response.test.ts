@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import type { Payload } from '../../../src/connectors/connector.ts'
 import { createWebhook } from '../../../src/connectors/webhook/index.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
@@ -58,6 +59,22 @@ describe('the head of the response to a webhook', () => {
 })
 
 describe('the response to a webhook', () => {
+  test.each<[string, (text: string) => Buffer, string]>([
+    ['gzip', gzipSync, 'accepted, and kept as text'],
+    ['br', brotliCompressSync, 'accepted, and kept as text'],
+    ['deflate', deflateSync, 'accepted, and kept as text'],
+    ['zstd', (text) => Buffer.from(text), ''],
+  ])('is kept as text, or not at all, if its encoding is %s', async (encoding, encode, body) => {
+    const bytes = encode('accepted, and kept as text')
+    server.answerWith((_, response) => response.writeHead(200, { 'content-encoding': encoding }).end(bytes))
+    expect((await deliver(payloadOf(Buffer.from('x')))).answer).toMatchObject({ status: 200, body })
+  })
+
+  test('counts as delivered if it cannot be decoded', async () => {
+    server.answerWith((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('no gzip'))
+    expect((await deliver(payloadOf(Buffer.from('x')))).answer).toMatchObject({ status: 200, body: '' })
+  })
+
   const answer = (status: number, headers: Record<string, string> = {}, body = '') =>
     server.answerWith((_, response) => response.writeHead(status, headers).end(body))
 
