@@ -24,6 +24,10 @@ export interface PlainSftpServer extends AsyncDisposable {
   /** Refuses, from now on, names that begin with a dot. */
   forbidDots(): void
   folders: Set<string>
+  /** What was written. */
+  received: { bytes: number }
+  /** Refuses, from now on, writes behind a position. */
+  failWritesAfter(at: number, code?: number): void
   /** Answers, from now on, every stat with a status, or without types. */
   answerStats(answer: number | 'untyped'): void
   /** Refuses, from now on, to create folders. */
@@ -49,6 +53,8 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
   const folders = new Set<string>(['.'])
   let stats: number | 'untyped' | undefined
   let folderRefusal: number | undefined
+  const writesEnd: { at: number; code: number } = { at: Infinity, code: STATUS_CODE.FAILURE }
+  const received = { bytes: 0 }
   let refusal: { code: number; message: string | undefined } | undefined
 
   const serve = (sftp: SFTPWrapper) => {
@@ -72,7 +78,10 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
       answer(id, true)
     })
     sftp.on('RMDIR', (id, path) => answer(id, folders.delete(path)))
-    sftp.on('STAT', stat).on('LSTAT', stat)
+    sftp
+      .on('STAT', stat)
+      .on('LSTAT', stat)
+      .on('FSTAT', (id, handle) => stat(id, handles.get(handle.toString()) ?? ''))
     sftp.on('OPEN', (id, path, flags) => {
       if (refusal) return sftp.status(id, refusal.code, refusal.message)
       const isWritten = (flags & ssh2.utils.sftp.OPEN_MODE.WRITE) !== 0
@@ -81,7 +90,7 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
       if (isWritten) {
         if (!folders.has(parentOf(path))) return answer(id, false)
         if (keepsFiles !== undefined && files.has(path) && !path.endsWith('.part')) return answer(id, false, keepsFiles)
-        files.set(path, Buffer.alloc(0))
+        if ((flags & ssh2.utils.sftp.OPEN_MODE.TRUNC) !== 0 || !files.has(path)) files.set(path, Buffer.alloc(0))
         written.add(String(id))
       }
       handles.set(String(id), path)
@@ -90,8 +99,10 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     sftp.on('WRITE', (id, handle, offset, data) => {
       const path = handles.get(handle.toString()) ?? ''
       const file = files.get(path) ?? Buffer.alloc(0)
-      files.set(path, Buffer.concat([file.subarray(0, offset), data]))
-      answer(id, file.length === offset, STATUS_CODE.FAILURE)
+      if (offset + data.length > writesEnd.at) return answer(id, false, writesEnd.code)
+      received.bytes += data.length
+      files.set(path, withBytes(file, offset, data))
+      answer(id, file.length >= offset, STATUS_CODE.FAILURE)
     })
     sftp.on('READ', (id, handle, offset, length) => {
       const bytes = files.get(handles.get(handle.toString()) ?? '')?.subarray(offset, offset + length)
@@ -148,6 +159,8 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     files,
     folders,
     calls,
+    received,
+    failWritesAfter: (at, code = STATUS_CODE.FAILURE) => void Object.assign(writesEnd, { at, code }),
     taken,
     takeClosedFiles: () => {
       takesFiles = true
@@ -176,6 +189,23 @@ export const startPlainSftpServer = async (password: string, port = 0): Promise<
     stop,
     [Symbol.asyncDispose]: stop,
   }
+}
+
+const roomy = new WeakSet<object>()
+
+/** Writes into a file, with room for the writes that follow: a copy of a large file for each of them takes minutes. */
+const withBytes = (file: Buffer, offset: number, data: Buffer): Buffer => {
+  const length = Math.max(file.length, offset + data.length)
+  const room = file.buffer.byteLength - file.byteOffset
+  let grown = length <= room && roomy.has(file.buffer) ? Buffer.from(file.buffer, file.byteOffset, length) : undefined
+  if (!grown) {
+    const memory = new ArrayBuffer(length * 2)
+    roomy.add(memory)
+    grown = Buffer.from(memory, 0, length)
+    file.copy(grown)
+  }
+  data.copy(grown, offset)
+  return grown
 }
 
 /** Answers with a status of a later draft of the protocol, without a text. ssh2 refuses to send those. */

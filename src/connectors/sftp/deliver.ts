@@ -13,6 +13,7 @@ import { partFileName, targetSegments } from '../shared/target-path.ts'
 import { sendPartsInParallel } from '../shared/upload-parts.ts'
 import { isAbsent, sftpError, sftpStatusOf } from './errors.ts'
 import { findFile, refusalOf } from './find-file.ts'
+import { followUpload, openBegun, type Begun } from './resume.ts'
 import { sftpCredentials, type SftpConfig, type SftpCredentials } from './schema.ts'
 import { openSftpSession, type SftpSession } from './session.ts'
 
@@ -35,12 +36,19 @@ export const deliver: SftpConnector['deliver'] = async (payload, target, context
   const name = folders.pop() ?? ''
   const folder = posix.join(target.config.directory, ...folders)
   const path = posix.join(folder, name)
+  let startByte = 0
   await withSession(target, context, async (session) => {
     await requireFolder(session, target.config.directory, context.signal)
     const noFolder = await makeFolders(session, target.config.directory, folders, context.signal)
-    const source = openPayload(payload, context)
     const { sizeBytes, sha256, attempt } = payload
-    const document = { ...documentFile(name, payload.deliveryId), sizeBytes, sha256, source }
+    const file = documentFile(name, payload.deliveryId)
+    const part = posix.join(folder, file.partName)
+    const address = urlOf(target.config, part)
+    const begun = target.config.write === 'rename' ? await openBegun(session, part, address, payload, context) : undefined
+    startByte = begun?.startByte ?? 0
+    const source = openPayload(payload, { ...context, startByte })
+    const upload = followUpload(address, startByte, packetBytes, sizeBytes, context)
+    const document = { ...file, sizeBytes, sha256, source, begun, upload }
     try {
       await writerOf(target.config)(session, folder, [...sidecarsOf(name, payload), document], attempt, context.signal)
     } catch (thrown) {
@@ -49,7 +57,7 @@ export const deliver: SftpConnector['deliver'] = async (payload, target, context
       source.destroy()
     }
   })
-  return { path: urlOf(target.config, path), bytesSent: payload.sizeBytes }
+  return { path: urlOf(target.config, path), bytesSent: payload.sizeBytes - startByte }
 }
 
 /** Writes the properties of a delivered document into the file beside it. */
@@ -100,7 +108,9 @@ const writeAndRename: WriteFiles = async (session, folder, files, attempt, signa
       if (placed === 'found') await cleanUp(session, from)
     }
   } catch (thrown) {
-    for (const { partName } of files) await cleanUp(session, posix.join(folder, partName))
+    for (const { partName, upload } of files) {
+      if (upload?.keepsAfter(thrown) !== true) await cleanUp(session, posix.join(folder, partName))
+    }
     throw thrown
   }
 }
@@ -129,6 +139,9 @@ const writerOf = ({ write }: SftpConfig): WriteFiles => (write === 'in_place' ? 
 interface Content {
   sizeBytes: number
   source: AsyncIterable<Buffer>
+  /** What an earlier attempt has written, and how far this one comes. Absent if the file is written from its beginning each time. */
+  begun?: Begun | undefined
+  upload?: ReturnType<typeof followUpload>
 }
 
 /** Does what a delivery does: writes a file, and creates a folder. */
@@ -203,19 +216,28 @@ const withSession = (
   )
 
 const writeFile = async (session: SftpSession, path: string, content: Content, signal: AbortSignal) =>
-  fillFile(session, path, await openFile(session, path, signal), content, signal)
+  fillFile(session, path, content.begun?.handle ?? (await openFile(session, path, signal)), content, signal)
 
 /** Opens a file to write it. What it contains is gone then. */
 const openFile = ({ sftp: channel, call }: SftpSession, path: string, signal: AbortSignal) =>
   call<Buffer>(`open of ${path} to write it`, (done) => channel.open(path, 'w', done), signal)
 
-const fillFile = async (session: SftpSession, path: string, handle: Buffer, { sizeBytes, source }: Content, signal: AbortSignal) => {
+const fillFile = async (
+  session: SftpSession,
+  path: string,
+  handle: Buffer,
+  { sizeBytes, source, begun, upload }: Content,
+  signal: AbortSignal,
+) => {
   const { sftp: channel, call } = session
   try {
-    const sizes = { sizeBytes, partBytes: packetBytes, maxInFlight: maxWritesInFlight }
-    await sendPartsInParallel(source, sizes, (bytes, number) =>
-      call(`write to ${path}`, (done) => channel.write(handle, bytes, 0, bytes.length, (number - 1) * packetBytes, done), signal),
-    )
+    const startByte = begun?.startByte ?? 0
+    const sizes = { sizeBytes: sizeBytes - startByte, partBytes: packetBytes, maxInFlight: maxWritesInFlight }
+    await sendPartsInParallel(source, sizes, async (bytes, number) => {
+      const at = startByte + (number - 1) * packetBytes
+      await call(`write to ${path}`, (done) => channel.write(handle, bytes, 0, bytes.length, at, done), signal)
+      upload?.onWritten(number)
+    })
     await flushToDisk(session, path, handle, signal)
   } catch (thrown) {
     channel.close(handle, () => {})

@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import ssh2 from 'ssh2'
+import type { Payload } from '../../../src/connectors/connector.ts'
 import { sftp } from '../../../src/connectors/sftp/index.ts'
 import { fingerprintBytes } from '../../../src/connectors/sftp/session.ts'
 import { partFileName } from '../../../src/connectors/shared/target-path.ts'
@@ -12,7 +13,7 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startPlainSftpServer, type PlainSftpServer } from '../../support/plain-sftp-server.ts'
 import { startSshd, type Sshd } from '../../support/sshd.ts'
 import { until } from '../../support/until.ts'
-import { contextOf, failing, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
+import { contextOf, failing, failure, largePayload, MiB, payloadOf, watched } from '../payloads.ts'
 
 const { STATUS_CODE } = ssh2.utils.sftp
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8'] })
@@ -242,6 +243,83 @@ describe('sftp to a server without extensions', () => {
       code,
       permanent: false,
       message: `rename of ${partFileName('a.pdf', payload.deliveryId)} to a.pdf: ${word} (${status})`,
+    })
+  })
+
+  describe('an upload that has failed', () => {
+    const size = 12 * MiB
+    const attempt = async (payload: Payload, saved?: unknown, signal?: AbortSignal) => {
+      let state: unknown
+      const context = contextOf(outbound, { saved, save: (next) => (state = next), ...(signal && { signal }) })
+      const error = await sftp.deliver(payload, target(), context).then(
+        () => undefined,
+        (thrown: unknown) => thrown as { code?: string },
+      )
+      return { saved: state, error }
+    }
+    const begin = async (payload: Payload) => {
+      server.failWritesAfter(10 * MiB)
+      const { saved, error } = await attempt(payload)
+      expect(error).toMatchObject({ code: 'sftp_failure' })
+      server.failWritesAfter(Infinity)
+      return saved
+    }
+
+    test('goes on where the server is, and sends no byte twice', async () => {
+      const payload = { ...largePayload(size), path: 'large.pdf' }
+      const saved = await begin(payload)
+      const { payload: seen, starts } = watched(payload)
+      expect(await attempt(seen, saved)).toMatchObject({ error: undefined })
+      expect(Math.max(...starts)).toBeGreaterThan(9 * MiB)
+      expect(server.received.bytes).toBeLessThan(size * 1.2)
+      expect(server.files.get('large.pdf')?.equals(await buffer(payload.open()))).toBe(true)
+      expect([...server.files.keys()]).toEqual(['large.pdf'])
+    })
+
+    test('sends nothing again if only the rename was refused', async () => {
+      const payload = { ...largePayload(size), path: 'large.pdf' }
+      server.failRenames(STATUS_CODE.FAILURE, false)
+      const first = await attempt(payload)
+      const second = await attempt(payload, first.saved)
+      expect(second.error).toMatchObject({ code: 'sftp_failure' })
+      expect(server.received.bytes).toBe(size)
+    })
+
+    test.each<[string, (part: Buffer) => Buffer | undefined]>([
+      ['has lost its end', (part) => part.subarray(0, 2 * MiB)],
+      ['has other bytes at its end', (part) => Buffer.concat([part.subarray(0, part.length - MiB), Buffer.alloc(MiB)])],
+      ['is gone', () => undefined],
+    ])('begins again if the file %s', async (_, damage) => {
+      const payload = { ...largePayload(size), path: 'large.pdf' }
+      const saved = await begin(payload)
+      const [name, part] = [...server.files.entries()][0]!
+      const damaged = damage(part)
+      if (damaged) server.files.set(name, damaged)
+      else server.files.delete(name)
+      expect(await attempt(payload, saved)).toMatchObject({ error: undefined })
+      expect(server.files.get('large.pdf')?.equals(await buffer(payload.open()))).toBe(true)
+    })
+
+    test('leaves nothing if no later attempt can go on', async () => {
+      const payload = { ...largePayload(size), path: 'large.pdf' }
+      for (const code of [STATUS_CODE.PERMISSION_DENIED, 14]) {
+        server.failWritesAfter(10 * MiB, code)
+        expect((await attempt(payload)).error).toBeDefined()
+        expect([...server.files.keys()]).toEqual([])
+      }
+      server.failWritesAfter(Infinity)
+      expect(await attempt(failing(payload, 10 * MiB))).toMatchObject({ error: { code: 'content_unreadable' } })
+      expect([...server.files.keys()]).toEqual([])
+    })
+
+    test('begins again at another server, and for a short document', async () => {
+      const payload = { ...largePayload(size), path: 'large.pdf' }
+      const saved = (await begin(payload)) as { part: string }
+      await attempt(payload, { ...saved, part: 'sftp://other.example:22/~/x' })
+      expect(server.received.bytes).toBeGreaterThan(size * 1.5)
+      server.failWritesAfter(MiB)
+      expect(await attempt({ ...largePayload(2 * MiB), path: 'short.pdf' })).toMatchObject({ saved: undefined })
+      expect([...server.files.keys()]).toEqual(['large.pdf'])
     })
   })
 
