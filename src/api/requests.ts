@@ -1,7 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { isStorable } from '../base/text.ts'
-import { bodyText } from '../capture/body-text.ts'
 import { truncationReasons } from '../capture/body.ts'
 import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
 import type { Replay } from '../capture/replay.ts'
@@ -10,6 +9,7 @@ import type { Stores } from '../content/store.ts'
 import { actorOf } from '../db/audit.ts'
 import { mediaTypeOf } from '../domain/content-type.ts'
 import { dateFrom, dateTo } from '../domain/date-range.ts'
+import { decodeText } from '../domain/decoded-text.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, followQuery, isOneWay, toCursorPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
@@ -85,7 +85,7 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
   const previewOf = async (contentType: string | null, body: StoredBody | null): Promise<string | null> => {
     if (!body || !previewable.test(mediaTypeOf(contentType))) return null
     try {
-      return bodyText(await buffer(openStoredBody(contents, body)), contentType)
+      return decodeText(await buffer(openStoredBody(contents, body)), contentType).text
     } catch {
       // The rest of the request can be shown while the content store is not available.
       return null

@@ -1,12 +1,12 @@
 import { threadTask } from '../base/thread-task.ts'
 import { toFieldValue } from '../domain/field-values.ts'
 import { jsonPath } from './json-path.ts'
-import type { FieldSettings } from './settings.ts'
+import type { ReadField } from './settings.ts'
 
 interface AnswerInput {
   /** JSON. */
   text: string
-  fields: FieldSettings[]
+  fields: ReadField[]
 }
 
 /** What the fields of a step are in an answer. */
@@ -22,7 +22,7 @@ export interface FoundFields {
 /** Reads the fields of a step in an answer. Runs on a thread: an answer may have two megabytes, and a path may visit all of it. */
 export const readFields = ({ text, fields }: AnswerInput): FoundFields => {
   const found: FoundFields = { values: {}, problems: [] }
-  const refuse = ({ name, optional }: FieldSettings, problem: string) => found.problems.push({ name, problem, optional })
+  const refuse = ({ name, optional }: ReadField, problem: string) => found.problems.push({ name, problem, optional })
   let answer: unknown
   try {
     answer = JSON.parse(text)
@@ -33,7 +33,7 @@ export const readFields = ({ text, fields }: AnswerInput): FoundFields => {
   for (const field of fields) {
     try {
       const [first] = jsonPath.query(field.path, answer as Parameters<typeof jsonPath.query>[1]).values()
-      const value = first === undefined ? { problem: 'is not in the answer' } : toFieldValue(field.type, first)
+      const value = first === undefined ? { problem: 'is not in the answer' } : toFieldValue(field.type, first, field.ofDocument)
       if ('value' in value) found.values[field.name] = value.value
       else refuse(field, value.problem)
     } catch {

@@ -7,9 +7,10 @@ import { callFunction } from '../rfc/rfc-client.ts'
 import { findRfcTarget, type RfcTargetDeps } from '../rfc/rfc-target.ts'
 import { readFields, readFieldsTask, type FoundFields } from './answer.ts'
 import { createReadEInvoice, tooLong, type ContentDeps } from './document-content.ts'
+import type { EInvoice } from './e-invoice-xml.ts'
 import { openEnrichmentCredentials } from './enrichments.ts'
 import { createHttpCall, type HttpCallDeps } from './http-call.ts'
-import { enrichmentCredentials, httpSettings, type FieldSettings, type storedHttp } from './settings.ts'
+import { enrichmentCredentials, httpSettings, type ReadField, type storedHttp } from './settings.ts'
 import type { FilledCall, MakeCall, StepOutcome } from './steps.ts'
 
 export interface CallDeps extends RfcTargetDeps, HttpCallDeps, ContentDeps {
@@ -47,11 +48,14 @@ const readingsMax = 4
 const noInvoice = 'the document is no electronic invoice'
 
 /** Reads the fields of what was found in an invoice: few short texts, with paths of the relay itself. Needs no thread. */
-const readInvoiceFields = (text: string, fields: FieldSettings[]): FoundFields => {
-  const invoice = JSON.parse(text) as Record<string, string>
-  const problem = Object.keys(invoice).length === 0 ? noInvoice : invoice['problem']
-  if (problem === undefined) return readFields({ text, fields })
-  return { values: {}, problems: fields.map(({ name, optional }) => ({ name, problem, optional })), reason: problem }
+const readInvoiceFields = (text: string, fields: ReadField[]): FoundFields => {
+  const { problem: reason, lost = {}, ...invoice } = JSON.parse(text) as EInvoice
+  const all = reason ?? (Object.keys({ ...invoice, ...lost }).length === 0 ? noInvoice : undefined)
+  if (all !== undefined) {
+    return { values: {}, problems: fields.map(({ name, optional }) => ({ name, problem: all, optional })), reason: all }
+  }
+  const { values, problems } = readFields({ text, fields })
+  return { values, problems: problems.map((each) => ({ ...each, problem: lost[each.name as keyof typeof lost] ?? each.problem })) }
 }
 
 /** Creates the function that makes the calls of one document. */

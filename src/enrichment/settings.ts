@@ -94,7 +94,9 @@ const step = z
   ])
   .meta(part('Step'))
 export type StepSettings = z.output<typeof step>
-export type FieldSettings = z.output<typeof field>
+type FieldSettings = z.output<typeof field>
+/** A field as it is read. `ofDocument`: its value was decoded here, see `toFieldValue`. */
+export type ReadField = FieldSettings & { ofDocument?: true }
 
 /** The step `link` as a call. The table has a row per business object, usually one. */
 const linkCall = {
@@ -109,12 +111,12 @@ const linkCall = {
   ] as FieldSettings[],
 } as const
 
-const eInvoiceFields = ['invoice_number', 'seller', 'total', 'currency', 'profile'].map((name): FieldSettings => {
+const eInvoiceFields = ['invoice_number', 'seller', 'total', 'currency', 'profile'].map((name): ReadField => {
   // A document that is no electronic invoice has none of them, and its enrichment is complete all the same.
-  return { name, path: `$.${name}`, type: name === 'total' ? 'number' : 'string', optional: true }
+  return { name, path: `$.${name}`, type: name === 'total' ? 'number' : 'string', optional: true, ofDocument: true }
 })
 
-export type CallStep = Exclude<StepSettings, { kind: 'link' | 'e_invoice' }> | { kind: 'e_invoice'; name: string; fields: FieldSettings[] }
+export type CallStep = Exclude<StepSettings, { kind: 'link' | 'e_invoice' }> | { kind: 'e_invoice'; name: string; fields: ReadField[] }
 
 /** Returns a step as the call that it makes. */
 export const callOf = (settings: StepSettings): CallStep => {

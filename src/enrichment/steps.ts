@@ -5,7 +5,7 @@ import { fieldsIn, fillFields } from '../domain/field-template.ts'
 import { NotBegunError } from '../http/task-limits.ts'
 import type { FoundFields } from './answer.ts'
 import type { HttpCall } from './http-call.ts'
-import { callOf, textsOf, type CallStep, type FieldSettings, type StepSettings } from './settings.ts'
+import { callOf, textsOf, type CallStep, type ReadField, type StepSettings } from './settings.ts'
 
 /**
  * How a step has ended at the last try. `waiting`: a value that its call needs is not known yet, or it was not its turn. `incomplete`: the
@@ -27,7 +27,7 @@ export type FilledCall =
   | { kind: 'e_invoice' }
 
 /** Makes a call and reads fields in its answer. `shown`: the answer without secrets. @throws `AppError`, `DeliveryError`, `NotBegunError` or the reason of a signal if there is no answer */
-export type MakeCall = (call: FilledCall, fields: FieldSettings[], step: string) => Promise<FoundFields & { shown: string }>
+export type MakeCall = (call: FilledCall, fields: ReadField[], step: string) => Promise<FoundFields & { shown: string }>
 
 const fillDeeply = (value: unknown, values: Record<string, string>): unknown => {
   if (typeof value === 'string') return fillFields(value, values)

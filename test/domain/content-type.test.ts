@@ -1,6 +1,6 @@
-import { bodyText } from '../../src/capture/body-text.ts'
 import { isOpaque } from '../../src/capture/redact-body.ts'
 import { contentTypeParameter, extensionOfType, isPdf, mediaTypeOf, sendableContentType } from '../../src/domain/content-type.ts'
+import { decodeText } from '../../src/domain/decoded-text.ts'
 import { extensionOf, fileNameOf } from '../../src/domain/file-name.ts'
 
 const bytesOf = (text: string) => Buffer.from(text).toString('latin1')
@@ -38,7 +38,7 @@ test.each([
 })
 
 test('the capture reads the charset between empty parameters, and knows JSON in quotation marks', () => {
-  expect(bodyText(Buffer.from('M\xfcller', 'latin1'), 'text/plain; version=; charset="ISO-8859-1";')).toBe('Müller')
+  expect(decodeText(Buffer.from('M\xfcller', 'latin1'), 'text/plain; version=; charset="ISO-8859-1";').text).toBe('Müller')
   expect(isOpaque(Buffer.from('a=b&c'), '"application/json";')).toBe(false)
 })
 

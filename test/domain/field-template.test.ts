@@ -35,8 +35,13 @@ test.each([
   ['string', true, 'true'],
   ['number', '1190.00-', '-1190.00'],
   ['number', 12.5, '12.5'],
+  ['number', ' +1190.00\n', '1190.00'],
+  ['number', '-.50', '-0.50'],
+  ['number', '5.', '5'],
   ['date', '20260302', '2026-03-02'],
   ['date', '2026-03-02T00:00:00', '2026-03-02'],
+  ['date', '2026-03-02Z', '2026-03-02'],
+  ['date', '2026-03-02+01:00', '2026-03-02'],
   ['date', '/Date(1772409600000)/', '2026-03-02'],
 ] as const)('a %s %j is kept as %s', (type, found, value) => {
   expect(toFieldValue(type, found)).toEqual({ value })
@@ -45,6 +50,8 @@ test.each([
 test.each([
   ['number', '1.190,00'],
   ['number', '-1-'],
+  ['number', '.'],
+  ['number', '1.19E3'],
   ['date', '20260230'],
   ['date', '00000000'],
   ['date', '/Date(999999999999999999)/'],

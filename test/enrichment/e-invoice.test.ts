@@ -1,6 +1,9 @@
 import { deflateSync } from 'node:zlib'
 import { readEInvoice } from '../../src/enrichment/e-invoice.ts'
-import { cii, pdfWith, ubl } from './invoices.ts'
+import { cii, pdfWith, ubl, zugferd1 } from './invoices.ts'
+
+/** Returns XML in ISO-8859-1 that declares an encoding. */
+const latin1 = (xml: string, declared: string): Buffer => Buffer.from(xml.replace('encoding="UTF-8"', `encoding="${declared}"`), 'latin1')
 
 const read = (data: Buffer | string) => readEInvoice({ data: new Uint8Array(Buffer.from(data as string)) })
 
@@ -12,6 +15,13 @@ const ofUbl = {
   profile: 'urn:cen.eu:en16931:2017#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0',
 }
 const ofCii = { invoice_number: 'FX-0815', seller: 'Acme Ltd', total: '238.00', currency: 'EUR', profile: 'urn:factur-x.eu:1p0:basicwl' }
+const ofZugferd1 = {
+  invoice_number: 'ZF-2014',
+  seller: 'Beispiel AG',
+  total: '59.50',
+  currency: 'EUR',
+  profile: 'urn:ferd:CrossIndustryDocument:invoice:1p0:basic',
+}
 
 test.each([
   ['XRechnung in UBL', ubl, ofUbl],
@@ -19,13 +29,23 @@ test.each([
   ['XRechnung in UBL in UTF-16', Buffer.from(`\ufeff${ubl}`, 'utf16le'), ofUbl],
   ['XRechnung in UBL in UTF-16, big endian', Buffer.from(`\ufeff${ubl}`, 'utf16le').swap16(), ofUbl],
   ['a text around CDATA and a comment', ubl.replace('&amp; S&#246;hne', '<![CDATA[& Söhne]]><!-- and sons -->'), ofUbl],
-  ['a credit note', ubl.replaceAll('ubl:Invoice', 'ubl:CreditNote'), ofUbl],
+  ['a text that a printer has wrapped', ubl.replace('M&#252;ller &amp; S', 'M&#252;ller\n      &amp; S'), ofUbl],
+  ['a text with an element and an instruction', ubl.replace('&amp; S&#246;hne', '<b>&amp;</b> <?x y?>S&#246;hne'), ofUbl],
+  [
+    'a note with a document type',
+    ubl.replace('<cbc:IssueDate>', '<cbc:Note><![CDATA[<!DOCTYPE html><p>]]></cbc:Note><cbc:IssueDate>'),
+    ofUbl,
+  ],
+  ['another prefix', ubl.replaceAll('cbc:', 'x:').replace('xmlns:cbc', 'xmlns:x'), ofUbl],
+  ['a credit note', ubl.replaceAll('ubl:Invoice', 'ubl:CreditNote').replace('Invoice-2', 'CreditNote-2'), ofUbl],
   [
     'an invoice without a registered name',
     ubl.replace(/<cac:PartyLegalEntity>.*<\/cac:PartyLegalEntity>/, ''),
     { ...ofUbl, seller: 'Müller' },
   ],
   ['a Cross Industry Invoice', cii, ofCii],
+  ['ZUGFeRD 1.0', zugferd1, ofZugferd1],
+  ['a PDF of ZUGFeRD 1.0', pdfWith(Buffer.from(zugferd1), { name: 'ZUGFeRD-invoice.xml' }), ofZugferd1],
   ['a PDF of Factur-X', pdfWith(Buffer.from(cii)), ofCii],
   ['a PDF with a compressed invoice', pdfWith(deflateSync(cii), { filter: '/Filter /FlateDecode' }), ofCii],
   ['a PDF of ZUGFeRD 2.0', pdfWith(Buffer.from(cii), { name: 'zugferd-invoice.xml' }), ofCii],
@@ -39,6 +59,9 @@ test.each([
   ['nothing', ''],
   ['another XML', '<order><ID>1</ID></order>'],
   ['an invoice without anything', '<Invoice/>'],
+  ['an invoice of another vocabulary', '<Invoice xmlns="urn:sfti:documents:BasicInvoice:1:0"><ID>15</ID></Invoice>'],
+  ['a report on an invoice', `<report xmlns="urn:x">${ubl.replace(/^<\?xml.*\n/, '')}</report>`],
+  ['an envelope without an invoice', '<s:Envelope xmlns:s="urn:s"><s:Body><a>AAAAAAAAAAAAAAAAAAAAAAAAAAAA</a></s:Body></s:Envelope>'],
   ['a PDF with another attachment', pdfWith(Buffer.from(cii), { name: 'notes.xml' })],
 ])('%s has no fields', async (_, data) => {
   expect(await read(data)).toEqual({})
@@ -65,10 +88,62 @@ test.each([
     }),
     'is encrypted',
   ],
-  ['an invoice of ZUGFeRD 1.0', cii.replaceAll('CrossIndustryInvoice', 'CrossIndustryDocument'), 'ZUGFeRD 1.0'],
+  [
+    'an encoding that nobody knows',
+    latin1(ubl.replace('M&#252;ller', 'M\u00fcller'), 'EBCDIC-DE'),
+    'the encoding EBCDIC-DE, which is not known',
+  ],
   ['a PDF whose invoice is hostile', pdfWith(Buffer.from(bomb)), 'document type declaration'],
 ])('%s: says so, and has no fields', async (_, data, problem) => {
   expect(await read(data)).toEqual({ problem: expect.stringContaining(problem) })
+})
+
+const withoutDeclaration = ubl.replace(/^<\?xml.*\n/, '')
+const header = 'http://www.unece.org/cefact/namespaces/StandardBusinessDocumentHeader'
+
+test.each([
+  [
+    'SOAP',
+    `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body><send xmlns="urn:x">${withoutDeclaration}</send></s:Body></s:Envelope>`,
+  ],
+  [
+    'the header of UN/CEFACT',
+    `<StandardBusinessDocument xmlns="${header}"><StandardBusinessDocumentHeader><HeaderVersion>1.0</HeaderVersion></StandardBusinessDocumentHeader>${withoutDeclaration}</StandardBusinessDocument>`,
+  ],
+  ['a text', `<AttachedDocument xmlns="urn:x"><Attachment><Description><![CDATA[${ubl}]]></Description></Attachment></AttachedDocument>`],
+  ['base64', `<XHE xmlns="urn:x"><Payload><Content>${Buffer.from(ubl).toString('base64')}</Content></Payload></XHE>`],
+])('an invoice in an envelope is read: %s', async (_, data) => {
+  expect(await read(data)).toEqual(ofUbl)
+})
+
+test.each(['ISO-8859-1', 'iso-8859-15', 'windows-1252', 'latin1'])('an invoice in %s is read', async (encoding) => {
+  const inAscii = /&#(\d+);/g
+  const text = ubl.replaceAll(inAscii, (_, code: string) => String.fromCharCode(Number(code)))
+  expect(await read(latin1(text, encoding))).toEqual(ofUbl)
+  expect(await read(pdfWith(latin1(text, encoding)))).toEqual(ofUbl)
+})
+
+test('UTF-16 without a byte order mark is read', async () => {
+  const data = Buffer.from(ubl.replace('"UTF-8"', '"UTF-16"'), 'utf16le')
+  expect(await read(data)).toEqual(ofUbl)
+  expect(await read(data.swap16())).toEqual(ofUbl)
+})
+
+test('a value that is not in UTF-8 is lost, and says so; U+FFFD in the file is a character', async () => {
+  const { seller, ...others } = ofUbl
+  expect(await read(latin1(ubl.replace('M&#252;ller &amp;', 'M\u00fcller &amp;'), 'UTF-8'))).toEqual({
+    ...others,
+    lost: { seller: 'is not in UTF-8' },
+  })
+  expect(await read(ubl.replace('M&#252;ller &amp;', 'M\ufffdller &amp;'))).toEqual({
+    ...others,
+    seller: seller.replace('\u00fc', '\ufffd'),
+  })
+})
+
+test('the name of a seller may be longer than other fields', async () => {
+  const found = await read(ubl.replace('M&#252;ller &amp;', 'x'.repeat(600)))
+  expect(found.seller).toHaveLength(500)
 })
 
 test('names of elements are no names of properties', async () => {
