@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { blobFinalAnswers } from '../src/connectors/blob/errors.ts'
 import type { Connector } from '../src/connectors/connector.ts'
 import { contentServerFinalAnswers } from '../src/connectors/content-server/errors.ts'
+import { directoryFinalAnswers } from '../src/connectors/directory/errors.ts'
 import { driveFinalAnswers } from '../src/connectors/drive/errors.ts'
 import { emailFinalAnswers, passingWords } from '../src/connectors/email/errors.ts'
 import { objstoreFinalAnswers } from '../src/connectors/objstore/errors.ts'
@@ -83,6 +84,7 @@ const finalAnswers = new Map<string, readonly FinalAnswer[]>([
   ['webhook', webhookFinalAnswers],
   ['content-server', contentServerFinalAnswers],
   ['email', emailFinalAnswers],
+  ['directory', directoryFinalAnswers],
 ])
 
 const withFinalAnswers = (page: string, kind: string): string => {

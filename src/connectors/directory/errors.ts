@@ -1,6 +1,7 @@
 import { messageOf } from '../../base/errors.ts'
 import { DeliveryError } from '../connector.ts'
-import type { FixedErrorCode } from '../error-codes.ts'
+import { isPermanent, type FixedErrorCode } from '../error-codes.ts'
+import type { FinalAnswer } from '../shared/final-answers.ts'
 
 const systemErrors: Record<string, { code: FixedErrorCode; message: string }> = {
   EACCES: { code: 'permission_denied', message: "the worker's account has no permission to write" },
@@ -9,6 +10,11 @@ const systemErrors: Record<string, { code: FixedErrorCode; message: string }> = 
   EDQUOT: { code: 'storage_full', message: 'the quota of the file system is used up' },
   ENAMETOOLONG: { code: 'path_too_long', message: 'the path is longer than the file system accepts' },
 }
+
+/** What a file system says that no time changes. */
+export const directoryFinalAnswers: readonly FinalAnswer[] = Object.entries(systemErrors)
+  .filter(([, { code }]) => isPermanent(code))
+  .map(([answer, { message }]) => ({ answer: `\`${answer}\``, meaning: message }))
 
 export const systemCodeOf = (thrown: unknown) => (thrown as { code?: unknown }).code
 
