@@ -51,7 +51,7 @@ const samples: Record<string, Sample> = {
   sftp: {
     config: { host: 'sftp.example', host_key_sha256: 'ab'.repeat(32) },
     credentials: { username: 'relay', password: 'canary-secret' },
-    bound: { host: 'attacker.example', port: 2222, host_key_sha256: 'cd'.repeat(32) },
+    bound: { host: 'attacker.example', port: 2222, host_key_sha256: 'cd'.repeat(32), algorithms: 'legacy' },
     free: { directory: 'in' },
   },
   email: {
@@ -89,7 +89,7 @@ test('the samples cover every kind and every bound key', () => {
 })
 
 // docs/connectors/README.md, "Credentials stay with their address".
-const addressKeys = /^(host|port|url|endpoint|account_url|site_url|cloud|host_key_sha256|tls|ca_certificate|subject)$/
+const addressKeys = /^(host|port|url|endpoint|account_url|site_url|cloud|host_key_sha256|algorithms|tls|ca_certificate|subject)$/
 
 test('every key of a config that names an address, a server or a user is bound', () => {
   for (const { config, boundKeys } of connectors.all) {
