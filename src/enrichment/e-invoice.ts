@@ -4,17 +4,67 @@ import { plainText } from '../base/text.ts'
 import { threadTask } from '../base/thread-task.ts'
 import { readXml, startsAsXml, type EInvoice } from './e-invoice-xml.ts'
 
-// The names under which PDFs of ZUGFeRD, Factur-X and XRechnung contain their invoice, in lower case.
+type PDFDocument = Awaited<ReturnType<typeof getDocumentProxy>>
+
+// The names that the standards give to the invoice in a PDF, in lower case.
 const invoiceNames = new Set(['factur-x.xml', 'zugferd-invoice.xml', 'xrechnung.xml'])
+// More files of XML are not looked at: the PDF is a collection.
+const attachmentsMax = 20
+// Pages whose annotations are looked at. A scan of thousands would take too long.
+const pagesMax = 200
+// The type of annotations that are files, in PDF.js.
+const fileAttachment = 17
+
+interface Attachment {
+  /** The key of the content. */
+  key: string
+  filename: string
+}
+
+const withoutPath = (filename: string) =>
+  plainText(filename)
+    .toLowerCase()
+    .replace(/^.*[/\\]/, '')
+    .replaceAll('\uFFFD', '')
+
+const isNamed = ({ filename }: Attachment): boolean => invoiceNames.has(withoutPath(filename))
+
+/** Returns the files of a PDF: those of the document, and those that are pinned to a page. */
+const attachmentsOf = async (document: PDFDocument): Promise<Attachment[]> => {
+  const ofDocument = [...((await document.getAttachments()) ?? [])].map(([key, { filename }]): Attachment => ({ key, filename }))
+  if (ofDocument.some(isNamed)) return ofDocument
+  const skipped = new Set(Array.from({ length: Math.max(0, document.numPages - pagesMax) }, (_, index) => pagesMax + index))
+  const annotations = (await document.getAnnotationsByType(new Set([fileAttachment]), skipped)) as {
+    fileId?: string
+    file?: { filename: string }
+  }[]
+  return [...ofDocument, ...annotations.flatMap(({ fileId, file }) => (fileId && file ? [{ key: fileId, filename: file.filename }] : []))]
+}
+
+/** Returns the invoice among the files of a PDF: the first with a name of the standards, or else the only one. */
+const readAttachments = async (document: PDFDocument): Promise<EInvoice> => {
+  const candidates = (await attachmentsOf(document))
+    .filter(({ filename }) => withoutPath(filename).endsWith('.xml'))
+    .toSorted((one, other) => Number(isNamed(other)) - Number(isNamed(one)))
+    .slice(0, attachmentsMax)
+  const others: EInvoice[] = []
+  let problem: EInvoice = {}
+  for (const each of candidates) {
+    const content: unknown = await document.getAttachmentContent(each.key)
+    const found: EInvoice = content instanceof Uint8Array ? readXml(content) : { problem: 'the invoice in the PDF is empty' }
+    if (Object.keys(found).length === 0) continue
+    if (found.problem === undefined && isNamed(each)) return found
+    if (found.problem === undefined) others.push(found)
+    else if (isNamed(each)) problem = found
+  }
+  if (others.length > 1) return { problem: 'the PDF contains several invoices' }
+  return others[0] ?? problem
+}
 
 const readPdf = async (data: Uint8Array): Promise<EInvoice> => {
   const document = await getDocumentProxy(data, { verbosity: 0, stopAtErrors: true })
   try {
-    const attachments = await document.getAttachments()
-    const key = [...(attachments?.entries() ?? [])].find(([, { filename }]) => invoiceNames.has(filename.toLowerCase()))?.[0]
-    if (key === undefined) return {}
-    const content: unknown = await document.getAttachmentContent(key)
-    return content instanceof Uint8Array ? readXml(content) : { problem: 'the invoice in the PDF is empty' }
+    return await readAttachments(document)
   } finally {
     await document.loadingTask.destroy()
   }

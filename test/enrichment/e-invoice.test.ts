@@ -49,6 +49,16 @@ test.each([
   ['a PDF of Factur-X', pdfWith(Buffer.from(cii)), ofCii],
   ['a PDF with a compressed invoice', pdfWith(deflateSync(cii), { filter: '/Filter /FlateDecode' }), ofCii],
   ['a PDF of ZUGFeRD 2.0', pdfWith(Buffer.from(cii), { name: 'zugferd-invoice.xml' }), ofCii],
+  ['a PDF whose invoice has another name', pdfWith(Buffer.from(ubl), { name: 'UBL-Invoice-2.1.xml' }), ofUbl],
+  ['a PDF whose invoice has a path', pdfWith(Buffer.from(cii), { name: 'c:/temp/FACTUR-X.XML' }), ofCii],
+  [
+    'a PDF whose invoice is pinned to the page',
+    pdfWith(Buffer.from(cii), {
+      names: '',
+      annotations: '/Annots [<< /Type /Annot /Subtype /FileAttachment /Rect [9 9 20 20] /FS 4 0 R >>]',
+    }),
+    ofCii,
+  ],
   ['a PDF of XRechnung', pdfWith(Buffer.from(ubl), { name: 'xrechnung.xml' }), ofUbl],
 ])('%s is recognised', async (_, data, expected) => {
   expect(await read(data)).toEqual(expected)
@@ -62,7 +72,7 @@ test.each([
   ['an invoice of another vocabulary', '<Invoice xmlns="urn:sfti:documents:BasicInvoice:1:0"><ID>15</ID></Invoice>'],
   ['a report on an invoice', `<report xmlns="urn:x">${ubl.replace(/^<\?xml.*\n/, '')}</report>`],
   ['an envelope without an invoice', '<s:Envelope xmlns:s="urn:s"><s:Body><a>AAAAAAAAAAAAAAAAAAAAAAAAAAAA</a></s:Body></s:Envelope>'],
-  ['a PDF with another attachment', pdfWith(Buffer.from(cii), { name: 'notes.xml' })],
+  ['a PDF with another attachment', pdfWith(Buffer.from('<order><ID>1</ID></order>'), { name: 'notes.xml' })],
 ])('%s has no fields', async (_, data) => {
   expect(await read(data)).toEqual({})
 })
@@ -92,6 +102,11 @@ test.each([
     'an encoding that nobody knows',
     latin1(ubl.replace('M&#252;ller', 'M\u00fcller'), 'EBCDIC-DE'),
     'the encoding EBCDIC-DE, which is not known',
+  ],
+  [
+    'a PDF that collects invoices',
+    pdfWith(Buffer.from(cii), { name: 'a.xml', names: '/Names << /EmbeddedFiles << /Names [(a.xml) 4 0 R (b.xml) 4 0 R] >> >>' }),
+    'several invoices',
   ],
   ['a PDF whose invoice is hostile', pdfWith(Buffer.from(bomb)), 'document type declaration'],
 ])('%s: says so, and has no fields', async (_, data, problem) => {

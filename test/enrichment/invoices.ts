@@ -50,15 +50,21 @@ export const zugferd1 = `<?xml version="1.0" encoding="UTF-8"?>
   </rsm:SpecifiedSupplyChainTradeTransaction>
 </rsm:CrossIndustryDocument>`
 
-/** Builds a PDF of one empty page with an attachment. */
+/** Builds a PDF of one empty page with an attachment, whose specification is the object 4. */
 export const pdfWith = (
   attachment: Buffer,
-  { name = 'factur-x.xml', filter = '', trailer = '' }: { name?: string; filter?: string; trailer?: string } = {},
+  {
+    name = 'factur-x.xml',
+    filter = '',
+    trailer = '',
+    names = `/Names << /EmbeddedFiles << /Names [(${name}) 4 0 R] >> >>`,
+    annotations = '',
+  }: { name?: string; filter?: string; trailer?: string; names?: string; annotations?: string } = {},
 ): Buffer => {
   const objects = [
-    `<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(${name}) 4 0 R] >> >> >>`,
+    `<< /Type /Catalog /Pages 2 0 R ${names} >>`,
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
-    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] >>',
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] ${annotations} >>`,
     `<< /Type /Filespec /F (${name}) /UF (${name}) /AFRelationship /Alternative /EF << /F 5 0 R >> >>`,
   ].map((text) => Buffer.from(text))
   const head = `<< /Type /EmbeddedFile /Subtype /text#2Fxml ${filter} /Length ${attachment.length} >>\nstream\n`
