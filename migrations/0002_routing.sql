@@ -9,6 +9,7 @@ create table repositories (
   signature_verification boolean not null default false,
   signed_parameter_order text not null default 'fixed' check (signed_parameter_order in ('fixed', 'any')),
   accepts_mcreate boolean not null default true,
+  code_page text not null default 'windows-1252',
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   deleted_at timestamptz
@@ -20,6 +21,9 @@ comment on column repositories.signed_parameter_order is
   'URL differently.';
 comment on column repositories.accepts_mcreate is
   'Whether mCreate is accepted: its signature covers the docId of the first document only.';
+
+comment on column repositories.code_page is
+  'The encoding of names in requests that are not UTF-8, such as those of a system without Unicode.';
 
 create unique index repositories_by_repo_id on repositories (workspace_id, repo_id)
 where deleted_at is null;

@@ -1,6 +1,7 @@
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { createBatches, readLimits } from '../db/batches.ts'
 import { createStatement, type Database } from '../db/database.ts'
+import type { CodePage } from '../domain/code-pages.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import type { Route } from '../domain/fan-out.ts'
 import { workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
@@ -20,6 +21,7 @@ export interface RepositorySummary {
 export interface ReceivingRepository extends RepositorySummary {
   signedParameterOrder: 'fixed' | 'any'
   acceptsMcreate: boolean
+  codePage: CodePage
   workspace: { id: string; userSlug: string; workspaceSlug: string; settings: WorkspaceSettings; storedBytes: number }
   routes: Route[]
   /** The enrichment of its documents. Null if there is none, or none that is active. */
@@ -68,7 +70,7 @@ const findRepository = createStatement<Row>(
   select
     repositories.id, repo_id as "repoId", repositories.name, repositories.status,
     signature_verification as "signatureVerification", signed_parameter_order as "signedParameterOrder",
-    accepts_mcreate as "acceptsMcreate", upstream, upstream_secrets_sealed as "upstreamSecretsSealed",
+    accepts_mcreate as "acceptsMcreate", code_page as "codePage", upstream, upstream_secrets_sealed as "upstreamSecretsSealed",
     jsonb_build_object(
       'id', workspaces.id, 'userSlug', user_slug, 'workspaceSlug', workspace_slug, 'settings', workspaces.settings,
       'storedBytes', case when :forStoring::boolean then (

@@ -1,10 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { TextDecoder } from 'node:util'
 
-const windows1252 = new TextDecoder('windows-1252')
+const windows1252 = 'windows-1252'
 
-/** Decodes bytes of an unknown encoding: as UTF-8 if they are valid UTF-8, else as Windows-1252, which contains ISO-8859-1. */
-export const decodeText = (bytes: Buffer): string => (isUtf8(bytes) ? bytes.toString() : windows1252.decode(bytes))
+/**
+ * Decodes bytes of an unknown encoding: as UTF-8 if they are valid UTF-8, else by a code page.
+ * @param codePage a label of the Encoding Standard; by default Windows-1252, which contains ISO-8859-1
+ */
+export const decodeText = (bytes: Buffer, codePage = windows1252): string =>
+  isUtf8(bytes) ? bytes.toString() : new TextDecoder(codePage).decode(bytes)
 
 const percentEncoded = /%([0-9a-f]{2})/gi
 
@@ -25,7 +29,7 @@ export const encodeValue = (value: string): string =>
   )
 
 /** Decodes a header value, which Node and Dicer represent with one character per byte. */
-export const decodeHeader = (value: string): string => decodeText(Buffer.from(value, 'latin1'))
+export const decodeHeader = (value: string, codePage?: string): string => decodeText(Buffer.from(value, 'latin1'), codePage)
 
 /** Encodes text as UTF-8 with one character per byte, as Node expects a header value. */
 export const encodeHeader = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')

@@ -1,5 +1,5 @@
 import { decodeBytes, decodeText, printableAscii } from '../content-server/encoding.ts'
-import { commandRules, formats, type CommandRule, type ParameterName } from '../content-server/parameters.ts'
+import { commandRules, formats, isCompId, type CommandRule, type ParameterName } from '../content-server/parameters.ts'
 import { Refusal } from './refusal.ts'
 
 export interface Parameter {
@@ -77,6 +77,16 @@ export const readCommand = (method: string, query: Query): Command => {
     get: (name) => required(name).value,
     getRaw: (name) => required(name).raw,
   }
+}
+
+/** Returns a command whose component is named in a code page. @throws `Refusal` if the name is invalid */
+export const inCodePage = (command: Command, codePage: string): Command => {
+  const raw = command.query.parameters.find(({ name }) => name.toLowerCase() === 'compid')?.raw
+  if (raw === undefined) return command
+  const compId = decodeText(decodeBytes(raw), codePage)
+  if (!isCompId(compId)) throw new Refusal('invalid_parameter', `compId must be ${formats.compId.expected}`)
+  const valueOf = <Value>(name: ParameterName, other: (name: ParameterName) => Value) => (name === 'compId' ? compId : other(name))
+  return { ...command, find: (name) => valueOf(name, command.find), get: (name) => valueOf(name, command.get) }
 }
 
 const quote = (text: string) => `"${printableAscii(text).slice(0, 40)}"`

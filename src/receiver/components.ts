@@ -120,7 +120,7 @@ async function* componentsOfParts(context: CommandContext, limits: CommandDeps['
   const { request } = context.exchange
   const boundary = boundaryOf(request.headers['content-type'])
   for await (const part of readParts(readBody(request, limits), { boundary, maxParts: limits.maxParts })) {
-    const compId = compIdOf(part)
+    const compId = compIdOf(part, context.repository.codePage)
     if (compId === undefined) {
       if ((await countBytes(part.body)) > 0) throw new Refusal('invalid_parameter', 'a part has no component name')
       continue
@@ -138,10 +138,10 @@ async function* componentsOfParts(context: CommandContext, limits: CommandDeps['
 }
 
 /** Reads X-compId, or else the name of a form field: some HTTP clients know forms better than this interface. */
-const compIdOf = (part: Part): string | undefined => {
+const compIdOf = (part: Part, codePage: string): string | undefined => {
   const [, quoted, plain] = /(?:^|;)\s*name=(?:"([^"]*)"|([^;\s]+))/i.exec(part.header('content-disposition') ?? '') ?? []
   const name = part.header('x-compid')?.trim() || quoted || plain
-  return name ? decodeHeader(name) : undefined
+  return name ? decodeHeader(name, codePage) : undefined
 }
 
 /** Only in an mCreate do the parts name their document. */
@@ -174,12 +174,12 @@ const contentTypeOf = (header: string | undefined): string | null => {
 export const noMetadata: BusinessMetadata = { erpObjectType: null, erpObjectId: null, arObject: null }
 
 /** Reads the business metadata that a source system may send in headers of a create or an update. */
-export const readMetadata = ({ headers }: ReceiverRequest): BusinessMetadata => {
+export const readMetadata = ({ headers }: ReceiverRequest, codePage: string): BusinessMetadata => {
   const valueOf = (name: string): string | null => {
     const value = headers[name]
     if (value === undefined || value === '') return null
     if (value.length > metadataMaxCharacters) throw new Refusal('invalid_parameter', `${name} is too long`)
-    return plainValue(decodeHeader(value), metadataMaxCharacters) || null
+    return plainValue(decodeHeader(value, codePage), metadataMaxCharacters) || null
   }
   return {
     erpObjectType: valueOf('x-relay-object-type'),

@@ -12,7 +12,7 @@ import type { Workspaces } from '../workspace/workspaces.ts'
 import { refusalAnswer, type Answer } from './answer.ts'
 import { ClientGone } from './body.ts'
 import type { CommandConfig, CommandDeps, CommandHandler } from './command-context.ts'
-import { readCommand, type Command } from './command.ts'
+import { inCodePage, readCommand, type Command } from './command.ts'
 import { append } from './commands/append.ts'
 import { attrSearch } from './commands/attr-search.ts'
 import { create } from './commands/create.ts'
@@ -96,7 +96,7 @@ export const createExecute = (deps: ExecuteDeps): Execute => {
     await checkAccess(repository, command, request, access)
     // After the check of access, so that no other client can use up the requests of the source system. Replays are not requests of it.
     if (request.replayOf === null) checkRate(repository.workspace, command.rule.access === null, rateLimit, config)
-    return handlers[name]({ repository, command, exchange }, commandDeps)
+    return handlers[name]({ repository, command: inCodePage(command, repository.codePage), exchange }, commandDeps)
   }
 
   const describeServer = async ({ request, userSlug, workspaceSlug }: Exchange, command: Command): Promise<Answer> => {

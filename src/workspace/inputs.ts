@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { isPlainText } from '../base/text.ts'
 import { connectorTypes } from '../connectors/index.ts'
 import { quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
+import { codePages } from '../domain/code-pages.ts'
 import { eventIdPattern, eventNames } from '../domain/events.ts'
 import { incidentEventNames, incidentEvents } from '../domain/notices.ts'
 import { upstreamFields } from '../domain/upstream.ts'
@@ -79,6 +80,12 @@ const repositoryFields = {
         'only, so a signed `mCreate` creates any others. Few source systems use it.',
     )
     .default(true),
+  code_page: z
+    .enum(codePages)
+    .describe(
+      'The encoding of names that are not UTF-8: names of components, and the business object in headers. Systems without Unicode send such names.',
+    )
+    .default('windows-1252'),
   upstream: upstream.default(null),
 }
 

@@ -235,6 +235,7 @@ test('an execution whose key was taken over changes nothing any more', async () 
     signatureVerification: false,
     signedParameterOrder: 'fixed',
     acceptsMcreate: true,
+    codePage: 'windows-1252',
     upstream: null,
   } as const
   const keyRing = createKeyRing([`test:${Buffer.alloc(32).toString('base64')}`])

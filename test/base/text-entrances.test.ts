@@ -135,9 +135,12 @@ const entrances: Record<string, (text: string) => unknown> = {
     new AppError('rfc_failed', (readAnswer({ text: soapFault(text), tables: [] }) as { message: string }).message).message,
   'a field of an answer': (text) => toFieldValue('string', text),
   'headers of the source system': (text) =>
-    readMetadata({
-      headers: { 'x-relay-object-id': encodeURIComponent(text.toWellFormed()).slice(0, 250), 'x-relay-object-type': text.slice(0, 200) },
-    } as never),
+    readMetadata(
+      {
+        headers: { 'x-relay-object-id': encodeURIComponent(text.toWellFormed()).slice(0, 250), 'x-relay-object-type': text.slice(0, 200) },
+      } as never,
+      'windows-1252',
+    ),
   'a call that links a document': (text) =>
     readLink({
       functionName: 'ARCHIV_CONNECTION_INSERT',

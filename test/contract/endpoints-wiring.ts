@@ -184,6 +184,7 @@ const repositories: Row[] = [
               // Not part of the specification.
               signed_parameter_order: 'fixed',
               accepts_mcreate: true,
+              code_page: 'windows-1252',
               upstream: null,
               active_certificates: 0,
               last_request_at: null,

@@ -172,6 +172,7 @@ const repository = {
   // Not part of the specification.
   signed_parameter_order: 'fixed',
   accepts_mcreate: true,
+  code_page: 'windows-1252',
   upstream: null,
   active_certificates: count,
   last_request_at: time,

@@ -13,6 +13,7 @@ const repository = {
     signature_verification: false,
     signed_parameter_order: 'fixed',
     accepts_mcreate: true,
+    code_page: 'windows-1252',
     upstream: null,
     document_count: 0,
     active_certificates: 0,

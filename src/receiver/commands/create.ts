@@ -11,7 +11,7 @@ export const create: CommandHandler = async (context, deps): Promise<Answer> => 
   const { request } = exchange
   const docId = command.get('docId')
   const docProt = command.find('docProt') ?? null
-  const metadata = readMetadata(request)
+  const metadata = readMetadata(request, repository.codePage)
   const documentExists = () => new Refusal('document_exists', 'a document with this docId exists')
   // Fail fast on a duplicate before reading a large body. The unique index decides the race.
   if (mayBeLong(request) && (await deps.archiveDocuments.exists(repository.id, docId))) throw documentExists()

@@ -12,7 +12,7 @@ export const update: CommandHandler = async (context, deps): Promise<Answer> => 
   const { repository, command, exchange } = context
   const { request } = exchange
   const docId = command.get('docId')
-  const metadata = readMetadata(request)
+  const metadata = readMetadata(request, repository.codePage)
   // Fail fast before reading a large body. The update itself checks again under the lock. A document of the upstream has to be here first.
   if ((mayBeLong(request) || repository.upstream) && !(await deps.archiveDocuments.exists(repository.id, docId))) {
     if (!(await fetchWhole(context, deps))) throw documentNotFound()
