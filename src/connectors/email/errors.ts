@@ -1,3 +1,4 @@
+import { plainText } from '../../base/text.ts'
 import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import type { FinalAnswer } from '../shared/final-answers.ts'
@@ -113,8 +114,8 @@ const ruleOf = (stage: Stage, { code, text }: Reply): StatusRule | undefined => 
 }
 
 const saysThatItPasses = (text: string): boolean => {
-  // Addresses are names, and not what a server says.
-  const said = text.replaceAll(/\S*@\S*|\bhttps?:\S*/g, ' ')
+  // Addresses are names, and not what a server says. Of a text without end, the beginning decides.
+  const said = plainText(text).replaceAll(/\S*@\S*|\bhttps?:\S*/g, ' ')
   return passingWords.some(({ words, unless }) => words.test(said) && unless?.test(said) !== true)
 }
 

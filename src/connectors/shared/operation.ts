@@ -1,3 +1,4 @@
+import { cutText } from '../../base/text.ts'
 import type { DeliveryError } from '../connector.ts'
 
 // By the error of the request: an SDK throws it through layers that know nothing of the operation.
@@ -13,6 +14,7 @@ export const operationOf = (thrown: unknown): string | undefined =>
 
 // What the target has said must stay visible behind it.
 const operationMaxCharacters = 300
+const shownBeginning = 40
 
 /** Puts the operation in front of the message of an error. Of a long path, the end is shown. */
 export const withOperation = (error: DeliveryError, operation: string | undefined): DeliveryError => {
@@ -20,6 +22,6 @@ export const withOperation = (error: DeliveryError, operation: string | undefine
   const shown =
     operation.length <= operationMaxCharacters
       ? operation
-      : `${operation.slice(0, 40)}…${operation.slice(operation.length - operationMaxCharacters)}`
+      : `${cutText(operation, shownBeginning)}…${operation.slice(operation.length - operationMaxCharacters)}`
   return error.reworded(error.cause, (message) => `${shown}: ${message}`)
 }
