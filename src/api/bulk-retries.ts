@@ -14,7 +14,7 @@ import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 export interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
-  bulkRetries: Pick<BulkRetries, 'count' | 'find' | 'list' | 'start' | 'cancel'>
+  bulkRetries: Pick<BulkRetries, 'count' | 'find' | 'findUnknown' | 'list' | 'start' | 'cancel'>
   destinations: Pick<Destinations, 'exists'>
   discarded: Discarded
 }
@@ -221,6 +221,11 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       alternative: { ...dryRunOf, description: 'Dry run: how many documents match now, before the filters of connections.' },
       handle: async ({ body: { again, ...filter } }, context) => {
         await requireDestination(context.workspaceId, filter.destinationId)
+        const unknown = await bulkRetries.findUnknown(context.workspaceId, filter.documentIds ?? [])
+        if (unknown.length > 0) {
+          const message = 'there is no such document in this workspace'
+          throw validationFailed(unknown.map((index) => ({ path: `document_ids.${index}`, message })))
+        }
         return begin('deliver', { ...filter, ...(again && { again }) }, context)
       },
     }),

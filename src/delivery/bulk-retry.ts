@@ -241,6 +241,12 @@ export const createBulkRetries = (db: Database) => {
     /** Counts what a bulk retry with this filter would take now. */
     count,
 
+    /** Returns the positions of the ids that no document of the workspace has. */
+    findUnknown: async (workspaceId: string, documentIds: readonly string[]): Promise<number[]> => {
+      const known = new Set(await db('documents').where({ workspace_id: workspaceId }).whereIn('id', documentIds).pluck<string[]>('id'))
+      return documentIds.flatMap((id, index) => (known.has(id) ? [] : [index]))
+    },
+
     find,
 
     /** Lists bulk retries, newest first. */

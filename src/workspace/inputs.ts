@@ -82,6 +82,7 @@ const repositoryFields = {
     .default(true),
   code_page: z
     .enum(codePages)
+    .meta({ id: 'CodePage' })
     .describe(
       'The encoding of names that are not UTF-8: names of components, and the business object in headers. Systems without Unicode send such names.',
     )

@@ -132,6 +132,7 @@ export const createResources = ({ db, store, certificate }: World) => {
   const byAttribute: Record<string, (tenant: WorkspaceClient) => Promise<string>> = {
     repository_ids: repository,
     document_id: document,
+    document_ids: document,
     // A notification is not sent to a destination of any other type.
     destination_id: webhook,
     destination_ids: destination,
