@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { DeliveredCopy, Payload } from '../../src/connectors/connector.ts'
 import { minPartBytes } from '../../src/connectors/shared/upload-parts.ts'
 import { findFreePort } from '../../src/dev/ports.ts'
+import { pathSegment } from '../../src/domain/fan-out.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
 import type { Load } from '../support/busy-server.ts'
 import { startForwardProxy } from '../support/forward-proxy.ts'
@@ -145,7 +146,9 @@ export const describeConnector = (rig: Rig) => {
     }, 180_000)
 
     test('keeps documents with awkward names apart, each with its own content', async () => {
-      const payloads = awkwardNames.map((name) => payloadOf(Buffer.from(`content of ${name}`), { path: `R 1/ä+%/${name}`, docId: name }))
+      const payloads = awkwardNames.map((name) =>
+        payloadOf(Buffer.from(`content of ${name}`), { path: `R 1/ä+%/${pathSegment(name)}`, docId: name }),
+      )
 
       for (const payload of payloads) {
         const result = await deliver(payload)

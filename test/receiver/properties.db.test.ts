@@ -61,7 +61,7 @@ describe('the URL of a request', () => {
       const sent = parameters.map(([key, value, encodingIndexes]) => ({
         name: key,
         raw: [...value].map((byte, index) => encodings[encodingIndexes[index % encodingIndexes.length]!]!(byte)).join(''),
-        value: value.toString(isUtf8(value) ? 'utf8' : 'latin1'),
+        value: isUtf8(value) ? value.toString() : new TextDecoder('windows-1252').decode(value),
       }))
       const target = `/receiver/a/b?create${sent.map(({ name: key, raw }) => `&${key}=${raw}`).join('')}`
       const { path, query } = splitTarget(target)
