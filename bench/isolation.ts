@@ -36,7 +36,7 @@ const aloneSeconds = seconds / 2
 // The noise has become as loud as it is by then, and what is left of it has ended.
 const leadMs = options.quick ? 0 : 3_000
 const settleMs = options.quick ? 0 : 2_000
-const settleMaxMs = options.quick ? 10_000 : 20_000
+const settleMaxMs = options.quick ? 10_000 : 60_000
 const endsAtMs = Number(options.minutes ?? Infinity) * 60_000
 const warmUpSeconds = options.quick ? 1 : 5
 
