@@ -14,7 +14,7 @@ import {
 import { createTokenCache } from '../shared/access-tokens.ts'
 import { createCloudApi, isNotFound, requireId, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
-import { probeContent } from '../shared/probe-content.ts'
+import { probeContent, storedAndRemoved } from '../shared/probe-content.ts'
 import { createReadTokenFile } from '../shared/token-files.ts'
 import { driveError } from './errors.ts'
 import { googleHosts } from './external-account.ts'
@@ -212,22 +212,11 @@ const storeAndRemove = async (
   { folder, file, removal, probeId }: { folder: Folder; file: DriveFile; removal: 'delete' | 'trash'; probeId: string },
   context: Pick<AttemptContext, 'signal' | 'onProgress'> & { subject?: string | undefined },
 ): Promise<string | undefined> => {
-  const remove = () => removeFile(drive, file.id, removal)
-  try {
+  const store = () => {
     const payload = { ...probeProperties(probeId), ...probeContent() }
-    await uploadInParts(drive, { folder, file, resumed: undefined, save: () => {} }, payload, context)
-  } catch (thrown) {
-    // Its answer may have been lost.
-    await remove().catch(() => {})
-    throw thrown
+    return uploadInParts(drive, { folder, file, resumed: undefined, save: () => {} }, payload, context)
   }
-  return remove().then(
-    () => undefined,
-    (thrown: unknown) => {
-      context.signal.throwIfAborted()
-      return toDeliveryError(thrown, 'request_failed').message
-    },
-  )
+  return storedAndRemoved(store, () => removeFile(drive, file.id, removal), context.signal)
 }
 
 const probeProperties = (id: string): FileProperties => ({

@@ -16,7 +16,7 @@ import {
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import { entraPrincipalOf, entraSecretsOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
-import { probeContent, type Content } from '../shared/probe-content.ts'
+import { probeContent, storedAndRemoved, type Content } from '../shared/probe-content.ts'
 import { namesLike, requireSameLocation } from '../shared/properties.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
@@ -215,19 +215,9 @@ const storeAndRemove = async (graph: CloudApi, file: string, context: AttemptCon
     const { status } = await graph.request(file, { method: 'DELETE' })
     if (status !== 204) throw new DeliveryError('answer_unreadable', `SharePoint answered ${status} to its removal`)
   }
-  try {
+  const store = async () => {
     await upload(graph, file, probeContent(), context)
     await uploadInParts(graph, file, probeContent(), context)
-  } catch (thrown) {
-    // Its answer may have been lost.
-    await remove().catch(() => {})
-    throw thrown
   }
-  return remove().then(
-    () => undefined,
-    (thrown: unknown) => {
-      context.signal.throwIfAborted()
-      return toDeliveryError(thrown, 'request_failed').message
-    },
-  )
+  return storedAndRemoved(store, remove, context.signal)
 }
