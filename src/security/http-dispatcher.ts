@@ -92,10 +92,11 @@ const send = (agents: HttpAgents, options: Dispatcher.DispatchOptions, handler: 
     },
   }
 
-  try {
-    handler.onRequestStart?.(controller, null)
-    if (isOver) return
-    request = (isTls ? https : http).request({
+  const waitForHead = () => {
+    if (!isOver && !response) clock.start(headersTimeout, errors.HeadersTimeoutError)
+  }
+  const open = (): ClientRequest => {
+    const opened = (isTls ? https : http).request({
       agent: isTls ? agents.https : agents.http,
       host: hostname,
       port: port || (isTls ? 443 : 80),
@@ -103,20 +104,21 @@ const send = (agents: HttpAgents, options: Dispatcher.DispatchOptions, handler: 
       path,
       headers: headersOf(options.headers),
     })
-  } catch (thrown) {
-    fail(thrown as Error)
-    return
+    const lose = (error: Error) => {
+      if (isOver || opened !== request) return
+      if (!response && isSafe(options) && isClosedByServer(opened)) request = open().end()
+      else fail(error)
+    }
+    opened.on('error', lose)
+    opened.on('socket', waitForHead)
+    // After a 101 with the headers of a protocol, there is no other event.
+    opened.on('close', () => {
+      if (!response) lose(Object.assign(new Error('the connection was closed before an answer'), { code: 'ECONNRESET' }))
+    })
+    opened.on('response', receive)
+    return opened
   }
-  const waitForHead = () => {
-    if (!isOver && !response) clock.start(headersTimeout, errors.HeadersTimeoutError)
-  }
-  request.on('error', fail)
-  request.on('socket', waitForHead)
-  // After a 101 with the headers of a protocol, there is no other event.
-  request.on('close', () => {
-    if (!response) fail(Object.assign(new Error('the connection was closed before an answer'), { code: 'ECONNRESET' }))
-  })
-  request.on('response', (answer) => {
+  const receive = (answer: IncomingMessage) => {
     if (isOver) return
     if (answer.statusCode === 101) return fail(switched())
     response = answer
@@ -133,10 +135,28 @@ const send = (agents: HttpAgents, options: Dispatcher.DispatchOptions, handler: 
       clock.start(bodyTimeout, errors.BodyTimeoutError)
       handler.onResponseData?.(controller, chunk)
     })
-  })
+  }
+
+  try {
+    handler.onRequestStart?.(controller, null)
+    if (isOver) return
+    request = open()
+  } catch (thrown) {
+    fail(thrown as Error)
+    return
+  }
   if (body instanceof Readable) sendStream(request, body, waitForHead).catch(fail)
   else request.end(body ?? undefined)
 }
+
+/** Tells whether a request may be sent twice. */
+const isSafe = ({ method, body }: Dispatcher.DispatchOptions): boolean => (method === 'GET' || method === 'HEAD') && !body
+
+/**
+ * Tells whether a request was lost because the server closed a kept connection while the request was on its way (RFC 9112, 9.3.1). The next
+ * attempt takes another connection; a new one is not a kept one.
+ */
+const isClosedByServer = (request: ClientRequest): boolean => request.reusedSocket && headOf(request)?.status() === undefined
 
 const switched = () => Object.assign(new Error('the server switched to a protocol that nobody asked for'), { code: 'ECONNRESET' })
 

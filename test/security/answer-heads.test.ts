@@ -211,3 +211,65 @@ describe('the status of an answer counts once its line has arrived', () => {
     )
   })
 })
+
+describe('a kept connection that the server closes', () => {
+  /** Starts a server that answers the first requests of each connection, and closes it at the next one. */
+  const startForgetful = async (close: (socket: Socket) => void, answered: string, answeredRequests = 1) => {
+    const requests: string[] = []
+    const sockets = new Set<Socket>()
+    const server = createServer((socket) => {
+      let asked = 0
+      sockets.add(socket.on('error', () => {}))
+      socket.on('data', (bytes) => {
+        requests.push(bytes.toString('latin1').split(' ')[0]!)
+        asked += 1
+        if (asked <= answeredRequests) socket.write(answered)
+        else close(socket)
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const stop = async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    }
+    return { requests, origin, [Symbol.asyncDispose]: stop }
+  }
+  const closings: [string, (socket: Socket) => void][] = [
+    ['closes', (socket) => socket.end()],
+    ['resets', (socket) => socket.resetAndDestroy()],
+    ['closes in the middle of the version', (socket) => socket.end('HTTP/1.')],
+  ]
+  const ask = async (origin: string, method: 'GET' | 'HEAD' | 'POST') => {
+    const { statusCode, body } = await request(origin, { method, dispatcher: outbound.dispatcher({ connectTimeoutMs: 60_000 }) })
+    return [statusCode, await body.text()]
+  }
+  const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+  const bare = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n'
+
+  test.each(closings)('%s: a request that reads is sent again on a new connection', async (_, close) => {
+    for (const [method, first] of [
+      ['GET', answer],
+      ['HEAD', bare],
+    ] as const) {
+      await using server = await startForgetful(close, first)
+      const expected = [200, method === 'GET' ? 'ok' : '']
+      for (let asked = 0; asked < 3; asked += 1) expect(await ask(server.origin, method)).toEqual(expected)
+      expect(server.requests).toEqual(Array.from({ length: 5 }, () => method))
+    }
+  })
+
+  test.each(closings)('%s: a request that writes is lost', async (_, close) => {
+    await using server = await startForgetful(close, answer)
+    expect(await ask(server.origin, 'POST')).toEqual([200, 'ok'])
+    await expect(ask(server.origin, 'POST')).rejects.toThrow()
+    expect(server.requests).toEqual(['POST', 'POST'])
+  })
+
+  test('at its first request: the request is lost, whatever the method', async () => {
+    await using server = await startForgetful((socket) => socket.resetAndDestroy(), answer, 0)
+    await expect(ask(server.origin, 'GET')).rejects.toThrow()
+    expect(server.requests).toEqual(['GET'])
+  })
+})
