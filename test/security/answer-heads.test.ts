@@ -263,13 +263,13 @@ describe('a kept connection that the server closes', () => {
   test.each(closings)('%s: a request that writes is lost', async (_, close) => {
     await using server = await startForgetful(close, answer)
     expect(await ask(server.origin, 'POST')).toEqual([200, 'ok'])
-    await expect(ask(server.origin, 'POST')).rejects.toThrow()
+    await expect(ask(server.origin, 'POST')).rejects.toThrow(/hang up|ECONNRESET|closed|Parse Error/)
     expect(server.requests).toEqual(['POST', 'POST'])
   })
 
   test('at its first request: the request is lost, whatever the method', async () => {
     await using server = await startForgetful((socket) => socket.resetAndDestroy(), answer, 0)
-    await expect(ask(server.origin, 'GET')).rejects.toThrow()
+    await expect(ask(server.origin, 'GET')).rejects.toThrow(/hang up|ECONNRESET|closed|Parse Error/)
     expect(server.requests).toEqual(['GET'])
   })
 })
