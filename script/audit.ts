@@ -44,6 +44,7 @@ const installScripts: Record<string, string> = {
 }
 
 const licences = new Set([
+  '(MIT AND Zlib)',
   '0BSD',
   'Apache-2.0',
   'Apache-2.0 AND MIT',

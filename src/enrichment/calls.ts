@@ -44,13 +44,13 @@ const defaultWaitMaxMs = 30_000
 // A document whose reading takes too long is tried so often before that is a verdict: for three minutes, in which a machine may become idle.
 const readingsMax = 4
 
-/** The reading of a document that is no electronic invoice has nothing, not even a problem. */
-const noInvoice = 'the document is no electronic invoice'
+/** An invoice by its format, without any of the values. */
+const noValues = 'the invoice has no number, seller, total, currency and profile'
 
 /** Reads the fields of what was found in an invoice: few short texts, with paths of the relay itself. Needs no thread. */
 const readInvoiceFields = (text: string, fields: ReadField[]): FoundFields => {
   const { problem: reason, lost = {}, ...invoice } = JSON.parse(text) as EInvoice
-  const all = reason ?? (Object.keys({ ...invoice, ...lost }).length === 0 ? noInvoice : undefined)
+  const all = reason ?? (Object.keys({ ...invoice, ...lost }).length === 0 ? noValues : undefined)
   if (all !== undefined) {
     return { values: {}, problems: fields.map(({ name, optional }) => ({ name, problem: all, optional })), reason: all }
   }

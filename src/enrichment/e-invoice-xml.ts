@@ -6,14 +6,18 @@ import { documentValueMaxCharacters } from '../domain/field-values.ts'
 type InvoiceField = 'invoice_number' | 'seller' | 'total' | 'currency' | 'profile'
 
 /**
- * What an electronic invoice says, by the names of fields. `lost`: why a field that it has was not read. A document that is no invoice has
- * nothing, or the problem for which it cannot be read.
+ * What an electronic invoice says, by the names of fields. `lost`: why a field that it has was not read. A document that is no invoice, or
+ * that cannot be read, has the problem only.
  */
 export type EInvoice = Partial<Record<InvoiceField | 'problem', string>> & { lost?: Partial<Record<InvoiceField, string>> }
+
+/** What XML is. `other`: no invoice of a known format. */
+export type XmlReading = { kind: 'invoice'; invoice: EInvoice } | { kind: 'other' | 'unreadable'; problem: string }
 
 // Limit of the XML. The largest invoices contain their attachments.
 const xmlMaxBytes = 15_000_000
 const encodingMaxCharacters = 40
+const nameMaxCharacters = 100
 
 /** An element, a text or a processing instruction: one key that is its name, and the declarations of its namespaces. */
 type Node = { [name: string]: Node[] | string } & { ':@'?: Record<string, string> }
@@ -107,6 +111,15 @@ const readCii =
     profile: textAt(invoice, context, 'GuidelineSpecifiedDocumentContextParameter', 'ID'),
   })
 
+const readZugferd1 = readCii({
+  context: 'SpecifiedExchangedDocumentContext',
+  document: 'HeaderExchangedDocument',
+  transaction: 'SpecifiedSupplyChainTradeTransaction',
+  agreement: 'ApplicableSupplyChainTradeAgreement',
+  settlement: 'ApplicableSupplyChainTradeSettlement',
+  summation: 'SpecifiedTradeSettlementMonetarySummation',
+})
+
 interface Vocabulary {
   name: string
   /** How its namespace begins. It is also recognised where its prefix is not declared. */
@@ -132,20 +145,9 @@ const vocabularies: Vocabulary[] = [
       summation: 'SpecifiedTradeSettlementHeaderMonetarySummation',
     }),
   },
-  {
-    // ZUGFeRD 1.0.
-    name: 'CrossIndustryDocument',
-    namespace: 'urn:ferd:',
-    isUnique: true,
-    read: readCii({
-      context: 'SpecifiedExchangedDocumentContext',
-      document: 'HeaderExchangedDocument',
-      transaction: 'SpecifiedSupplyChainTradeTransaction',
-      agreement: 'ApplicableSupplyChainTradeAgreement',
-      settlement: 'ApplicableSupplyChainTradeSettlement',
-      summation: 'SpecifiedTradeSettlementMonetarySummation',
-    }),
-  },
+  { name: 'CrossIndustryDocument', namespace: 'urn:ferd:', isUnique: true, read: readZugferd1 },
+  // The release candidate of ZUGFeRD 1.0.
+  { name: 'Invoice', namespace: 'urn:un:unece:uncefact:data:standard:CBFBUY:', isUnique: false, read: readZugferd1 },
 ]
 
 // What carries a document from one system to another: the header of UN/CEFACT and its successor of OASIS, SOAP, and the container of UBL.
@@ -161,28 +163,31 @@ const vocabularyOf = ({ name, namespace }: Element): Vocabulary | undefined =>
 
 const base64 = /^[A-Za-z0-9+/\s]{20,}=*\s*$/
 
+const unreadable = (problem: string): XmlReading => ({ kind: 'unreadable', problem })
+
 /** Reads the content of an envelope that is not XML in XML: a document as text or in base64. */
-const readEnclosed = (nodes: Node[], damaged: string | undefined): EInvoice => {
+const readEnclosed = (nodes: Node[], damaged: string | undefined): XmlReading | undefined => {
   const text = textOf(nodes).trim()
   if (text.startsWith('<')) return readXmlText(text, { damaged, mayBeEnvelope: false })
-  if (!base64.test(text)) return {}
+  if (!base64.test(text)) return undefined
   const bytes = Buffer.from(text, 'base64')
-  return startsAsXml(bytes) ? readXml(bytes, false) : {}
+  return startsAsXml(bytes) ? readXml(bytes, false) : undefined
 }
 
-const isEmpty = (invoice: EInvoice) => Object.keys(invoice).length === 0
-
-/** Returns the first invoice among elements and, in an envelope, among those within. @param damaged the encoding, if the bytes have others */
-const findInvoice = (elements: Element[], damaged: string | undefined, depth: number): EInvoice => {
+/**
+ * Returns the first invoice among elements and, in an envelope, among those within, or else why one of them cannot be read.
+ * @param damaged the encoding, if the bytes have others
+ */
+const findInvoice = (elements: Element[], damaged: string | undefined, depth: number): XmlReading | undefined => {
   for (const element of elements) {
     const vocabulary = vocabularyOf(element)
-    if (vocabulary) return toInvoice(vocabulary.read(element), damaged)
+    if (vocabulary) return { kind: 'invoice', invoice: toInvoice(vocabulary.read(element), damaged) }
     if (depth === 0) continue
     const inner = elementsOf(element.children, element.scope)
     const found = inner.length === 0 ? readEnclosed(element.children, damaged) : findInvoice(inner, damaged, depth - 1)
-    if (!isEmpty(found)) return found
+    if (found && found.kind !== 'other') return found
   }
-  return {}
+  return undefined
 }
 
 const toInvoice = (values: Values, damaged: string | undefined): EInvoice => {
@@ -210,15 +215,24 @@ const hasDocumentType = (text: string): boolean => {
   return false
 }
 
-const readXmlText = (text: string, { damaged, mayBeEnvelope }: { damaged: string | undefined; mayBeEnvelope: boolean }): EInvoice => {
-  if (hasDocumentType(text)) return { problem: 'the XML has a document type declaration' }
+/** Returns why elements are no invoice, with the root as people would look it up. */
+const otherThanInvoice = (roots: Element[], isEnvelope: boolean): XmlReading => {
+  const [root] = roots
+  if (!root) return unreadable('the XML has no element')
+  const namespace = root.namespace === undefined || root.namespace === '' ? '' : ` of ${plainText(root.namespace, nameMaxCharacters)}`
+  const what = `its root is the element ${plainText(root.name, nameMaxCharacters)}${namespace}`
+  return { kind: 'other', problem: `the XML ${isEnvelope ? 'contains' : 'is'} no invoice of a known format: ${what}` }
+}
+
+const readXmlText = (text: string, { damaged, mayBeEnvelope }: { damaged: string | undefined; mayBeEnvelope: boolean }): XmlReading => {
+  if (hasDocumentType(text)) return unreadable('the XML has a document type declaration')
   try {
     const roots = elementsOf(parser.parse(text) as Node[], new Map())
     const isEnvelope = mayBeEnvelope && roots.some(({ name }) => envelopes.has(name))
-    return findInvoice(roots, damaged, isEnvelope ? envelopeMaxDepth : 0)
+    return findInvoice(roots, damaged, isEnvelope ? envelopeMaxDepth : 0) ?? otherThanInvoice(roots, isEnvelope)
   } catch {
     // Among others, elements that are nested too deeply for the stack.
-    return { problem: 'the XML cannot be read' }
+    return unreadable('the XML cannot be read')
   }
 }
 
@@ -228,11 +242,11 @@ const beginning = (data: Uint8Array): string => decodeText(Buffer.from(data.suba
 export const startsAsXml = (data: Uint8Array): boolean => beginning(data).startsWith('<')
 
 /** Reads the invoice that XML is or, if it may be an envelope, that it contains. */
-export const readXml = (data: Uint8Array, mayBeEnvelope = true): EInvoice => {
-  if (data.byteLength > xmlMaxBytes) return { problem: `the XML has more than ${xmlMaxBytes} bytes` }
+export const readXml = (data: Uint8Array, mayBeEnvelope = true): XmlReading => {
+  if (data.byteLength > xmlMaxBytes) return unreadable(`the XML has more than ${xmlMaxBytes} bytes`)
   const { text, damaged, unknownEncoding } = decodeText(Buffer.from(data.buffer, data.byteOffset, data.byteLength))
   if (unknownEncoding !== undefined) {
-    return { problem: `the XML is in the encoding ${plainText(unknownEncoding, encodingMaxCharacters)}, which is not known` }
+    return unreadable(`the XML is in the encoding ${plainText(unknownEncoding, encodingMaxCharacters)}, which is not known`)
   }
   return readXmlText(text, { damaged, mayBeEnvelope })
 }

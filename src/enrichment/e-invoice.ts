@@ -1,73 +1,74 @@
-import { getDocumentProxy } from 'unpdf'
 import { isOutOfMemory, messageOf } from '../base/errors.ts'
 import { plainText } from '../base/text.ts'
 import { threadTask } from '../base/thread-task.ts'
-import { readXml, startsAsXml, type EInvoice } from './e-invoice-xml.ts'
-
-type PDFDocument = Awaited<ReturnType<typeof getDocumentProxy>>
+import { readXml, startsAsXml, type EInvoice, type XmlReading } from './e-invoice-xml.ts'
+import { EncryptedPdfError, listPdfFiles, type PdfFile, type PdfFiles } from './pdf-files.ts'
 
 // The names that the standards give to the invoice in a PDF, in lower case.
 const invoiceNames = new Set(['factur-x.xml', 'zugferd-invoice.xml', 'xrechnung.xml'])
 // More files of XML are not looked at: the PDF is a collection.
-const attachmentsMax = 20
-// Pages whose annotations are looked at. A scan of thousands would take too long.
-const pagesMax = 200
-// The type of annotations that are files, in PDF.js.
-const fileAttachment = 17
+const candidatesMax = 20
+// The end of a name is what it is known by.
+const fileNameMaxCharacters = 500
+const nameMaxCharacters = 100
+const causeMaxCharacters = 200
 
-interface Attachment {
-  /** The key of the content. */
-  key: string
-  filename: string
-}
-
-const withoutPath = (filename: string) =>
-  plainText(filename)
+const withoutPath = (name: string) =>
+  plainText(name.slice(-fileNameMaxCharacters))
     .toLowerCase()
     .replace(/^.*[/\\]/, '')
     .replaceAll('\uFFFD', '')
 
-const isNamed = ({ filename }: Attachment): boolean => invoiceNames.has(withoutPath(filename))
+const isNamed = ({ name }: PdfFile): boolean => invoiceNames.has(withoutPath(name))
+const mayBeXml = ({ name }: PdfFile): boolean => name === '' || withoutPath(name).endsWith('.xml')
 
-/** Returns the files of a PDF: those of the document, and those that are pinned to a page. */
-const attachmentsOf = async (document: PDFDocument): Promise<Attachment[]> => {
-  const ofDocument = [...((await document.getAttachments()) ?? [])].map(([key, { filename }]): Attachment => ({ key, filename }))
-  if (ofDocument.some(isNamed)) return ofDocument
-  const skipped = new Set(Array.from({ length: Math.max(0, document.numPages - pagesMax) }, (_, index) => pagesMax + index))
-  const annotations = (await document.getAnnotationsByType(new Set([fileAttachment]), skipped)) as {
-    fileId?: string
-    file?: { filename: string }
-  }[]
-  return [...ofDocument, ...annotations.flatMap(({ fileId, file }) => (fileId && file ? [{ key: fileId, filename: file.filename }] : []))]
+const causeOf = (thrown: unknown): string => {
+  if (isOutOfMemory(thrown)) throw thrown
+  return plainText(messageOf(thrown), causeMaxCharacters)
+}
+
+const readFile = (file: PdfFile): XmlReading => {
+  try {
+    const data = file.read()
+    return data.byteLength === 0 ? { kind: 'unreadable', problem: 'it is empty' } : readXml(data)
+  } catch (thrown) {
+    return { kind: 'unreadable', problem: `it cannot be decoded: ${causeOf(thrown)}` }
+  }
 }
 
 /** Returns the invoice among the files of a PDF: the first with a name of the standards, or else the only one. */
-const readAttachments = async (document: PDFDocument): Promise<EInvoice> => {
-  const candidates = (await attachmentsOf(document))
-    .filter(({ filename }) => withoutPath(filename).endsWith('.xml'))
+const readFiles = ({ files, isRepaired }: PdfFiles): EInvoice => {
+  const candidates = files
+    .filter(mayBeXml)
     .toSorted((one, other) => Number(isNamed(other)) - Number(isNamed(one)))
-    .slice(0, attachmentsMax)
-  const others: EInvoice[] = []
-  let problem: EInvoice = {}
-  for (const each of candidates) {
-    const content: unknown = await document.getAttachmentContent(each.key)
-    const found: EInvoice = content instanceof Uint8Array ? readXml(content) : { problem: 'the invoice in the PDF is empty' }
-    if (Object.keys(found).length === 0) continue
-    if (found.problem === undefined && isNamed(each)) return found
-    if (found.problem === undefined) others.push(found)
-    else if (isNamed(each)) problem = found
+    .slice(0, candidatesMax)
+  const invoices: EInvoice[] = []
+  const problems: string[] = []
+  for (const file of candidates) {
+    const reading = readFile(file)
+    if (reading.kind === 'invoice' && isNamed(file)) return reading.invoice
+    if (reading.kind === 'invoice') invoices.push(reading.invoice)
+    // What should be the invoice says more than other files do.
+    else if (isNamed(file) || reading.kind === 'unreadable')
+      problems.push(
+        `the file ${plainText(file.name.slice(0, fileNameMaxCharacters), nameMaxCharacters)} in the PDF is not read: ${reading.problem}`,
+      )
   }
-  if (others.length > 1) return { problem: 'the PDF contains several invoices' }
-  return others[0] ?? problem
+  if (invoices.length > 1) return { problem: 'the PDF contains several invoices' }
+  return invoices[0] ?? { problem: problems[0] ?? `the PDF ${isRepaired ? 'is damaged, and ' : ''}contains no electronic invoice` }
 }
 
 const readPdf = async (data: Uint8Array): Promise<EInvoice> => {
-  const document = await getDocumentProxy(data, { verbosity: 0, stopAtErrors: true })
   try {
-    return await readAttachments(document)
-  } finally {
-    await document.loadingTask.destroy()
+    return readFiles(await listPdfFiles(data))
+  } catch (thrown) {
+    return { problem: thrown instanceof EncryptedPdfError ? thrown.message : `the PDF cannot be read: ${causeOf(thrown)}` }
   }
+}
+
+const readAsXml = (data: Uint8Array): EInvoice => {
+  const reading = readXml(data)
+  return reading.kind === 'invoice' ? reading.invoice : { problem: reading.problem }
 }
 
 const contains = (data: Uint8Array, text: string): boolean => Buffer.from(data.buffer, data.byteOffset, data.byteLength).includes(text)
@@ -77,14 +78,8 @@ const contains = (data: Uint8Array, text: string): boolean => Buffer.from(data.b
  * in a process of its own, which ends if it takes too long or too much memory.
  */
 export const readEInvoice = async ({ data }: { data: Uint8Array }): Promise<EInvoice> => {
-  try {
-    if (contains(data.subarray(0, 1_024), '%PDF-')) return await readPdf(data)
-    return startsAsXml(data) ? readXml(data) : {}
-  } catch (thrown) {
-    if (isOutOfMemory(thrown)) throw thrown
-    const isEncrypted = thrown instanceof Error && thrown.name === 'PasswordException'
-    return { problem: isEncrypted ? 'the PDF is encrypted' : `the PDF cannot be read: ${plainText(messageOf(thrown), 200)}` }
-  }
+  if (contains(data.subarray(0, 1_024), '%PDF-')) return readPdf(data)
+  return startsAsXml(data) ? readAsXml(data) : { problem: 'the document is neither XML nor a PDF' }
 }
 
 export const readEInvoiceTask = threadTask(import.meta.url, readEInvoice)

@@ -45,36 +45,110 @@ test.each([
   ],
   ['a Cross Industry Invoice', cii, ofCii],
   ['ZUGFeRD 1.0', zugferd1, ofZugferd1],
+  [
+    'the release candidate of ZUGFeRD 1.0',
+    zugferd1
+      .replaceAll('rsm:CrossIndustryDocument', 'rsm:Invoice')
+      .replace('"urn:ferd:CrossIndustryDocument:invoice:1p0"', '"urn:un:unece:uncefact:data:standard:CBFBUY:5"'),
+    ofZugferd1,
+  ],
   ['a PDF of ZUGFeRD 1.0', pdfWith(Buffer.from(zugferd1), { name: 'ZUGFeRD-invoice.xml' }), ofZugferd1],
   ['a PDF of Factur-X', pdfWith(Buffer.from(cii)), ofCii],
   ['a PDF with a compressed invoice', pdfWith(deflateSync(cii), { filter: '/Filter /FlateDecode' }), ofCii],
   ['a PDF of ZUGFeRD 2.0', pdfWith(Buffer.from(cii), { name: 'zugferd-invoice.xml' }), ofCii],
   ['a PDF whose invoice has another name', pdfWith(Buffer.from(ubl), { name: 'UBL-Invoice-2.1.xml' }), ofUbl],
   ['a PDF whose invoice has a path', pdfWith(Buffer.from(cii), { name: 'c:/temp/FACTUR-X.XML' }), ofCii],
-  [
-    'a PDF whose invoice is pinned to the page',
-    pdfWith(Buffer.from(cii), {
-      names: '',
-      annotations: '/Annots [<< /Type /Annot /Subtype /FileAttachment /Rect [9 9 20 20] /FS 4 0 R >>]',
-    }),
-    ofCii,
-  ],
   ['a PDF of XRechnung', pdfWith(Buffer.from(ubl), { name: 'xrechnung.xml' }), ofUbl],
 ])('%s is recognised', async (_, data, expected) => {
   expect(await read(data)).toEqual(expected)
 })
 
+const notInNames: [place: string, options: Parameters<typeof pdfWith>[1]][] = [
+  ['associated with the document', { names: '/AF [4 0 R]' }],
+  ['associated with the document, in a list of its own', { names: '/AF 6 0 R', objects: ['[4 0 R]'] }],
+  ['associated with the page', { names: '', page: '/AF [4 0 R]' }],
+  ['pinned to the page', { names: '', page: '/Annots [<< /Type /Annot /Subtype /FileAttachment /Rect [9 9 20 20] /FS 4 0 R >>]' }],
+  ['associated with an annotation', { names: '', page: '/Annots [<< /Type /Annot /Subtype /Text /Rect [9 9 20 20] /AF [4 0 R] >>]' }],
+  [
+    'associated with a picture of the page',
+    {
+      names: '',
+      page: '/Resources << /XObject << /X 6 0 R >> >>',
+      objects: ['<< /Type /XObject /Subtype /Form /BBox [0 0 1 1] /AF [4 0 R] /Length 0 >>\nstream\n\nendstream'],
+    },
+  ],
+  ['associated with a part of the structure', { names: '/StructTreeRoot << /K [<< /S /Document /AF [4 0 R] >>] >>' }],
+  ['associated with the document, without a list of its own', { names: '/AF 4 0 R' }],
+  [
+    'in a file specification of PDF 1.2',
+    {
+      names: '/AF [6 0 R]',
+      objects: ['<< /Type /Filespec /Unix (factur-x.xml) /EF << /Unix 5 0 R >> >>'],
+    },
+  ],
+  [
+    'listed and associated, by two specifications',
+    {
+      name: 'invoice.xml',
+      names: '/AF [6 0 R] /Names << /EmbeddedFiles << /Names [(invoice.xml) 4 0 R] >> >>',
+      objects: ['<< /Type /Filespec /F (invoice.xml) /EF << /F 5 0 R >> >>'],
+    },
+  ],
+]
+
+test.each(notInNames)('an invoice in a PDF is found: %s', async (_, options) => {
+  expect(await read(pdfWith(Buffer.from(cii), options))).toEqual(ofCii)
+})
+
+test('a PDF without end is no invoice, and ends', async () => {
+  const circle = ['[7 0 R 6 0 R]', '<< /A 6 0 R /B 7 0 R /Kids [7 0 R] >>']
+  expect(await read(pdfWith(Buffer.from(cii), { names: '/AF 6 0 R /Names 7 0 R', objects: circle }))).toEqual({
+    problem: 'the PDF contains no electronic invoice',
+  })
+})
+
+const soap = 'http://schemas.xmlsoap.org/soap/envelope/'
+
 test.each([
-  ['another text', 'hello'],
-  ['nothing', ''],
-  ['another XML', '<order><ID>1</ID></order>'],
-  ['an invoice without anything', '<Invoice/>'],
-  ['an invoice of another vocabulary', '<Invoice xmlns="urn:sfti:documents:BasicInvoice:1:0"><ID>15</ID></Invoice>'],
-  ['a report on an invoice', `<report xmlns="urn:x">${ubl.replace(/^<\?xml.*\n/, '')}</report>`],
-  ['an envelope without an invoice', '<s:Envelope xmlns:s="urn:s"><s:Body><a>AAAAAAAAAAAAAAAAAAAAAAAAAAAA</a></s:Body></s:Envelope>'],
-  ['a PDF with another attachment', pdfWith(Buffer.from('<order><ID>1</ID></order>'), { name: 'notes.xml' })],
-])('%s has no fields', async (_, data) => {
-  expect(await read(data)).toEqual({})
+  ['another text', 'hello', 'the document is neither XML nor a PDF'],
+  ['nothing', '', 'the document is neither XML nor a PDF'],
+  ['another XML', '<order><ID>1</ID></order>', 'the XML is no invoice of a known format: its root is the element order'],
+  ['an invoice without anything', '<Invoice/>', 'the XML is no invoice of a known format: its root is the element Invoice'],
+  [
+    'an invoice of another vocabulary',
+    '<Invoice xmlns="urn:sfti:documents:BasicInvoice:1:0"><ID>15</ID></Invoice>',
+    'the XML is no invoice of a known format: its root is the element Invoice of urn:sfti:documents:BasicInvoice:1:0',
+  ],
+  [
+    'a report on an invoice',
+    `<report xmlns="urn:x">${ubl.replace(/^<\?xml.*\n/, '')}</report>`,
+    'the XML is no invoice of a known format: its root is the element report of urn:x',
+  ],
+  [
+    'an envelope without an invoice',
+    `<s:Envelope xmlns:s="${soap}"><s:Body><a>AAAAAAAAAAAAAAAAAAAAAAAAAAAA</a></s:Body></s:Envelope>`,
+    `the XML contains no invoice of a known format: its root is the element Envelope of ${soap}`,
+  ],
+  ['a comment', '<!-- an invoice -->', 'the XML has no element'],
+  ['a PDF without a file', pdfWith(Buffer.from(cii), { names: '' }), 'the PDF contains no electronic invoice'],
+  ['a PDF with another file', pdfWith(Buffer.from(cii), { name: 'notes.txt' }), 'the PDF contains no electronic invoice'],
+  ['a PDF with another XML', pdfWith(Buffer.from('<order/>'), { name: 'notes.xml' }), 'the PDF contains no electronic invoice'],
+  [
+    'a PDF whose invoice has another vocabulary',
+    pdfWith(Buffer.from('<order/>')),
+    'the file factur-x.xml in the PDF is not read: the XML is no invoice of a known format: its root is the element order',
+  ],
+  ['a PDF whose invoice is empty', pdfWith(Buffer.alloc(0)), 'the file factur-x.xml in the PDF is not read: it is empty'],
+])('%s says that it is no invoice', async (_, data, problem) => {
+  expect(await read(data)).toEqual({ problem })
+})
+
+test('an element with a long or hostile name is named as one short line', async () => {
+  const { problem } = await read(`<${'x'.repeat(10_000)}/>`)
+  expect(problem!.length).toBeLessThan(200)
+  const file = pdfWith(Buffer.alloc(0), { name: `${'\\n'.repeat(50)}${'x'.repeat(5_000)}.xml` })
+  const { problem: ofFile } = await read(file)
+  expect(ofFile).toMatch(/^the file x+\.\.\. in the PDF is not read: it is empty$/)
 })
 
 const entities = Array.from({ length: 12 }, (_, index) => `<!ENTITY e${index + 1} "${`&e${index};`.repeat(10)}">`).join('')
@@ -89,7 +163,7 @@ test.each([
   ],
   ['elements that are nested too deeply', `<Invoice>${'<a>'.repeat(200_000)}${'</a>'.repeat(200_000)}</Invoice>`, 'cannot be read'],
   ['XML that is too large', `<Invoice><ID>${'x'.repeat(15_000_001)}</ID></Invoice>`, 'more than 15000000 bytes'],
-  ['a PDF that is cut off', pdfWith(Buffer.from(cii)).subarray(0, 250), 'cannot be read'],
+  ['a PDF that is cut off', pdfWith(Buffer.from(cii)).subarray(0, 250), 'the PDF is damaged, and contains no electronic invoice'],
   ['a PDF of noise', Buffer.concat([Buffer.from('%PDF-1.7\n'), Buffer.alloc(100_000, 7)]), 'cannot be read'],
   [
     'an encrypted PDF',
@@ -105,9 +179,18 @@ test.each([
   ],
   [
     'a PDF that collects invoices',
-    pdfWith(Buffer.from(cii), { name: 'a.xml', names: '/Names << /EmbeddedFiles << /Names [(a.xml) 4 0 R (b.xml) 4 0 R] >> >>' }),
+    pdfWith(Buffer.from(cii), {
+      name: 'a.xml',
+      names: '/Names << /EmbeddedFiles << /Names [(a.xml) 4 0 R (b.xml) 6 0 R] >> >>',
+      objects: [
+        '<< /Type /Filespec /F (b.xml) /EF << /F 7 0 R >> >>',
+        `<< /Type /EmbeddedFile /Length ${cii.length} >>\nstream\n${cii}\nendstream`,
+      ],
+    }),
     'several invoices',
   ],
+  ['a PDF whose invoice cannot be decoded', pdfWith(Buffer.from('no zlib'), { filter: '/Filter /FlateDecode' }), 'cannot be decoded'],
+  ['a PDF whose invoice has an unknown filter', pdfWith(Buffer.from(cii), { filter: '/Filter /ZipDecode' }), 'cannot be decoded'],
   ['a PDF whose invoice is hostile', pdfWith(Buffer.from(bomb)), 'document type declaration'],
 ])('%s: says so, and has no fields', async (_, data, problem) => {
   expect(await read(data)).toEqual({ problem: expect.stringContaining(problem) })

@@ -485,10 +485,13 @@ describe('an electronic invoice', () => {
   })
 
   test.each<[string, string | Buffer, string, number]>([
-    ['another document', 'hello', 'the document is no electronic invoice', 0],
-    ['another XML', '<order><ID>1</ID></order>', 'the document is no electronic invoice', 0],
+    ['another document', 'hello', 'the document is neither XML nor a PDF', 0],
+    ['another XML', '<order><ID>1</ID></order>', 'the XML is no invoice of a known format: its root is the element order', 0],
+    ['a PDF without an invoice', pdfWith(Buffer.from(cii), { names: '' }), 'the PDF contains no electronic invoice', 0],
+    ['an invoice that is only named', '<CrossIndustryInvoice/>', 'the invoice has no number, seller, total, currency and profile', 0],
     ['an encrypted PDF', encrypted, 'the PDF is encrypted', 0],
-    ['a damaged PDF', pdfWith(Buffer.from(cii)).subarray(0, 250), 'the PDF cannot be read: ', 0],
+    ['a damaged PDF', pdfWith(Buffer.from(cii)).subarray(0, 250), 'the PDF is damaged, and contains no electronic invoice', 0],
+    ['a PDF of noise', `%PDF-1.7\n${'x'.repeat(2_000)}`, 'the PDF cannot be read: ', 0],
     ['a document type', `<!DOCTYPE i>${ubl}`, 'the XML has a document type declaration', 0],
     ['XML that ends early', ubl.slice(0, -20), 'the XML cannot be read', 0],
     [

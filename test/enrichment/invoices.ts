@@ -50,7 +50,7 @@ export const zugferd1 = `<?xml version="1.0" encoding="UTF-8"?>
   </rsm:SpecifiedSupplyChainTradeTransaction>
 </rsm:CrossIndustryDocument>`
 
-/** Builds a PDF of one empty page with an attachment, whose specification is the object 4. */
+/** Builds a PDF of one empty page with an attachment, whose specification is the object 4, and further objects from 6 on. */
 export const pdfWith = (
   attachment: Buffer,
   {
@@ -58,17 +58,18 @@ export const pdfWith = (
     filter = '',
     trailer = '',
     names = `/Names << /EmbeddedFiles << /Names [(${name}) 4 0 R] >> >>`,
-    annotations = '',
-  }: { name?: string; filter?: string; trailer?: string; names?: string; annotations?: string } = {},
+    page = '',
+    objects: others = [],
+  }: { name?: string; filter?: string; trailer?: string; names?: string; page?: string; objects?: string[] } = {},
 ): Buffer => {
   const objects = [
     `<< /Type /Catalog /Pages 2 0 R ${names} >>`,
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
-    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] ${annotations} >>`,
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] ${page} >>`,
     `<< /Type /Filespec /F (${name}) /UF (${name}) /AFRelationship /Alternative /EF << /F 5 0 R >> >>`,
   ].map((text) => Buffer.from(text))
   const head = `<< /Type /EmbeddedFile /Subtype /text#2Fxml ${filter} /Length ${attachment.length} >>\nstream\n`
-  objects.push(Buffer.concat([Buffer.from(head), attachment, Buffer.from('\nendstream')]))
+  objects.push(Buffer.concat([Buffer.from(head), attachment, Buffer.from('\nendstream')]), ...others.map((text) => Buffer.from(text)))
   const parts = [Buffer.from('%PDF-1.7\n')]
   const length = () => parts.reduce((sum, part) => sum + part.length, 0)
   const offsets = objects.map((object, index) => {

@@ -99,7 +99,7 @@ test('a try, and the document afterwards, say why optional fields have no value'
   const optional = { kind: 'http', name: 'echo', path: '/echo', fields: [{ name: 'city', path: '$.d.City', optional: true }] }
   const id = await createEnrichment([{ kind: 'e_invoice' }, optional], own)
   const { json } = await own.call('POST', `/enrichments/${id}/try`, { document_id })
-  const noInvoice = 'the document is no electronic invoice'
+  const noInvoice = 'the document is neither XML nor a PDF'
   const steps = [
     { name: 'e_invoice', status: 'done', error: noInvoice },
     { name: 'echo', status: 'done', error: 'city is not in the answer' },
