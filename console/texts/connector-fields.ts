@@ -27,6 +27,7 @@ const labels = {
     document_library: 'Document library',
     endpoint: 'Endpoint URL',
     external_account: 'Workload identity federation',
+    external_id: 'External ID',
     federated_token_file: 'Federated token file',
     file_names: 'File names',
     folder: 'Folder',
@@ -55,6 +56,7 @@ const labels = {
     private_key: 'Private key',
     region: 'Region',
     repository: 'Content repository',
+    role_arn: 'ARN of the role',
     sas_token: 'SAS token',
     scope: 'Token scope',
     secret: 'Signing secret',
@@ -100,6 +102,7 @@ const labels = {
     document_library: 'Dokumentbibliothek',
     endpoint: 'Endpunkt-URL',
     external_account: 'Verbund von Workload-Identitäten',
+    external_id: 'Externe ID (External ID)',
     federated_token_file: 'Datei mit dem Token eines Verbunds',
     file_names: 'Dateinamen',
     folder: 'Ordner',
@@ -128,6 +131,7 @@ const labels = {
     private_key: 'Privater Schlüssel',
     region: 'Region',
     repository: 'Content-Repository',
+    role_arn: 'ARN der Rolle',
     sas_token: 'SAS-Token',
     scope: 'Scope des Tokens',
     secret: 'Signaturgeheimnis',
@@ -220,8 +224,13 @@ const germanDescriptions: Names = {
   endpoint: 'Adresse eines Speichers, der nicht von AWS ist, http oder https',
   external_account:
     'Die Konfiguration des Verbunds von Workload-Identitäten, als JSON-Objekt, wie Google Cloud sie zum Herunterladen anbietet; ihre übrigen Angaben werden nicht beachtet. Es wird kein Schlüssel gespeichert',
+  external_id: 'Externe ID, die die Vertrauensrichtlinie der Rolle verlangt (sts:ExternalId)',
   federated_token_file:
     'Pfad einer Datei auf den Workern mit einem Token, dem die Anwendung durch eine Verbundanmeldung vertraut, zum Beispiel von Kubernetes. Sie wird bei jeder Anmeldung neu gelesen. Der Betreiber muss ihr Verzeichnis in RELAY_TOKEN_FILE_ROOTS erlauben',
+  'objstore.federated_token_file':
+    'Pfad einer Datei auf den Workern mit einem Token, dem die Rolle vertraut, zum Beispiel von Kubernetes. Ohne sie weist sich das Relay mit seiner eigenen Identität aus. Sie wird bei jeder Anmeldung neu gelesen. Der Betreiber muss ihr Verzeichnis in RELAY_TOKEN_FILE_ROOTS erlauben',
+  role_arn:
+    'ARN einer Rolle, die in den Bucket schreiben darf. Das Relay nimmt sie mit seiner eigenen Identität an, oder mit dem Token der Datei. Der Betreiber muss sie in RELAY_S3_ROLES erlauben',
   folder: 'Ordner der Bibliothek für die Dokumente, zum Beispiel Eingang/SAP. Er wird bei Bedarf angelegt',
   folder_id:
     'Ordner für die Dokumente: Fügen Sie seine Adresse ein, oder geben Sie deren letzten Teil ein. Auch eine geteilte Ablage ist ein Ordner',
@@ -306,6 +315,9 @@ const germanDescriptions: Names = {
 const signIns = {
   en: {
     none: 'None',
+    access_key: 'Access key',
+    aws_role: 'AWS role, with the identity of the relay',
+    aws_web_identity: 'AWS role, with a federated token',
     account_key: 'Account key',
     sas_token: 'SAS token',
     entra: 'Microsoft Entra (client secret)',
@@ -324,6 +336,9 @@ const signIns = {
   },
   de: {
     none: 'Keine',
+    access_key: 'Zugriffsschlüssel',
+    aws_role: 'AWS-Rolle, mit der Identität des Relays',
+    aws_web_identity: 'AWS-Rolle, mit dem Token eines Verbunds',
     account_key: 'Kontoschlüssel',
     sas_token: 'SAS-Token',
     entra: 'Microsoft Entra (geheimer Clientschlüssel)',

@@ -38,7 +38,7 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       isTest: true,
       changesNothing: true,
       status: 200,
-      handle: async ({ body }, { signal }) => ({ data: await testNew(body, signal) }),
+      handle: async ({ body }, { workspaceId, signal }) => ({ data: await testNew(workspaceId, body, signal) }),
     }),
 
     endpoint({

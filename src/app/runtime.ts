@@ -103,7 +103,7 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
     outbox,
     launcher,
     passedOver,
-    findConnector: createConnectors({ directoryRoots: config.RELAY_DIRECTORY_ROOTS, tokenFileRoots: config.RELAY_TOKEN_FILE_ROOTS }).find,
+    findConnector: createConnectors(config).find,
     stores: createSegmentedStores(db, stores),
     writeTo: stores.s3 ?? stores.files ?? stores.postgres,
     keyRing: createKeyRing(config.RELAY_SECRET_KEYS),

@@ -6,10 +6,11 @@ import { z } from 'zod'
 import type { SignInSettings } from '../access/people.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
+import { workspaceNamePattern } from '../base/workspace-name.ts'
 import { readReference, reference } from '../config/references.ts'
 import { caCertificate } from '../connectors/shared/schema-fields.ts'
 import { keyLevels } from '../security/levels.ts'
-import { readWorkspaceName, workspaceNamePattern } from '../workspace/administration.ts'
+import { readWorkspaceName } from '../workspace/administration.ts'
 
 const text = (max: number) =>
   z

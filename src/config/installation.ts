@@ -1,6 +1,10 @@
 import { isAbsolute } from 'node:path'
 import { z } from 'zod'
-import { integer, flag, list, isOrigin } from './values.ts'
+import { grants, integer, flag, list, isOrigin } from './values.ts'
+
+const absolutePath = z.string().refine(isAbsolute, 'must be an absolute path')
+const forWorkspaces =
+  'Each is for the destinations of every workspace. user/workspace= in front of it allows it to one, and {workspace} in it stands for user/workspace'
 
 /** Variables of every process: the database, addresses, folders, the log, keys, and what the operator allows. */
 export const installationVariables = {
@@ -92,12 +96,16 @@ export const installationVariables = {
     z.string(),
     '127.0.0.0/8,::1/128,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7',
   ),
-  RELAY_DIRECTORY_ROOTS: list(
-    'Comma-separated absolute paths of directories below which destinations of the kind directory may write; empty allows none',
-    z.string().refine(isAbsolute, 'must be an absolute path'),
+  RELAY_DIRECTORY_ROOTS: grants(
+    `Comma-separated absolute paths of directories below which destinations of the kind directory may write; empty allows none. ${forWorkspaces}`,
+    absolutePath,
   ),
-  RELAY_TOKEN_FILE_ROOTS: list(
-    'Comma-separated absolute paths of directories below which destinations may name files with federated tokens. The destinations of every workspace may use each of them; empty allows none',
-    z.string().refine(isAbsolute, 'must be an absolute path'),
+  RELAY_TOKEN_FILE_ROOTS: grants(
+    `Comma-separated absolute paths of directories below which destinations may name files with federated tokens; empty allows none. ${forWorkspaces}`,
+    absolutePath,
+  ),
+  RELAY_S3_ROLES: grants(
+    `Comma-separated ARNs of the AWS roles that destinations of the kind objstore may assume with the identity of the relay, or with a federated token; empty allows none. ${forWorkspaces}`,
+    z.string().regex(/^arn:[\w-]+:iam::[\w-]*:role\/\S+$/, 'must be the ARN of a role'),
   ),
 }

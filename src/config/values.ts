@@ -1,5 +1,7 @@
 // Schemas of the values of environment variables, and units.
 import { z } from 'zod'
+import type { Grant } from '../base/grants.ts'
+import { workspaceNamePattern } from '../base/workspace-name.ts'
 
 export const integer = (fallback: number, lowest: number, description: string) =>
   z.coerce.number().int().min(lowest).default(fallback).describe(description)
@@ -23,6 +25,18 @@ export const list = (description: string, item: z.ZodType<string, string> = z.st
     )
     .pipe(z.array(item))
     .describe(description)
+
+/** Entries that allow something to workspaces: `VALUE` to each of them, `user/workspace=VALUE` to one. */
+export const grants = (description: string, item: z.ZodType<string, string>) =>
+  list(description)
+    .transform((entries): Grant[] => entries.map(grantOf))
+    .pipe(z.array(z.object({ workspace: z.string().optional(), value: item })))
+    .describe(description)
+
+const grantOf = (entry: string): Grant => {
+  const [name = '', ...rest] = entry.split('=')
+  return rest.length > 0 && workspaceNamePattern.test(name) ? { workspace: name, value: rest.join('=').trim() } : { value: entry }
+}
 
 export const httpUrl = (description: string) =>
   z

@@ -10,6 +10,8 @@ export interface CallTargetDeps extends AttemptDeps {
 /** A destination as a statement has loaded it, with its sealed credentials. */
 export interface StoredTarget extends SealedDestination {
   destination: StoredDestination
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
 }
 
 interface CallLimits {
@@ -38,7 +40,11 @@ export const callTarget = async <Result>(
   try {
     const { connector, target } = readTarget(deps.findConnector, stored.destination, (found) => deps.openCredentials(stored, found))
     const signals = AbortSignal.any([signal, timeout])
-    return await call(connector, target, contextOf(deps, connector, target, { installationId, ...parts, signal: signals }))
+    return await call(
+      connector,
+      target,
+      contextOf(deps, connector, target, { installationId, workspace: stored.workspace, ...parts, signal: signals }),
+    )
   } catch (thrown) {
     cancelled.throwIfAborted()
     if (timeout.aborted) return new DeliveryError('attempt_timeout', `the attempt took longer than ${timeoutMs / 1_000} s`)

@@ -99,6 +99,8 @@ export interface AttemptContext {
   idleTimeoutMs: number
   /** The number of bytes of the target's answer that are kept with the attempt. */
   answerMaxBytes: number
+  /** The name of the workspace for which the target is called, `{userSlug}/{workspaceSlug}`: what the operator allows depends on it. */
+  workspace: string
   /** Identifies this installation of the relay: a receiver of the same installation refuses a request that carries it. */
   installationId: string
   /** The state that the previous run saved, if its worker was lost or stopped during the delivery. */
@@ -131,6 +133,12 @@ export class Interruption extends Error {
 export interface Target<Config, Credentials> {
   config: Config
   credentials: Credentials
+}
+
+export interface TargetIssue {
+  /** The path of the setting, such as `config.bucket`. */
+  path: string
+  message: string
 }
 
 /** The target's answer, kept with the attempt. Must not contain a secret. */
@@ -192,6 +200,11 @@ export interface Connector<Config = unknown, Credentials = unknown> {
   sendsCredentials?(credentials: Credentials): boolean
   /** Returns when valid credentials expire, if they state it themselves, as a certificate does. */
   credentialsExpireAt?(credentials: Credentials): Date | undefined
+  /**
+   * Returns what of valid config and credentials the operator does not allow to a workspace, such as a folder of another one. Asked before a
+   * destination is saved or tested. An attempt refuses it as well. If absent: nothing is reserved.
+   */
+  notAllowed?(target: { config?: unknown; credentials?: unknown }, workspace: string): TargetIssue[]
   /**
    * Delivers the payload whole or not at all. A second run of the same delivery has no second effect.
    * @throws DeliveryError; any other error counts as a failure that is retried

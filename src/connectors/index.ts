@@ -6,21 +6,15 @@ import { createDirectory } from './directory/index.ts'
 import { createDrive } from './drive/index.ts'
 import { createEmail } from './email/index.ts'
 import { createObjstore } from './objstore/index.ts'
+import { createAwsSessions } from './objstore/sessions.ts'
 import { sftp } from './sftp/index.ts'
 import { createTokenCache } from './shared/access-tokens.ts'
+import { notAllowedIn, type AllowLists } from './shared/allowed.ts'
 import { createEntraTokens } from './shared/entra-tokens.ts'
 import { createReadTokenFile } from './shared/token-files.ts'
 import { createPartMemory } from './shared/upload-parts.ts'
 import { createTeamsite } from './teamsite/index.ts'
 import { createWebhook } from './webhook/index.ts'
-
-/** Settings of the installation that connectors depend on. */
-interface ConnectorSettings {
-  /** The directories below which destinations of the kind `directory` may write. */
-  directoryRoots: readonly string[]
-  /** The directories below which destinations may name files with tokens. */
-  tokenFileRoots?: readonly string[]
-}
 
 export interface Connectors {
   all: readonly Connector[]
@@ -54,26 +48,34 @@ const withLimits = (config: z.ZodType): z.ZodType => {
 
 /**
  * Creates a connector of every kind, in the order in which the API lists them. docs/adding-a-connector.md describes how
- * to add one. Without settings, the connectors can be described but may refuse every destination.
+ * to add one. Without what the operator allows, the
+ * connectors can be described but may refuse every destination.
  */
-export const createConnectors = ({ directoryRoots, tokenFileRoots = [] }: ConnectorSettings = { directoryRoots: [] }): Connectors => {
+export const createConnectors = (allowed: Partial<AllowLists> = {}): Connectors => {
+  const lists: AllowLists = { RELAY_DIRECTORY_ROOTS: [], RELAY_TOKEN_FILE_ROOTS: [], RELAY_S3_ROLES: [], ...allowed }
   // One token cache for all kinds that sign in for tokens.
   const tokenCache = createTokenCache()
-  const readTokenFile = createReadTokenFile(tokenFileRoots)
+  const readTokenFile = createReadTokenFile(lists.RELAY_TOKEN_FILE_ROOTS)
   const entraTokens = createEntraTokens(tokenCache, readTokenFile)
   const partMemory = createPartMemory()
   const connectors: Connector[] = [
-    createObjstore(partMemory),
+    createObjstore(partMemory, createAwsSessions(tokenCache, lists.RELAY_S3_ROLES, readTokenFile)),
     createBlob(entraTokens, partMemory),
     createTeamsite(entraTokens),
     createDrive(undefined, tokenCache, readTokenFile),
     sftp,
     createEmail(tokenCache, entraTokens),
     createWebhook(tokenCache),
-    createDirectory(directoryRoots),
+    createDirectory(lists.RELAY_DIRECTORY_ROOTS),
     contentServer,
   ]
-  const all = connectors.map((connector) => ({ ...connector, config: withLimits(connector.config) }))
+  const all = connectors.map((connector): Connector => {
+    const notAllowed: Connector['notAllowed'] = ({ config, credentials }, workspace) => [
+      ...notAllowedIn(connector.config, config, 'config', lists, workspace),
+      ...notAllowedIn(connector.credentials, credentials, 'credentials', lists, workspace),
+    ]
+    return { ...connector, config: withLimits(connector.config), notAllowed }
+  })
   return { all, find: (kind) => all.find((connector) => connector.kind === kind) }
 }
 

@@ -5,15 +5,17 @@ import type { Config } from '../config/config.ts'
 import { fillKnown, type TemplateDocument } from '../domain/template.ts'
 import type { Outbound, OutboundGuard } from '../security/outbound.ts'
 import { credentialsOf, type KeyRing, type SealedFor } from '../security/seal.ts'
-import { DeliveryError, type AttemptContext, type Connector, type FindConnector, type PropertyRules, type Target } from './connector.ts'
+import {
+  DeliveryError,
+  type AttemptContext,
+  type Connector,
+  type FindConnector,
+  type PropertyRules,
+  type Target,
+  type TargetIssue,
+} from './connector.ts'
 
 type Values = Record<string, unknown>
-
-interface TargetIssue {
-  /** The path of the setting, such as `config.bucket`. */
-  path: string
-  message: string
-}
 
 /**
  * Parses config and credentials with the connector's schemas.
@@ -85,7 +87,7 @@ export const contextOf = (
   { outbound, config }: Pick<AttemptDeps, 'outbound' | 'config'>,
   connector: Connector,
   target: Target<unknown, unknown>,
-  parts: Pick<AttemptContext, 'signal' | 'installationId'> & Partial<AttemptContext>,
+  parts: Pick<AttemptContext, 'signal' | 'installationId' | 'workspace'> & Partial<AttemptContext>,
 ): AttemptContext => ({
   onProgress: () => {},
   outbound: outboundFor(outbound, connector, target),

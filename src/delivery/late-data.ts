@@ -209,8 +209,8 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
    * @throws as `callTarget`
    */
   const bring = (copy: Copy, cancelled: AbortSignal): Promise<string | DeliveryError | undefined> => {
-    const { workspaceId, documentId, destinationId: id, config, credentialsSealed, path, location, foundAt } = copy
-    const stored = { workspaceId, destination: { id, connector: copy.connector, config }, credentialsSealed }
+    const { workspaceId, workspace, documentId, destinationId: id, config, credentialsSealed, path, location, foundAt } = copy
+    const stored = { workspaceId, workspace, destination: { id, connector: copy.connector, config }, credentialsSealed }
     return callTarget(deps, stored, { timeoutMs: tryMaxMs, cancelled }, async (connector, target, context) => {
       const known = knownOf(connector, copy)
       const digest = digestOf(connector, known)

@@ -33,6 +33,8 @@ interface NoticeJob {
   data: Record<string, unknown>
   notification: string
   workspaceId: string
+  /** `{userSlug}/{workspaceSlug}` */
+  workspace: string
   settings: object
   destination: { id: string; connector: string; config: Record<string, unknown> }
   credentialsSealed: Buffer
@@ -51,7 +53,8 @@ const load = async (db: Database, noticeId: string, dueBy: string | null): Promi
     select
       notices.id, notices.status, attempts, notices.last_error as "lastError", notices.last_error_code as "lastErrorCode",
       ${dueInMs('notices.next_attempt_at')} as "dueInMs", notices.created_at as "createdAt", incidents.event, transition, data,
-      notifications.name as notification, notices.workspace_id as "workspaceId", settings, credentials_sealed as "credentialsSealed",
+      notifications.name as notification, notices.workspace_id as "workspaceId",
+      user_slug || '/' || workspace_slug as workspace, settings, credentials_sealed as "credentialsSealed",
       jsonb_build_object('id', destinations.id, 'connector', connector_type, 'config', config) as destination
     from notices
     join incidents on incidents.id = incident_id

@@ -37,9 +37,9 @@ export type ConfigureDeps = Pick<ProbeDeps, 'outbound' | 'config'> & {
 }
 
 /** @throws AppError 422 if the target is invalid, or would get its credentials unencrypted */
-const checkNew = async (deps: ConfigureDeps, target: NewTarget) => {
+const checkNew = async (deps: ConfigureDeps, target: NewTarget, workspace: string) => {
   const connector = connectorOf(deps.findConnector, target.connectorType)
-  checkTarget(connector, target)
+  checkTarget(connector, target, workspace)
   await requireEncryption(deps, connector, target)
   return connector
 }
@@ -65,7 +65,7 @@ export const createConfigureDestinations = (deps: ConfigureDeps) => {
 
     /** @throws AppError 422 */
     add: async (workspaceId: string, destination: NewTarget & { name: string }, actor: AuditActor) => {
-      await checkNew(deps, destination)
+      await checkNew(deps, destination, await destinations.workspaceName(workspaceId))
       return addChecked(workspaceId, destination, actor)
     },
 
@@ -87,11 +87,12 @@ export const createConfigureDestinations = (deps: ConfigureDeps) => {
         const config = mergeConfig(current.config, patch ?? {})
         await requireEncryption(deps, connectorOf(findConnector, current.connectorType), { config, credentials })
       }
+      const workspace = await destinations.workspaceName(workspaceId)
       const changeOf = (current: Destination) => {
         check(current)
         const connector = connectorOf(findConnector, current.connectorType)
         const config = patch && mergeConfig(current.config, patch)
-        checkTarget(connector, { config, credentials })
+        checkTarget(connector, { config, credentials }, workspace)
         return { name, config, credentials: resealCredentials(keyRing, connector, { ...current, workspaceId }, { config, credentials }) }
       }
       return destinations.update(workspaceId, id, changeOf, actor)
@@ -128,13 +129,16 @@ export const createTestDestinations = (deps: TestDeps) => {
       if (!(thrown instanceof SealError)) throw thrown
       return undecryptable(`: ${thrown.message}`)
     }
-    checkTarget(connector, { config, credentials })
-    return testTarget(deps, connector, { config, credentials }, signal, attempt)
+    const workspace = await destinations.workspaceName(workspaceId)
+    checkTarget(connector, { config, credentials }, workspace)
+    return testTarget(deps, connector, { config, credentials }, { workspace, disconnected: signal }, attempt)
   }
   return {
     /** Tests a target before a destination with it is created. @throws AppError 422 */
-    testNew: async (target: NewTarget, signal: AbortSignal): Promise<TestResult> =>
-      testTarget(deps, await checkNew(deps, target), target, signal),
+    testNew: async (workspaceId: string, target: NewTarget, signal: AbortSignal): Promise<TestResult> => {
+      const workspace = await destinations.workspaceName(workspaceId)
+      return testTarget(deps, await checkNew(deps, target, workspace), target, { workspace, disconnected: signal })
+    },
 
     /**
      * Tests a destination. A success marks it as connected, and pins what the target has presented.
@@ -166,13 +170,14 @@ export const createTestDestinations = (deps: TestDeps) => {
       const current = await destinations.find(workspaceId, id)
       const connector = connectorOf(findConnector, current.connectorType)
       const config = mergeConfig(current.config, change.config ?? {})
-      checkTarget(connector, { config, credentials: change.credentials })
+      const workspace = await destinations.workspaceName(workspaceId)
+      checkTarget(connector, { config, credentials: change.credentials }, workspace)
       const credentials = change.credentials ?? storedCredentialsFor(keyRing, connector, { ...current, workspaceId }, config)
       if (credentials === undefined) return undecryptable()
       const changed = { config, credentials: credentials as OpenObject }
-      checkTarget(connector, changed)
+      checkTarget(connector, changed, workspace)
       await requireEncryption(deps, connector, changed)
-      return testTarget(deps, connector, changed, signal)
+      return testTarget(deps, connector, changed, { workspace, disconnected: signal })
     },
   }
 }

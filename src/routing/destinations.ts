@@ -10,7 +10,7 @@ import { closeCircuit, endPause } from '../delivery/circuit.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
 import { name as displayName, openObject } from '../workspace/inputs.ts'
-import { lockRouting } from '../workspace/workspaces.ts'
+import { lockRouting, workspaceNameOf } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 
@@ -111,6 +111,9 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
   const find = (workspaceId: string, id: string): Promise<Destination> => destinationKind.find(db, workspaceId, id)
   return {
     find,
+
+    /** Returns the name of a workspace, on which depends what the operator allows. */
+    workspaceName: (workspaceId: string): Promise<string> => workspaceNameOf(db, workspaceId),
 
     /** Lists destinations in order of creation. */
     list: (workspaceId: string, { type, ...page }: PageRequest & { type?: string | undefined }): Promise<Page<Destination>> =>

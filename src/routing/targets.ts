@@ -32,12 +32,21 @@ const issuesOf = (schema: z.ZodType, value: unknown, path: string) => {
   return parsed.success ? [] : detailsOf(parsed.error.issues, [path])
 }
 
-/** Validates config and credentials, if present, against the schemas of the connector. @throws AppError 422 */
-export const checkTarget = (connector: Connector, { config, credentials }: { config?: unknown; credentials?: unknown }): void => {
+/**
+ * Validates config and credentials, if present, against the schemas of the connector and what the operator allows to the workspace.
+ * @param workspace `{userSlug}/{workspaceSlug}`
+ * @throws AppError 422
+ */
+export const checkTarget = (
+  connector: Connector,
+  { config, credentials }: { config?: unknown; credentials?: unknown },
+  workspace: string,
+): void => {
   const issues = [
     ...(config === undefined ? [] : issuesOf(connector.config, config, 'config')),
     ...(credentials === undefined ? [] : issuesOf(connector.credentials, credentials, 'credentials')),
   ]
+  if (issues.length === 0) issues.push(...(connector.notAllowed?.({ config, credentials }, workspace) ?? []))
   if (issues.length > 0) throw validationFailed(issues)
 }
 
@@ -108,13 +117,13 @@ export const testTarget = async (
   { probeTimeoutMs: timeoutMs = probeMaxMs, ...deps }: ProbeDeps,
   connector: Connector,
   target: Target<unknown, unknown>,
-  disconnected: AbortSignal,
+  { workspace, disconnected }: { workspace: string; disconnected: AbortSignal },
   attempt: Try = probe,
 ): Promise<TestResult> => {
   const signal = AbortSignal.any([disconnected, AbortSignal.timeout(timeoutMs)])
   const pinned: Record<string, string> = {}
   const installationId = await deps.installation.id()
-  const context = contextOf(deps, connector, target, { signal, installationId, pin: (values) => Object.assign(pinned, values) })
+  const context = contextOf(deps, connector, target, { signal, installationId, workspace, pin: (values) => Object.assign(pinned, values) })
   const parsed = { config: connector.config.parse(target.config), credentials: connector.credentials.parse(target.credentials) }
   try {
     const message = await Promise.race([attempt(connector, parsed, context), rejectOnAbort(signal, timeoutMs)])

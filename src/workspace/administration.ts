@@ -1,11 +1,9 @@
 import { UserError } from '../base/errors.ts'
+import { workspaceNamePattern } from '../base/workspace-name.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { Tier } from '../domain/bounds.ts'
 import { createWorkspaces, type Workspace } from './workspaces.ts'
-
-/** The name of a workspace, `user/workspace`. */
-export const workspaceNamePattern = /^[a-z0-9-]{1,63}\/[a-z0-9-]{1,63}$/
 
 /** Splits `user/workspace` into its slugs. @throws `UserError` if the name is invalid */
 export const readWorkspaceName = (text: string): { userSlug: string; workspaceSlug: string } => {

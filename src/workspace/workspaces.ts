@@ -79,6 +79,13 @@ export const lockRouting = async (trx: Transaction, workspaceId: string): Promis
   return (rows[0] ?? workspaceGone()).name
 }
 
+/** Returns the name of a workspace, `{userSlug}/{workspaceSlug}`. @throws `AppError` if the workspace has been deleted */
+export const workspaceNameOf = async (db: Database | Transaction, id: string): Promise<string> => {
+  const row = await db('workspaces').select(columns).where({ id }).first()
+  const { userSlug, workspaceSlug } = row ?? workspaceGone()
+  return `${userSlug}/${workspaceSlug}`
+}
+
 export const createWorkspaces = (db: Database | Transaction) => ({
   /** Inserts a workspace. @throws `AppError` 409 if the pair of slugs is taken */
   insert: async (userSlug: string, workspaceSlug: string): Promise<Workspace> => {

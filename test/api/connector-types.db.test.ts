@@ -29,6 +29,8 @@ test('a type of which the installation allows no destination is not available', 
   const isDirectoryAvailable = async ({ call }: Pick<typeof acme, 'call'>) =>
     (await call('GET', '/connector-types')).json.data.find(({ id }: { id: string }) => id === 'directory').attributes.is_available
   expect(await isDirectoryAvailable(acme)).toBe(false)
-  const other = share(await startApi(database.db, { findConnector: createConnectors({ directoryRoots: ['/srv/archive'] }).find }))
+  const other = share(
+    await startApi(database.db, { findConnector: createConnectors({ RELAY_DIRECTORY_ROOTS: [{ value: '/srv/archive' }] }).find }),
+  )
   expect(await isDirectoryAvailable(await other.tenant('other/prod'))).toBe(true)
 })

@@ -70,7 +70,10 @@ describe.each(rigs.flatMap(({ hostSettings }) => hostSettings))('$name', ({ dest
       outcomes[host] = [
         await codeOf(() => deliver(small())),
         await codeOf(() => each.connector.probe(targetOf(each), contextOf(outbound))),
-        await testTarget({ outbound, installation, config: readConfig({}) }, each.connector, each, new AbortController().signal),
+        await testTarget({ outbound, installation, config: readConfig({}) }, each.connector, each, {
+          workspace: 'acme/invoices',
+          disconnected: new AbortController().signal,
+        }),
       ]
     }
     const blocked = [

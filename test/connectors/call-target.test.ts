@@ -10,7 +10,7 @@ import { share } from '../support/share.ts'
 const outbound = share(disposable(createOutboundGuard({ allowedCidrs: [] }), (each) => each.close()))
 const never = new AbortController().signal
 const destination = { id: 'any', connector: 'webhook', config: { url: 'https://target.example/' } }
-const stored = { workspaceId: 'any', destination, credentialsSealed: Buffer.from('sealed') }
+const stored = { workspaceId: 'any', workspace: 'acme/invoices', destination, credentialsSealed: Buffer.from('sealed') }
 const minute = { timeoutMs: 60_000, cancelled: never }
 
 const depsWith = (parts: Partial<CallTargetDeps> = {}): CallTargetDeps => ({

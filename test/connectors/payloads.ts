@@ -126,6 +126,7 @@ export const contextOf = (outbound: Outbound, overrides: Partial<AttemptContext>
   connectTimeoutMs: 60_000,
   idleTimeoutMs: 60_000,
   answerMaxBytes: 16 * 1024,
+  workspace: 'acme/invoices',
   installationId,
   saved: undefined,
   save: () => {},

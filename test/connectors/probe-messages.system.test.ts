@@ -36,7 +36,7 @@ test.each(await loadRigs())(
         deps,
         connector,
         { config: { ...config, ...otherConfig }, credentials: { ...credentials, ...otherCredentials } },
-        new AbortController().signal,
+        { workspace: 'acme/invoices', disconnected: new AbortController().signal },
       )
 
     expect(await run({}, {})).toMatchObject({ status: 'success', message: expect.stringMatching(successes[kind]!) })

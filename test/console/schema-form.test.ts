@@ -14,7 +14,7 @@ import { describeRequests, formOperations } from '../../src/api/console/request-
 import { createConnectors } from '../../src/connectors/index.ts'
 import { testConfig } from '../support/factories.ts'
 
-const connectors = createConnectors({ directoryRoots: ['/srv/archive'] }).all
+const connectors = createConnectors({ RELAY_DIRECTORY_ROOTS: [{ value: '/srv/archive' }] }).all
 const schemas = new Map(
   connectors
     .map(presentConnectorType)
@@ -79,7 +79,7 @@ test('only the fields of the chosen sign-in are a part of the request', () => {
     problems: { 'credentials.header_value': 'required' },
   })
   expect(newValues(fields, { ...texts, [signInPath]: 'none' }).values).toEqual({ credentials: { secret: 's' } })
-  expect(signInField(schemas.get('objstore')!.credentials)).toBeUndefined()
+  expect(signInField(schemas.get('directory')!.credentials)).toBeUndefined()
 })
 
 test('every sign-in can be filled in, and has a name in both languages', () => {

@@ -33,6 +33,7 @@ const namedElsewhere: Record<string, string> = {
   TEST_HELM_BIN: 'test/support/set-up.ts',
   TEST_KUBECONFORM_BIN: 'test/support/set-up.ts',
   TEST_KUBERNETES_API_DIR: 'test/support/set-up.ts',
+  TEST_MOTO_DIR: 'test/support/set-up.ts',
   TEST_SCREENSHOTS: 'test/console/browser.ts',
   TEST_SEED: 'test/fuzz/fuzz.release.test.ts',
   TEST_TEMPORAL_SERVER_DIR: 'test/support/tools.ts',

@@ -13,11 +13,11 @@ import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { startPostgres } from '../../src/dev/postgres-server.ts'
 import { bundleCheckout } from '../../src/temporal/checkout-bundle.ts'
 import { databaseConfig } from './database.ts'
+import { findApiTools, findMoto } from './python-tools.ts'
 import { startSharedDevServer } from './shared-dev-server.ts'
 import cleanUp, { registerCleanup } from './tear-down.ts'
 import { startTemporalCluster } from './temporal-cluster.ts'
 import {
-  findApiTools,
   findAzurite,
   findSpectral,
   findBrowser,
@@ -109,6 +109,7 @@ const prepareSystem = async (workDir: string): Promise<void> => {
     orWarn(provide('TEST_SSHD_BIN', () => findSshd(tools))),
     orWarn(provide('TEST_BROWSER_BIN', () => findBrowser(tools))),
     orWarn(provide('TEST_API_TOOLS_DIR', () => findApiTools(tools))),
+    orWarn(provide('TEST_MOTO_DIR', () => findMoto(tools))),
     orWarn(provide('TEST_PROMETHEUS_DIR', () => findPrometheus(tools))),
     orWarn(provide('TEST_JAVA_BIN', () => findJava(tools))),
   ])

@@ -2,7 +2,7 @@
 // set-up.ts asks only for those that no TEST_* variable names.
 import { createHash } from 'node:crypto'
 import { existsSync, globSync } from 'node:fs'
-import { copyFile, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pLimit from 'p-limit'
@@ -372,45 +372,6 @@ export const findBrowser = async ({ config, say }: ToolOptions): Promise<string>
     throw new UserError(`npm could not install Chromium. ${remedy} Output of npm: ${messageOf(thrown)}`, { cause: thrown })
   }
   return program
-}
-
-const requirements = fileURLToPath(new URL('./api-tools/requirements.txt', import.meta.url))
-
-/**
- * Returns the folder of Python packages that check openapi.json from outside: the cache, or an installation with pip. Run them with `python3 -m NAME` and the folder as PYTHONPATH.
- */
-export const findApiTools = async ({ config, say }: ToolOptions): Promise<string> => {
-  const env = config.childEnvironment
-  const remedy = 'Install Python 3.11 or newer with pip, or set TEST_API_TOOLS_DIR to a folder with the packages of requirements.txt.'
-  const python = await findProgram('python3', env.PATH)
-  if (!python) throw new UserError(`The checks of the API description need Python. ${remedy}`)
-  const version = await runProgram(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'], { env, timeoutMs: buildTimeoutMs })
-  const digest = createHash('sha256')
-    .update(await readFile(requirements))
-    .digest('hex')
-    .slice(0, 12)
-  const target = join(cacheDirOf(config), 'api-tools', `${digest}-python${version.trim()}`)
-  if (existsSync(target)) return target
-  say('Installing the checks of the API description (schemathesis and others) with pip: less than a minute, once.')
-  const options = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-warn-conflicts', '--retries', '5', '--no-deps']
-  const install = () =>
-    installInto(target, async (workDir) => {
-      const packages = join(workDir, 'packages')
-      const onWait = (seconds: number) => say(`Still installing the checks of the API description (${seconds} s).`)
-      await runProgram(python, [...options, '--target', packages, '--requirement', requirements], {
-        env,
-        timeoutMs: buildTimeoutMs,
-        onWait,
-      })
-      return packages
-    })
-  try {
-    return await install().catch(install)
-  } catch (thrown) {
-    throw new UserError(`pip could not install the checks of the API description. ${remedy} Output of pip: ${messageOf(thrown)}`, {
-      cause: thrown,
-    })
-  }
 }
 
 // The installation that ends first would allow services to the others.

@@ -31,10 +31,7 @@ import type { WantedWorkspace } from './workspaces-file.ts'
 /** Opens what `relay apply` and `relay export` need beside the database for one piece of work, and closes it afterwards. */
 export const withApplyDeps = async <T>(config: Config, variables: NodeJS.ProcessEnv, work: (deps: ApplyDeps) => Promise<T>): Promise<T> => {
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
-  const findConnector = createConnectors({
-    directoryRoots: config.RELAY_DIRECTORY_ROOTS,
-    tokenFileRoots: config.RELAY_TOKEN_FILE_ROOTS,
-  }).find
+  const findConnector = createConnectors(config).find
   const outbound = createOutboundGuard({
     allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
     proxyUrl: config.RELAY_OUTBOUND_PROXY,

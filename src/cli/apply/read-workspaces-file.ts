@@ -122,7 +122,7 @@ export const readWorkspacesFile = async (file: string, deps: FileDeps): Promise<
     issues.push(...namesIn(each, at))
     for (const [position, item] of listOf(each, 'destinations').entries()) {
       const path = `${at}.destinations.${position}`
-      credentials.set(path, await readTarget(item, path, { ...deps, values, issues }))
+      credentials.set(path, await readTarget(item, path, { ...deps, workspace: String(fieldOf(each, 'slug')), values, issues }))
     }
     for (const [position, item] of listOf(each, 'repositories').entries()) {
       const path = `${at}.repositories.${position}.upstream`
@@ -332,7 +332,7 @@ const readKeyValue = async (item: unknown, at: string, values: ReadReferences): 
 const readTarget = async (
   item: unknown,
   at: string,
-  { values, issues, findConnector, ...probe }: FileDeps & { values: ReadReferences; issues: ErrorDetail[] },
+  { values, issues, findConnector, workspace, ...probe }: FileDeps & { workspace: string; values: ReadReferences; issues: ErrorDetail[] },
 ): Promise<Record<string, unknown>> => {
   const parsed = destinationInFile.safeParse(item)
   if (!parsed.success) return {}
@@ -340,7 +340,7 @@ const readTarget = async (
   try {
     const connector: Connector = connectorOf(findConnector, type)
     const credentials = await values(from, `${at}.credentials`, connector.credentials)
-    checkTarget(connector, { config, credentials })
+    checkTarget(connector, { config, credentials }, workspace)
     if (!credentials) return {}
     await requireEncryption(probe, connector, { config, credentials })
     return credentials

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { workspaceNamePattern } from '../../base/workspace-name.ts'
 import { reference } from '../../config/references.ts'
 import { tiers } from '../../domain/bounds.ts'
 import { connectionSettingsFields } from '../../domain/connection-settings.ts'
@@ -7,7 +8,6 @@ import { settingsPatchFields } from '../../domain/settings.ts'
 import { loginOf, upstreamFields, type StoredUpstream } from '../../domain/upstream.ts'
 import { newEnrichment } from '../../enrichment/settings.ts'
 import type { KeyDigest } from '../../security/api-keys.ts'
-import { workspaceNamePattern } from '../../workspace/administration.ts'
 import {
   connectorTypeName,
   name,

@@ -6,6 +6,7 @@ import { findRepositoryWarnings } from '../../routing/repository-warnings.ts'
 import { certificateWarnings } from '../../security/certificate.ts'
 import { createKeyRing, readSecretKeys } from '../../security/seal.ts'
 import { describeClockDifference, listed, listNames, type Check, type CheckDeps } from './check.ts'
+import { findSharedGrants } from './shared-grants.ts'
 
 type HardeningDeps = Pick<CheckDeps, 'config' | 'db'>
 
@@ -145,6 +146,14 @@ export const hardeningChecks: readonly HardeningCheck[] = [
         if (address.range() === 'loopback') return [`${text} lets destinations connect to this machine.`]
         return bits < prefixMin[address.kind()] ? [`${text} is larger than a /${prefixMin[address.kind()]} network.`] : []
       }),
+  },
+  {
+    name: 'shared resources',
+    requirement:
+      'With several workspaces, each entry of `RELAY_DIRECTORY_ROOTS`, `RELAY_TOKEN_FILE_ROOTS` and `RELAY_S3_ROLES` is for one of them, or has a part for each',
+    remedy: 'Put user/workspace= in front of the entry, or {workspace} into it.',
+    needs: ['schema'],
+    find: findSharedGrants,
   },
   {
     name: 'signer certificates',

@@ -1,5 +1,5 @@
 import { UserError } from '../../base/errors.ts'
-import { workspaceNamePattern } from '../../workspace/administration.ts'
+import { workspaceNamePattern } from '../../base/workspace-name.ts'
 
 // Longer than the longest wait of the API, 30 s.
 const callMaxMs = 45_000

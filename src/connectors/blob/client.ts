@@ -73,7 +73,7 @@ const accountNameOf = ({ hostname, pathname }: URL) => pathname.split('/')[1] ||
  */
 const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: AttemptContext, secrets: string[]): IHttpClient => ({
   sendRequest: async (request) => {
-    const principal = principalOf(target)
+    const principal = principalOf(target, context)
     // For each request, since an upload may outlast a token.
     const token = principal && (await tokens.get(principal, context)).token
     if (token !== undefined) {
@@ -134,8 +134,8 @@ function* slicesOf(bytes: Buffer) {
 }
 
 /** Returns the application to sign in as, if the credentials are those of an application. */
-export const principalOf = ({ config, credentials }: BlobTarget): EntraPrincipal | undefined =>
-  entraPrincipalOf(credentials, { authorityHost: authorityOf(config.account_url), scope: storageScope })
+export const principalOf = ({ config, credentials }: BlobTarget, context: AttemptContext): EntraPrincipal | undefined =>
+  entraPrincipalOf(credentials, { authorityHost: authorityOf(config.account_url), scope: storageScope }, context)
 
 const storageScope = 'https://storage.azure.com/.default'
 

@@ -94,7 +94,7 @@ export const createProbe =
   (target, context) =>
     withContainer(target, tokens, context, async (container) => {
       // Test the credentials instead of a token that was issued for them earlier.
-      const principal = principalOf(target)
+      const principal = principalOf(target, context)
       if (principal) tokens.invalidate(principal)
       const payload = probePayload()
       const names = ['', '-blocks'].map((suffix) => nameOf(target.config, `${payload.path}${suffix}`))

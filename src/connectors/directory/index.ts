@@ -4,6 +4,7 @@ import { open, rename, rm, rmdir, stat, type FileHandle } from 'node:fs/promises
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { messageOf } from '../../base/errors.ts'
+import { grantedTo, type Grant } from '../../base/grants.ts'
 import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector } from '../connector.ts'
 import { storeOrFind, type Found, type Refusal } from '../shared/earlier-copy.ts'
@@ -14,7 +15,7 @@ import { partFileName, targetSegments } from '../shared/target-path.ts'
 import { fileSystemError, systemCodeOf } from './errors.ts'
 import { mountedFolder, type SeenMounts } from './mount.ts'
 import { makeFolder, realFolder } from './real-folder.ts'
-import { createDirectoryConfig, directoryCredentials, type DirectoryConfig, type DirectoryCredentials, directoryExample } from './schema.ts'
+import { directoryConfig, directoryCredentials, type DirectoryConfig, type DirectoryCredentials, directoryExample } from './schema.ts'
 
 // The time for removing the temporary file of a failed attempt, in milliseconds.
 const cleanUpTimeoutMs = 1_500
@@ -22,12 +23,14 @@ const cleanUpTimeoutMs = 1_500
 /**
  * Writes the document to a hidden file in the final folder of a mounted file system, then renames it: the final path
  * never has an incomplete document. A repetition replaces the file with the same content.
- * @param roots are the directories below which destinations may write. Without any, every destination is refused.
+ * @param grants are the directories below which destinations may write. Without any, every destination is refused.
  */
-export const createDirectory = (roots: readonly string[]): Connector<DirectoryConfig, DirectoryCredentials> => {
+export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryConfig, DirectoryCredentials> => {
   const seen: SeenMounts = new Map()
+  const rootsOf = ({ workspace }: AttemptContext) => grantedTo(grants, workspace)
   /** Returns the real folder of a destination whose file system is mounted. Pins its mount point. */
   const openFolder = async ({ path, mount_point: expected }: DirectoryConfig, context: AttemptContext) => {
+    const roots = rootsOf(context)
     const { folder, mountPoint } = await completed(
       mountedFolder(path, expected, seen, () => realFolder(path, roots)),
       context,
@@ -37,8 +40,8 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
   }
   return {
     kind: 'directory',
-    isAvailable: roots.length > 0,
-    config: createDirectoryConfig(roots),
+    isAvailable: grants.length > 0,
+    config: directoryConfig,
     credentials: directoryCredentials,
     boundKeys: [],
     pinnedKeys: ['mount_point'],
@@ -51,7 +54,7 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
         async () => {
           const folders = targetSegments(payload.path, { names: config.file_names })
           const name = folders.pop() ?? ''
-          const folder = await makeFolders(await openFolder(config, context), folders, roots, context)
+          const folder = await makeFolders(await openFolder(config, context), folders, rootsOf(context), context)
           const source = openPayload(payload, context)
           const files = sidecarFiles(name, payload).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
           try {
@@ -78,7 +81,7 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
           const folders = targetSegments(copy.path, { names: config.file_names })
           const name = folders.pop() ?? ''
           requireSameLocation(copy, join(config.path, ...folders, name))
-          const folder = await makeFolders(await openFolder(config, context), folders, roots, context)
+          const folder = await makeFolders(await openFolder(config, context), folders, rootsOf(context), context)
           const files = sidecarFiles(name, copy).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
           await writeFiles(folder, files, 1, context, () => openFolder(config, context))
         },
@@ -106,7 +109,7 @@ export const createDirectory = (roots: readonly string[]): Connector<DirectoryCo
             await cleanUp(path)
             throw thrown
           }
-          const made = await completed(makeFolder(folder, `${file.name}-folder`, roots), context)
+          const made = await completed(makeFolder(folder, `${file.name}-folder`, rootsOf(context)), context)
           // A delivery removes no folder.
           await completed(rmdir(made.folder), context).catch(() => {})
           const written = `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process.`

@@ -112,7 +112,7 @@ const refused = (message: string, permanent: boolean, details: { answer?: Return
 const subjectToken = async (
   { credential_source: { file, url, headers = {}, format: form } }: ExternalAccount,
   context: RequestContext,
-  readTokenFile: ReadTokenFile,
+  readTokenFile: (path: string) => Promise<string>,
 ): Promise<string> => {
   const text = file === undefined ? await fetchToken(url!, headers, context) : await readTokenFile(file)
   const token = form?.type === 'json' ? parseObject(text)[form.subject_token_field_name!] : text
@@ -149,12 +149,12 @@ const lifetimeSeconds = 3_600
  */
 export const requestFederatedToken = async (
   account: ExternalAccount,
-  scope: string,
+  { scope, workspace }: { scope: string; workspace: string },
   context: RequestContext,
   { readTokenFile, hosts }: { readTokenFile: ReadTokenFile; hosts: GoogleHosts },
 ): Promise<AccessToken> => {
   const { audience, subject_token_type: type, token_url: tokenUrl, service_account_impersonation_url: impersonationUrl } = account
-  const subject = await subjectToken(account, context, readTokenFile)
+  const subject = await subjectToken(account, context, (path) => readTokenFile(path, workspace))
   const federated = await requestAccessToken(
     tokenUrl.replace(googleHosts.sts, hosts.sts),
     {

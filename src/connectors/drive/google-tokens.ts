@@ -20,6 +20,8 @@ export interface GooglePrincipal {
   /** The user to act for, by domain-wide delegation. */
   subject?: string | undefined
   scope: string
+  /** Decides which files with tokens the account may use. */
+  workspace: string
 }
 
 // The longest lifetime that Google accepts.
@@ -27,7 +29,7 @@ const assertionLifetime = '1h'
 
 const requestServiceToken = async (
   account: ServiceAccount,
-  { subject, scope }: Omit<GooglePrincipal, 'account'>,
+  { subject, scope }: Omit<GooglePrincipal, 'account' | 'workspace'>,
   context: RequestContext,
 ): Promise<AccessToken> => {
   const assertion = await new SignJWT({ scope, ...(subject !== undefined && { sub: subject }) })
@@ -52,7 +54,7 @@ export const createGoogleTokens = (
 ): AccessTokens<GooglePrincipal> =>
   createAccessTokens(cache, 'google', async ({ account, ...rest }: GooglePrincipal, context) => {
     if (account.type === 'service_account') return requestServiceToken(account, rest, context)
-    if (rest.subject === undefined) return requestFederatedToken(account, rest.scope, context, federation)
+    if (rest.subject === undefined) return requestFederatedToken(account, rest, context, federation)
     throw new DeliveryError(
       'config_invalid',
       'an external_account cannot act for a user; remove subject, and choose a folder of a shared drive',

@@ -68,7 +68,7 @@ export const createDrive = (
 
   const withDrive = <Result>(target: DriveTarget, attempt: AttemptContext, act: (drive: CloudApi) => Promise<Result>) => {
     const { subject, ca_certificate: caCertificate } = target.config
-    const principal = principalOf(target)
+    const principal = principalOf(target, attempt)
     const context = { ...attempt, caCertificate }
     const secrets = secretsOf(principal)
     const drive = createCloudApi({
@@ -143,7 +143,7 @@ export const createDrive = (
     probe: (target, context) =>
       withDrive(target, context, async (drive) => {
         // Test the credentials instead of a token that was issued for them earlier.
-        tokens.invalidate(principalOf(target))
+        tokens.invalidate(principalOf(target, context))
         const folder = await findFolder(drive, target.config.folder_id)
         const { folder_id: folderId, subject } = target.config
         const probeId = `probe_${newId()}`
@@ -174,10 +174,11 @@ const setProperties = async (drive: CloudApi, id: string, properties: Payload['p
   requireId(response, 'Drive')
 }
 
-const principalOf = ({ config, credentials }: DriveTarget): GooglePrincipal => ({
+const principalOf = ({ config, credentials }: DriveTarget, { workspace }: Pick<AttemptContext, 'workspace'>): GooglePrincipal => ({
   account: (credentials.service_account ?? credentials.external_account)!,
   subject: config.subject,
   scope: driveScope,
+  workspace,
 })
 
 const secretsOf = ({ account }: GooglePrincipal): string[] =>

@@ -36,7 +36,7 @@ export const deliver: With<EmailConnector['deliver']> = (logins, payload, target
 
 export const probe: With<EmailConnector['probe']> = (logins, target, context) => {
   // Test the credentials instead of a token that was issued for them earlier.
-  logins.forget(target.credentials)
+  logins.forget(target.credentials, context)
   return withSession(logins, target, context, async (session) => {
     const { host } = target.config
     await openEnvelopes(session, target.config, recipientsOf(target.config), messageBytes(0))

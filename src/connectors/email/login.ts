@@ -21,7 +21,7 @@ export interface Logins {
     open: (login: Login | undefined) => Promise<Result>,
   ): Promise<Result>
   /** Forgets the token of the credentials, if they lead to one. */
-  forget(credentials: EmailCredentials): void
+  forget(credentials: EmailCredentials, context: Pick<AttemptContext, 'workspace'>): void
 }
 
 /** Where the tokens of a login come from. */
@@ -40,9 +40,9 @@ const exchangeScope = 'https://outlook.office365.com/.default'
 export const createLogins = (cache: TokenCache, entra: EntraTokens, entraAuthority = 'https://login.microsoftonline.com'): Logins => {
   const clients = createClientTokens(cache)
 
-  const sourceOf = (credentials: EmailCredentials): TokenSource | undefined => {
+  const sourceOf = (credentials: EmailCredentials, inWorkspace: Pick<AttemptContext, 'workspace'>): TokenSource | undefined => {
     const trusting = (context: AttemptContext) => ({ ...context, caCertificate: credentials.token_ca_certificate })
-    const application = entraApplicationOf(credentials, entraAuthority)
+    const application = entraApplicationOf(credentials, entraAuthority, inWorkspace)
     if (application) {
       return {
         get: async (context) => (await entra.get(application, trusting(context))).token,
@@ -59,13 +59,13 @@ export const createLogins = (cache: TokenCache, entra: EntraTokens, entraAuthori
   }
 
   return {
-    forget: (credentials) => sourceOf(credentials)?.forget(),
+    forget: (credentials, context) => sourceOf(credentials, context)?.forget(),
     withLogin: async (credentials, context, secrets, open) => {
       const { username, password } = credentials
       if (username === undefined) return open(undefined)
       if (password !== undefined) return open({ username, password })
 
-      const source = sourceOf(credentials)
+      const source = sourceOf(credentials, context)
       if (!source) throw new DeliveryError('config_invalid', 'the credentials contain neither a password nor a way to get a token')
       const loginWithToken = async () => {
         const login = { username, token: await source.get(context) }
@@ -84,8 +84,11 @@ export const createLogins = (cache: TokenCache, entra: EntraTokens, entraAuthori
   }
 }
 
-const entraApplicationOf = (credentials: EmailCredentials, authorityHost: string): EntraPrincipal | undefined =>
-  entraPrincipalOf(credentials, { authorityHost, scope: exchangeScope })
+const entraApplicationOf = (
+  credentials: EmailCredentials,
+  authorityHost: string,
+  context: Pick<AttemptContext, 'workspace'>,
+): EntraPrincipal | undefined => entraPrincipalOf(credentials, { authorityHost, scope: exchangeScope }, context)
 
 /** Returns every secret in plain text and in the encodings that are sent, since a server may quote them. */
 export const secretsOf = (credentials: EmailCredentials): string[] => {

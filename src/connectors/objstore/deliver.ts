@@ -1,30 +1,28 @@
-import type { Readable } from 'node:stream'
 import {
   DeleteObjectCommand,
   GetObjectTaggingCommand,
   PutObjectCommand,
   PutObjectTaggingCommand,
-  S3Client,
+  type S3Client,
   type CreateMultipartUploadCommandInput,
   type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3'
-import { requireStoreAnswers } from '../../base/s3-answers.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import { sendableContentType } from '../../domain/content-type.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import { secretsIn, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
 import { percentEncoded } from '../shared/http.ts'
-import { noteOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
+import { createClient } from './client.ts'
 import { demandsChecksum, objstoreError, refusalOf } from './errors.ts'
 import { checksumOf, findObject, findUpload, startUpload, uploadParts, type Wanted } from './multipart-upload.ts'
 import { objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './schema.ts'
-import { signDigests } from './signed-digest.ts'
+import { rolePrincipalOf, type AwsSessions, type RolePrincipal } from './sessions.ts'
 
 type ObjstoreConnector = Connector<ObjstoreConfig, ObjstoreCredentials>
 type ObjstoreTarget = Target<ObjstoreConfig, ObjstoreCredentials>
@@ -33,17 +31,18 @@ const keyMaxBytes = 1_024
 
 /** Stores the document as an object under prefix and path. A repetition writes the same object again. */
 export const createDeliver =
-  (memory: PartMemory): ObjstoreConnector['deliver'] =>
+  (memory: PartMemory, sessions: AwsSessions): ObjstoreConnector['deliver'] =>
   (payload, target, context) => {
     const purpose = hasProperties(payload) ? purposes.storeWithTags : purposes.store
     return withClient(
+      sessions,
       target,
       context,
       async (client) => {
         const key = keyOf(target.config, payload.path)
         const object = objectOf(payload, target.config, key)
         const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
-        const toError = (thrown: unknown) => objstoreError(thrown, target.config, purpose)
+        const toError = (thrown: unknown) => objstoreError(thrown, target.config, purpose, target.credentials.role_arn)
         const stored = await storeOrFind(() => store(client, wanted, payload, context, memory, toError), {
           attempt: payload.attempt,
           refusalOf,
@@ -139,7 +138,10 @@ const setTags = async (
     return undefined
   } catch (thrown) {
     signal.throwIfAborted()
-    return withoutSecrets(objstoreError(thrown, config, purposes.tag).message, secretsIn(objstoreCredentials, credentials))
+    return withoutSecrets(
+      objstoreError(thrown, config, purposes.tag, credentials.role_arn).message,
+      secretsIn(objstoreCredentials, credentials),
+    )
   }
 }
 
@@ -154,27 +156,33 @@ const purposes = {
 }
 
 /** Sets the tags of a stored object. Tags of others stay. */
-export const updateMetadata: NonNullable<ObjstoreConnector['updateMetadata']> = (copy, target, context) =>
-  withClient(
-    target,
-    context,
-    async (client) => {
-      const object = { Bucket: target.config.bucket, Key: keyOf(target.config, copy.path) }
-      requireSameLocation(copy, urlOf(target.config, object.Key))
-      const { signal: abortSignal } = context
-      const { TagSet = [] } = await client.send(new GetObjectTaggingCommand(object), { abortSignal })
-      const before = Object.fromEntries(TagSet.map(({ Key = '', Value = '' }) => [Key, Value]))
-      if (Object.entries(copy.properties).every(([name, value]) => before[name] === value)) return
-      const Tagging = tagSetOf({ ...before, ...copy.properties })
-      await client.send(new PutObjectTaggingCommand({ ...object, Tagging }), { abortSignal })
-    },
-    purposes.tag,
-  )
+export const createUpdateMetadata =
+  (sessions: AwsSessions): NonNullable<ObjstoreConnector['updateMetadata']> =>
+  (copy, target, context) =>
+    withClient(
+      sessions,
+      target,
+      context,
+      async (client) => {
+        const object = { Bucket: target.config.bucket, Key: keyOf(target.config, copy.path) }
+        requireSameLocation(copy, urlOf(target.config, object.Key))
+        const { signal: abortSignal } = context
+        const { TagSet = [] } = await client.send(new GetObjectTaggingCommand(object), { abortSignal })
+        const before = Object.fromEntries(TagSet.map(({ Key = '', Value = '' }) => [Key, Value]))
+        if (Object.entries(copy.properties).every(([name, value]) => before[name] === value)) return
+        const Tagging = tagSetOf({ ...before, ...copy.properties })
+        await client.send(new PutObjectTaggingCommand({ ...object, Tagging }), { abortSignal })
+      },
+      purposes.tag,
+    )
 
 export const createProbe =
-  (memory: PartMemory): ObjstoreConnector['probe'] =>
-  (target, context) =>
-    withClient(target, context, async (client) => {
+  (memory: PartMemory, sessions: AwsSessions): ObjstoreConnector['probe'] =>
+  (target, context) => {
+    // Test the role instead of a session that was issued for it earlier.
+    const role = rolePrincipalOf(target, context)
+    if (role) sessions.invalidate(role)
+    return withClient(sessions, target, context, async (client) => {
       const payload = probePayload()
       const { config } = target
       const [small, large] = ['', '-parts'].map((suffix) => {
@@ -198,20 +206,46 @@ export const createProbe =
         },
       )
     })
+  }
 
 /** @param purpose what the account needs a permission for */
 const withClient = <Result>(
+  sessions: AwsSessions,
   target: ObjstoreTarget,
   context: AttemptContext,
   act: (client: S3Client) => Promise<Result>,
   purpose = purposes.store,
-) =>
-  withDeliveryErrors(
+) => {
+  const secrets = secretsIn(objstoreCredentials, target.credentials)
+  const role = rolePrincipalOf(target, context)
+  const sessionOf = async (principal: RolePrincipal) => {
+    const { accessKeyId, secretAccessKey, token: sessionToken, expiresAt: expiration } = await sessions.get(principal, context)
+    for (const text of [secretAccessKey, sessionToken]) if (!secrets.includes(text)) secrets.push(text)
+    return { accessKeyId, secretAccessKey, sessionToken, expiration }
+  }
+  return withDeliveryErrors(
     context,
-    secretsIn(objstoreCredentials, target.credentials),
-    () => act(createClient(target, context)),
-    (thrown) => objstoreError(thrown, target.config, purpose),
+    secrets,
+    async () => {
+      if (!role) return act(createClient({ config: target.config, credentials: keyOfAccount(target.credentials) }, context))
+      // Before the first byte of the document is read.
+      await sessionOf(role)
+      // An upload may outlast a session: the SDK asks again before it expires.
+      return act(createClient({ config: target.config, credentials: () => sessionOf(role) }, context))
+    },
+    (thrown) => {
+      const error = objstoreError(thrown, target.config, purpose, role?.roleArn)
+      if (role && error !== thrown && error.code === 'credentials_refused') sessions.invalidate(role)
+      return error
+    },
   )
+}
+
+const keyOfAccount = ({ access_key_id: id, secret_access_key: secret, session_token: token }: ObjstoreCredentials) => ({
+  accessKeyId: id!,
+  secretAccessKey: secret!,
+  ...(token !== undefined && { sessionToken: token }),
+})
 
 const urlOf = ({ bucket }: ObjstoreConfig, key: string) => `s3://${bucket}/${key}`
 
@@ -266,85 +300,3 @@ const taggingOf = (properties: Payload['properties']) => {
 const tagSetOf = (properties: Readonly<Record<string, string>>) => ({
   TagSet: Object.entries(properties).map(([Key, Value]) => ({ Key, Value })),
 })
-
-const ignore = () => {}
-
-/** Creates an SDK client for one attempt. */
-const createClient = ({ config, credentials }: ObjstoreTarget, { outbound, connectTimeoutMs, idleTimeoutMs }: AttemptContext) => {
-  const agents = outbound.agents({ connectTimeoutMs, caCertificate: config.ca_certificate })
-  const client = new S3Client({
-    region: config.region,
-    credentials: {
-      accessKeyId: credentials.access_key_id,
-      secretAccessKey: credentials.secret_access_key,
-      ...(credentials.session_token !== undefined && { sessionToken: credentials.session_token }),
-    },
-    ...(config.endpoint !== undefined && { endpoint: config.endpoint }),
-    forcePathStyle: config.path_style,
-    // Endpoints in the environment belong to the relay's own content store and must not apply to a workspace's
-    // destination.
-    ignoreConfiguredEndpointUrls: true,
-    useFipsEndpoint: false,
-    useDualstackEndpoint: false,
-    // Stores other than AWS often do not support the newer checksums.
-    ...(config.endpoint !== undefined && { requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }),
-    // The SDK would log to the console. Whatever it logs is also thrown.
-    logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
-    streamCollector: readResponseBody,
-    // With an agent of its own, the SDK does not wait for the 100 Continue that it would ask for, and some servers refuse the question.
-    expectContinueHeader: false,
-    // Only the workflow retries.
-    maxAttempts: 1,
-    requestHandler: {
-      httpAgent: agents.http,
-      httpsAgent: agents.https,
-      connectionTimeout: connectTimeoutMs,
-      socketTimeout: idleTimeoutMs,
-    },
-  })
-  requireStoreAnswers(client)
-  noteOperations(client)
-  if (config.endpoint !== undefined) signDigests(client)
-  return client
-}
-
-/** Notes with each error which operation has failed. */
-const noteOperations = (client: S3Client): void => {
-  client.middlewareStack.add(
-    (next, { commandName }) =>
-      async (args) => {
-        try {
-          return await next(args)
-        } catch (thrown) {
-          const { Bucket, Key, PartNumber } = args.input as { Bucket?: string; Key?: string; PartNumber?: number }
-          const name = String(commandName).replace(/Command$/, '')
-          const part = PartNumber === undefined ? '' : ` (part ${PartNumber})`
-          noteOperation(thrown, `${name}${part} of s3://${Bucket}/${Key}`)
-          throw thrown
-        }
-      },
-    { name: 'noteOperations', step: 'initialize', priority: 'high' },
-  )
-}
-
-// A page of a list has at most 1,000 parts of some 300 bytes.
-const responseMaxBytes = 1024 * 1024
-
-/** Reads a response body up to a limit. The SDK's own collector has no limit. */
-const readResponseBody = async (body: Readable): Promise<Uint8Array> => {
-  const chunks: Uint8Array[] = []
-  let sizeBytes = 0
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
-    sizeBytes += chunk.length
-    if (sizeBytes > responseMaxBytes) throw responseTooLong()
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
-}
-
-// Without `$metadata` the SDK would append a hint for programmers to the message.
-const responseTooLong = () =>
-  Object.assign(
-    new DeliveryError('answer_unreadable', `the response exceeds ${responseMaxBytes} bytes, which no S3 store sends; check endpoint`),
-    { $metadata: {} },
-  )

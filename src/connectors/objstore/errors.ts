@@ -8,6 +8,7 @@ import type { FinalAnswer } from '../shared/final-answers.ts'
 import { operationOf, withOperation } from '../shared/operation.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import type { ObjstoreConfig } from './schema.ts'
+import { sessionFinalAnswers } from './session-errors.ts'
 
 /** The SDK's error for a response that is a refusal. */
 interface ServiceError extends Error {
@@ -103,6 +104,7 @@ const rowsOf = (meanings: Record<string, string>): FinalAnswer[] =>
 
 /** The answers after which nothing is sent again. */
 export const objstoreFinalAnswers: readonly FinalAnswer[] = [
+  ...sessionFinalAnswers,
   ...rowsOf(credentialErrors),
   ...rowsOf(permissionErrors),
   { answer: '`NoSuchBucket`', meaning: 'the bucket does not exist' },
@@ -168,11 +170,12 @@ export const demandsChecksum = (thrown: unknown): boolean => {
 /**
  * Maps an error of the S3 SDK. Retries everything that is not certainly permanent.
  * @param purpose what the account needs a permission for
+ * @param role the role whose session has signed the request. The next attempt may have another session
  */
-export const objstoreError = (thrown: unknown, config: ObjstoreConfig, purpose: string): DeliveryError =>
-  thrown instanceof DeliveryError ? thrown : withOperation(errorOf(thrown, config, purpose), operationOf(thrown))
+export const objstoreError = (thrown: unknown, config: ObjstoreConfig, purpose: string, role?: string): DeliveryError =>
+  thrown instanceof DeliveryError ? thrown : withOperation(errorOf(thrown, config, purpose, role), operationOf(thrown))
 
-const errorOf = (thrown: unknown, config: ObjstoreConfig, purpose: string): DeliveryError => {
+const errorOf = (thrown: unknown, config: ObjstoreConfig, purpose: string, role: string | undefined): DeliveryError => {
   const status = (thrown as ServiceError).$metadata?.httpStatusCode
   if (thrown instanceof ForeignAnswerError) return foreignAnswer(thrown.status, thrown.message, thrown.body)
   if (!types.isNativeError(thrown) || status === undefined) return networkError(thrown)
@@ -190,8 +193,9 @@ const errorOf = (thrown: unknown, config: ObjstoreConfig, purpose: string): Deli
     wait === undefined && Object.hasOwn(meanings, name) && error.isOfStore && !passesByMessage(name, message)
 
   if (isFinalBy(credentialErrors)) {
-    const text = `the store refused access_key_id and secret_access_key: ${meaningOf(credentialErrors, name)} (${name})`
-    return new DeliveryError('credentials_refused', text, { permanent: true, ...details })
+    const what = role === undefined ? 'access_key_id and secret_access_key' : `the session of ${role}`
+    const text = `the store refused ${what}: ${meaningOf(credentialErrors, name)} (${name})`
+    return new DeliveryError('credentials_refused', text, { permanent: role === undefined, ...details })
   }
   const actual = error.region ?? headers['x-amz-bucket-region'] ?? /expecting '([\w-]+)'/.exec(message)?.[1]
   if (name === 'AuthorizationHeaderMalformed' || name === 'PermanentRedirect' || (status === 301 && actual !== undefined)) {

@@ -1,7 +1,10 @@
 import type { Connector, PropertyRules } from '../connector.ts'
+import { createTokenCache } from '../shared/access-tokens.ts'
 import { acceptedValue, namesLike } from '../shared/properties.ts'
+import { createReadTokenFile } from '../shared/token-files.ts'
 import type { PartMemory } from '../shared/upload-parts.ts'
 import { objstoreConfig, objstoreCredentials, objstoreExample, type ObjstoreConfig, type ObjstoreCredentials } from './schema.ts'
+import { createAwsSessions } from './sessions.ts'
 
 // Imports the SDK, which costs a process 34 MiB and 0.13 CPU-s.
 const load = () => import('./deliver.ts')
@@ -16,15 +19,21 @@ const tagProperties: PropertyRules = {
   clean: (value) => acceptedValue(value, /[^\p{L}\p{Z}\p{N}_.:/=+\-@]/gu, 256),
 }
 
-/** Buckets of S3 and of stores with its protocol. */
-export const createObjstore = (memory: PartMemory): Connector<ObjstoreConfig, ObjstoreCredentials> => ({
+/**
+ * Buckets of S3 and of stores with its protocol.
+ * @param sessions those of the roles that the operator allows; by default, none
+ */
+export const createObjstore = (
+  memory: PartMemory,
+  sessions = createAwsSessions(createTokenCache(), [], createReadTokenFile([])),
+): Connector<ObjstoreConfig, ObjstoreCredentials> => ({
   kind: 'objstore',
   config: objstoreConfig,
   credentials: objstoreCredentials,
   boundKeys: ['endpoint', 'ca_certificate'],
   example: objstoreExample,
-  deliver: async (...attempt) => (await load()).createDeliver(memory)(...attempt),
+  deliver: async (...attempt) => (await load()).createDeliver(memory, sessions)(...attempt),
   properties: tagProperties,
-  updateMetadata: async (...update) => (await load()).updateMetadata(...update),
-  probe: async (...attempt) => (await load()).createProbe(memory)(...attempt),
+  updateMetadata: async (...update) => (await load()).createUpdateMetadata(sessions)(...update),
+  probe: async (...attempt) => (await load()).createProbe(memory, sessions)(...attempt),
 })

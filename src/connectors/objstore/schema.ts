@@ -1,5 +1,8 @@
 import { z } from 'zod'
+import { allowedBy } from '../shared/allowed.ts'
 import { caCertificate, fileNames, keyPrefix, plainText, plainUrl } from '../shared/schema-fields.ts'
+import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
+import { tokenFilePath } from '../shared/token-files.ts'
 
 export const objstoreConfig = z.strictObject({
   bucket: z
@@ -27,11 +30,57 @@ export const objstoreConfig = z.strictObject({
   ca_certificate: caCertificate,
 })
 
-export const objstoreCredentials = z.strictObject({
-  access_key_id: plainText(256).describe('Access key of an account that may write to the bucket'),
-  secret_access_key: plainText(1_024).meta({ secret: true }).describe('Secret of the access key'),
-  session_token: plainText(8_192).meta({ secret: true }).optional().describe('Session token of temporary credentials'),
-})
+type SignInKey = 'access_key_id' | 'secret_access_key' | 'session_token' | 'role_arn' | 'external_id' | 'federated_token_file'
+
+const signIns: SignIn<SignInKey>[] = [
+  { name: 'access_key', required: ['access_key_id', 'secret_access_key'], optional: ['session_token'] },
+  { name: 'aws_role', required: ['role_arn'], optional: ['external_id'] },
+  { name: 'aws_web_identity', required: ['role_arn', 'federated_token_file'], optional: ['external_id'] },
+]
+
+const accountCredentials = z
+  .strictObject({
+    access_key_id: plainText(256).optional().describe('Access key of an account that may write to the bucket'),
+    secret_access_key: plainText(1_024).meta({ secret: true }).optional().describe('Secret of the access key'),
+    session_token: plainText(8_192).meta({ secret: true }).optional().describe('Session token of temporary credentials'),
+    role_arn: allowedBy(
+      z
+        .string()
+        .max(2_048)
+        .regex(/^arn:[A-Za-z0-9_-]+:iam::[A-Za-z0-9_-]*:role[/][A-Za-z0-9_+=,.@/-]+$/, 'must be the ARN of a role'),
+      'RELAY_S3_ROLES',
+    )
+      .optional()
+      .describe(
+        'ARN of a role that may write to the bucket. The relay assumes it with its own identity, or with the token of federated_token_file. The operator must allow it in RELAY_S3_ROLES',
+      ),
+    external_id: z
+      .string()
+      .min(2)
+      .max(1_224)
+      .regex(/^[A-Za-z0-9_+=,.@:/-]+$/, 'must contain letters, digits and + = , . @ : / - _ only')
+      .optional()
+      .describe('External id that the trust policy of the role demands (sts:ExternalId)'),
+    federated_token_file: tokenFilePath
+      .optional()
+      .describe(
+        'Path of a file on the workers with a token that the role trusts, such as one of Kubernetes. Without it, the relay proves who it is by its own identity. It is read again for each sign-in. The operator must allow its directory in RELAY_TOKEN_FILE_ROOTS',
+      ),
+  })
+  .superRefine((values, context) => {
+    checkOneSignIn(
+      signIns,
+      values,
+      context,
+      'must contain either access_key_id and secret_access_key, or role_arn, alone or with federated_token_file',
+    )
+    if (values.external_id !== undefined && values.federated_token_file !== undefined) {
+      const message = 'is not possible with federated_token_file: AWS takes no external id with such a token'
+      context.addIssue({ code: 'custom', path: ['external_id'], message })
+    }
+  })
+
+export const objstoreCredentials = withSignIns(accountCredentials, signIns)
 
 /** A plausible destination, for documentation. */
 export const objstoreExample = {

@@ -12,13 +12,13 @@ export interface AccessToken {
   expiresAt: Date
 }
 
-export interface AccessTokens<Principal> {
+export interface AccessTokens<Principal, Token extends AccessToken = AccessToken> {
   /**
    * Returns a token that is valid for the next request. Attempts that ask at the same time share one request to the issuer, which ends when
    * the last of them is aborted.
    * @throws DeliveryError `credentials_refused`, or the network failure; the signal's reason if it is aborted
    */
-  get(principal: Principal, context: RequestContext): Promise<AccessToken>
+  get(principal: Principal, context: RequestContext): Promise<Token>
   /**
    * Forgets a token.
    * @param refused the token that a service has refused before its expiry: a newer one is kept. Without it, any token is forgotten.
@@ -51,11 +51,11 @@ export const createTokenCache = (): TokenCache => ({ tokens: createTtlCache({ ma
  * @param issuer keeps equal principals of different issuers apart
  * @param requestToken fetches a new token
  */
-export const createAccessTokens = <Principal>(
+export const createAccessTokens = <Principal, Token extends AccessToken = AccessToken>(
   cache: TokenCache,
   issuer: string,
-  requestToken: (principal: Principal, context: RequestContext) => Promise<AccessToken>,
-): AccessTokens<Principal> => {
+  requestToken: (principal: Principal, context: RequestContext) => Promise<Token>,
+): AccessTokens<Principal, Token> => {
   const start = (key: string, requestKey: string, principal: Principal, context: RequestContext): TokenRequest => {
     const stop = new AbortController()
     const requestedAt = Date.now()
@@ -79,13 +79,14 @@ export const createAccessTokens = <Principal>(
       context.signal.throwIfAborted()
       const key = keyOf([issuer, principal])
       const known = cache.tokens.get(key)
-      if (known) return known
+      // The issuer is part of the key, so the token is one of its own.
+      if (known) return known as Token
       // An attempt that trusts another authority must not fail with this one.
       const requestKey = keyOf([key, context.caCertificate])
       const request = cache.requests.get(requestKey) ?? start(key, requestKey, principal, context)
       request.waiting += 1
       try {
-        return await unlessAborted(() => request.token, context.signal)
+        return (await unlessAborted(() => request.token, context.signal)) as Token
       } finally {
         request.waiting -= 1
         if (request.waiting === 0 && cache.requests.get(requestKey) === request) {

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { z } from 'zod'
 import { newId } from '../../base/ids.ts'
-import { DeliveryError } from '../connector.ts'
+import { DeliveryError, type AttemptContext } from '../connector.ts'
 import { createAccessTokens, createTokenCache, isFinalRefusal, requestAccessToken, type AccessTokens } from './access-tokens.ts'
 import { checkClientCertificate, clientCertificate } from './client-certificate.ts'
 import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
@@ -70,7 +70,7 @@ const isOtherThanRsa = (pem: string): boolean => {
 }
 
 /** The proof of who an application is. */
-type EntraProof = { secret: string } | { certificate: string; key: string } | { tokenFile: string }
+type EntraProof = { secret: string } | { certificate: string; key: string } | { tokenFile: string; workspace: string }
 
 export interface EntraPrincipal {
   tenantId: string
@@ -84,23 +84,28 @@ export interface EntraPrincipal {
 
 export type EntraTokens = AccessTokens<EntraPrincipal>
 
-/** Returns the application of the credentials, if they contain one. @param service where it signs in, and the service that the token is for */
+/**
+ * Returns the application of the credentials, if they contain one.
+ * @param service where it signs in, and the service that the token is for
+ * @param workspace decides which files with tokens it may use
+ */
 export const entraPrincipalOf = (
   credentials: EntraCredentials,
   service: Pick<EntraPrincipal, 'authorityHost' | 'scope'>,
+  { workspace }: Pick<AttemptContext, 'workspace'>,
 ): EntraPrincipal | undefined => {
   const { tenant_id: tenantId, client_id: clientId } = credentials
-  const proof = proofIn(credentials)
+  const proof = proofIn(credentials, workspace)
   if (tenantId === undefined || clientId === undefined || proof === undefined) return undefined
   const { authorityHost, scope } = service
   return { tenantId, clientId, proof, authorityHost, scope }
 }
 
-const proofIn = (credentials: EntraCredentials): EntraProof | undefined => {
+const proofIn = (credentials: EntraCredentials, workspace: string): EntraProof | undefined => {
   const { client_secret: secret, client_certificate: certificate, client_key: key, federated_token_file: tokenFile } = credentials
   if (secret !== undefined) return { secret }
   if (certificate !== undefined && key !== undefined) return { certificate, key }
-  return tokenFile === undefined ? undefined : { tokenFile }
+  return tokenFile === undefined ? undefined : { tokenFile, workspace }
 }
 
 /** Returns every string of the credentials that must not appear in a message. */
@@ -128,7 +133,8 @@ const proofOf = async (
 ): Promise<Record<string, string>> => {
   if ('secret' in proof) return { client_secret: proof.secret }
   // The other system renews the file.
-  const assertion = 'tokenFile' in proof ? await readTokenFile(proof.tokenFile) : await signedAssertion(clientId, proof, audience)
+  const assertion =
+    'tokenFile' in proof ? await readTokenFile(proof.tokenFile, proof.workspace) : await signedAssertion(clientId, proof, audience)
   return { client_assertion_type: jwtBearer, client_assertion: assertion }
 }
 

@@ -59,7 +59,7 @@ export const createTeamsite = (
 
   const withGraph = <Result>(target: TeamsiteTarget, attempt: AttemptContext, act: (graph: CloudApi) => Promise<Result>) => {
     const context = { ...attempt, caCertificate: target.config.ca_certificate }
-    const principal = principalOf(target, clouds)
+    const principal = principalOf(target, clouds, context)
     const secrets = entraSecretsOf(target.credentials)
     const graph = createCloudApi({
       root: `${clouds[target.config.cloud].graphRoot}/v1.0`,
@@ -144,7 +144,7 @@ export const createTeamsite = (
     probe: (target, context) =>
       withGraph(target, context, async (graph) => {
         // Test the credentials instead of a token that was issued for them earlier.
-        tokens.invalidate(principalOf(target, clouds))
+        tokens.invalidate(principalOf(target, clouds, context))
         const { config } = target
         const library = await findLibrary(graph, { siteUrl: config.site_url, name: config.document_library })
         const segments = inFolder(config, [`.relay-probe-${newId()}`])
@@ -157,8 +157,12 @@ export const createTeamsite = (
   }
 }
 
-const principalOf = ({ config, credentials }: TeamsiteTarget, clouds: Record<CloudName, MicrosoftCloud>): EntraPrincipal => {
-  const principal = entraPrincipalOf(credentials, clouds[config.cloud])
+const principalOf = (
+  { config, credentials }: TeamsiteTarget,
+  clouds: Record<CloudName, MicrosoftCloud>,
+  context: Pick<AttemptContext, 'workspace'>,
+): EntraPrincipal => {
+  const principal = entraPrincipalOf(credentials, clouds[config.cloud], context)
   if (!principal) throw new DeliveryError('config_invalid', 'the credentials contain nothing that proves which application signs in')
   return principal
 }

@@ -268,14 +268,17 @@ describe('the examples of the description', () => {
     expect(text.match(/"\.\.\."/g)).toBeNull()
   })
 
-  test.each(createConnectors({ directoryRoots: ['/srv/archive'] }).all)('of a $kind destination passes its checks', (connector) => {
-    const { config, credentials } = connector.example
-    const issues = [connector.config.safeParse(config), connector.credentials.safeParse(credentials)].flatMap(({ error }) =>
-      (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`),
-    )
-    // The description contains no private key, not even an unused one.
-    expect(issues).toEqual(connector.kind === 'drive' ? ['service_account.private_key: must be an RSA private key in PEM form'] : [])
-  })
+  test.each(createConnectors({ RELAY_DIRECTORY_ROOTS: [{ value: '/srv/archive' }] }).all)(
+    'of a $kind destination passes its checks',
+    (connector) => {
+      const { config, credentials } = connector.example
+      const issues = [connector.config.safeParse(config), connector.credentials.safeParse(credentials)].flatMap(({ error }) =>
+        (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`),
+      )
+      // The description contains no private key, not even an unused one.
+      expect(issues).toEqual(connector.kind === 'drive' ? ['service_account.private_key: must be an RSA private key in PEM form'] : [])
+    },
+  )
 })
 
 test('the bytes of a download have a media type that generators of clients know', () => {

@@ -651,6 +651,19 @@ test('a workspace of the compliance tier, and a bridge that is switched off, are
   expect(differences(await apply({}, variables))).toEqual([])
 })
 
+test('what the operator does not allow to the workspace is an issue of the file', async () => {
+  const config = { path: '/srv/acme/prod/in' }
+  await edit(({ destinations }) => Object.assign(destinations[0]!, { connector_type: 'directory', config, credentials: {} }))
+  expect(await refusal()).toEqual([
+    expect.stringMatching(/^acme\/prod, destination Archive, config.path: is not allowed: .*RELAY_DIRECTORY_ROOTS/),
+  ])
+  const applyWith = (roots: string) =>
+    withApplyDeps(testConfig({ RELAY_DIRECTORY_ROOTS: roots }), secrets, (deps) => applyFile(database.db, file, deps, {}))
+  await expect(applyWith('other/prod=/srv/acme/prod')).rejects.toThrow('RELAY_DIRECTORY_ROOTS')
+  await applyWith('/srv/{workspace}')
+  expect((await database.db('destinations').where({ name: 'Archive' }).first()).config).toEqual(config)
+})
+
 test('every issue of the file is reported at once, with its path, and nothing is changed', async () => {
   await edit((workspace) => {
     Object.assign(workspace, { colour: 'red' })

@@ -10,7 +10,7 @@ import { contextOf, largePayload, payloadOf } from '../payloads.ts'
 const folder = join(process.argv[2] ?? '', 'kept')
 await mkdir(folder)
 const outbound = createOutboundGuard({ allowedCidrs: [] })
-const connector = createDirectory([folder])
+const connector = createDirectory([{ value: folder }])
 const target = { config: connector.config.parse({ path: folder }), credentials: {} }
 const path = 'data.bin'
 const file = join(folder, path)

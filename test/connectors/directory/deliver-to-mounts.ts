@@ -53,7 +53,7 @@ const tell = async (own: string, place: Place, memory: 'stored' | 'seen') => {
 
   const pinned: Record<string, string> = {}
   const context = contextOf(outbound, { pin: (values) => void Object.assign(pinned, values) })
-  let connector = createDirectory([root])
+  let connector = createDirectory([{ value: root }])
   let config = {}
   const target = () => ({ config: connector.config.parse({ path: folder, ...config }), credentials: {} })
   const probe = () => outcomeOf(connector.probe(target(), context))
@@ -62,7 +62,7 @@ const tell = async (own: string, place: Place, memory: 'stored' | 'seen') => {
   const before = [await probe(), await deliver()]
   if (memory === 'stored') {
     config = pinned
-    connector = createDirectory([root])
+    connector = createDirectory([{ value: root }])
   }
   // The handle of a folder is closed later.
   execFileSync('umount', ['--lazy', mountPoint])

@@ -5,7 +5,7 @@ import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { contextOf, largePayload, MiB } from '../payloads.ts'
 
 const path = process.argv[2] ?? ''
-const connector = createDirectory([path])
+const connector = createDirectory([{ value: path }])
 const target = { config: connector.config.parse({ path }), credentials: {} }
 const outcome = await connector
   .deliver(largePayload(2 * MiB), target, contextOf(createOutboundGuard({ allowedCidrs: [] })))

@@ -38,7 +38,7 @@ for (const name of ['write', 'sync', 'stat']) faulty(handles, name)
 syncBuiltinESMExports()
 
 const attempt = (content: string) => {
-  const connector = createDirectory([root])
+  const connector = createDirectory([{ value: root }])
   const target = { config: connector.config.parse({ path: archive }), credentials: {} }
   return connector.deliver(payloadOf(Buffer.from(content), { path: 'R1/data', deliveryId: 'D1' }), target, contextOf(outbound)).then(
     () => 'delivered',

@@ -25,7 +25,6 @@ import { fileSystemError } from '../../../src/connectors/directory/errors.ts'
 import { createDirectory } from '../../../src/connectors/directory/index.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
 import { partFileName } from '../../../src/connectors/shared/target-path.ts'
-import { parseTarget } from '../../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { mountsMissing, runWithMounts } from '../../support/mounts.ts'
 import { contextOf, failing, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
@@ -95,25 +94,42 @@ describe('the allowed directories', () => {
     ['', false],
     ['/srv/archive/a\nb', false],
   ])('with the root /srv/archive, the path %j is valid: %s', (path, isValid) => {
-    expect(createDirectory(['/srv/archive']).config.safeParse({ path }).success).toBe(isValid)
+    const connector = createConnectors({ RELAY_DIRECTORY_ROOTS: [{ value: '/srv/archive' }] }).find('directory')!
+    const issues = [
+      ...(connector.config.safeParse({ path }).error?.issues ?? []),
+      ...connector.notAllowed!({ config: { path } }, 'acme/invoices'),
+    ]
+    expect(issues.length === 0).toBe(isValid)
   })
 
   test('without roots, every path is refused with the reason', () => {
     const connector = createConnectors().find('directory')!
-    expect(parseTarget(connector, { config: { path: '/srv/archive' }, credentials: {} })).toEqual({
-      issues: [{ path: 'config.path', message: expect.stringContaining('RELAY_DIRECTORY_ROOTS') as string }],
-    })
+    expect(connector.notAllowed!({ config: { path: '/srv/archive' }, credentials: {} }, 'acme/invoices')).toEqual([
+      { path: 'config.path', message: expect.stringContaining('no directories (RELAY_DIRECTORY_ROOTS)') as string },
+    ])
+  })
+
+  test('of another workspace are refused, in the destination and in an attempt', async () => {
+    const connector = createDirectory([{ workspace: 'acme/first', value: scene.root }])
+    const deliverFor = (workspace: string) => connector.deliver(small(), scene.target(), contextOf(outbound, { workspace }))
+    expect(await failure(deliverFor('acme/second'))).toMatchObject({ code: 'directory_not_allowed', permanent: true })
+    expect(await filesBelow(scene.root)).toEqual([])
+    await deliverFor('acme/first')
+    expect(await filesBelow(scene.root)).toHaveLength(1)
   })
 
   test('come from RELAY_DIRECTORY_ROOTS, which accepts absolute paths only', () => {
     expect(readConfig({}).RELAY_DIRECTORY_ROOTS).toEqual([])
-    expect(readConfig({ RELAY_DIRECTORY_ROOTS: '/srv/a, /srv/b' }).RELAY_DIRECTORY_ROOTS).toEqual(['/srv/a', '/srv/b'])
+    expect(readConfig({ RELAY_DIRECTORY_ROOTS: '/srv/a, /srv/b' }).RELAY_DIRECTORY_ROOTS).toEqual([
+      { value: '/srv/a' },
+      { value: '/srv/b' },
+    ])
     expect(() => readConfig({ RELAY_DIRECTORY_ROOTS: '/srv/a,srv/b' })).toThrow('RELAY_DIRECTORY_ROOTS')
   })
 
   test('are checked again for each delivery', async () => {
     const target = scene.target()
-    const strict = createDirectory([outside])
+    const strict = createDirectory([{ value: outside }])
     expect(await failure(strict.deliver(small(), target, contextOf(outbound)))).toMatchObject({
       code: 'directory_not_allowed',
       permanent: true,
@@ -127,7 +143,7 @@ describe('the allowed directories', () => {
     const alias = join(outside, 'alias')
     await symlink(scene.root, alias)
     await symlink(scene.archive, join(scene.root, 'same'))
-    const connector = createDirectory([alias])
+    const connector = createDirectory([{ value: alias }])
     const target = { config: connector.config.parse({ path: join(alias, 'same') }), credentials: {} }
     await connector.deliver(small(), target, contextOf(outbound))
     expect(await readFile(join(scene.archive, 'R1/data'), 'utf8')).toBe('content')

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Grant } from '../../../src/base/grants.ts'
 import { createDirectory } from '../../../src/connectors/directory/index.ts'
 import type { Rig, RunningTarget } from '../rig.ts'
 
@@ -10,7 +11,7 @@ export const createArchive = async () => {
   const root = await realpath(await mkdtemp(join(tmpdir(), 'relay-directory-')))
   const archive = join(root, 'archive')
   await mkdir(archive)
-  const connector = createDirectory([root])
+  const connector = createDirectory([{ value: root }])
   const target = (path = archive) => ({ config: connector.config.parse({ path }), credentials: {} })
   const remove = () => rm(root, { recursive: true })
   return { root, archive, connector, target, remove }
@@ -19,7 +20,7 @@ export const createArchive = async () => {
 export const rig: Rig = {
   kind: 'directory',
   usesNetwork: false,
-  connectorIn: (settings) => createDirectory((settings as { roots: string[] }).roots),
+  connectorIn: (settings) => createDirectory((settings as { roots: Grant[] }).roots),
 
   start: async (): Promise<RunningTarget> => {
     const { root, archive, connector, target, remove } = await createArchive()
@@ -29,7 +30,7 @@ export const rig: Rig = {
     }
     return {
       connector,
-      processSettings: { roots: [root] },
+      processSettings: { roots: [{ value: root }] },
       target: () => target(),
       missingLocation: { target: target(join(root, 'not-there')), code: 'directory_missing' },
       keepsContentType: false,

@@ -26,7 +26,8 @@ afterAll(async () => {
 })
 
 const hosts = { sts: rig.double.rootAt(), iamCredentials: rig.double.rootAt() }
-const connector = (roots = [folder]) => createDrive(rig.double.rootAt(), createTokenCache(), createReadTokenFile(roots), hosts)
+const connector = (roots = [folder]) =>
+  createDrive(rig.double.rootAt(), createTokenCache(), createReadTokenFile(roots.map((value) => ({ value }))), hosts)
 const credentialsOf = (from: object, overrides: object = {}) => ({ external_account: rig.double.externalAccount(from, overrides) })
 const deliver = (from: object, overrides: object = {}, roots = [folder], config: object = {}) => {
   const drive = connector(roots)

@@ -214,7 +214,7 @@ describe('tokens of Entra, against a double', () => {
 
   test('a federated token is read for each request, and shown in no message', async () => {
     let token = 'federated.wrong'
-    const proof = { tokenFile: '/var/run/secrets/azure/token' }
+    const proof = { tokenFile: '/var/run/secrets/azure/token', workspace: 'acme/invoices' }
     const paths: string[] = []
     const read = async (tokenPath: string) => {
       paths.push(tokenPath)
@@ -232,7 +232,9 @@ describe('tokens of Entra, against a double', () => {
   })
 
   test('without allowed directories, no file is read', async () => {
-    const error = await failure(createEntraTokens().get(principal({ proof: { tokenFile: '/etc/hostname' } }), context()))
+    const error = await failure(
+      createEntraTokens().get(principal({ proof: { tokenFile: '/etc/hostname', workspace: 'acme/invoices' } }), context()),
+    )
     expect(error).toMatchObject({ code: 'credentials_refused', permanent: true })
     expect(double.requests).toEqual([])
   })

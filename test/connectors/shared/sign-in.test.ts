@@ -28,7 +28,10 @@ test.each([
   ['webhook', { username: 'relay', password: 'fictitious' }, 'basic'],
   ['webhook', { header_name: 'X-Key', header_value: 'fictitious' }, 'header'],
   ['webhook', { token_url: 'https://login.example/token', client_id: '4711', client_secret: 'fictitious' }, 'oauth2'],
-  ['objstore', { access_key_id: 'fictitious', secret_access_key: 'fictitious' }, null],
+  ['objstore', { access_key_id: 'fictitious', secret_access_key: 'fictitious' }, 'access_key'],
+  ['objstore', { role_arn: 'arn', external_id: 'fictitious' }, 'aws_role'],
+  ['objstore', { role_arn: 'arn', federated_token_file: '/token' }, 'aws_web_identity'],
+  ['directory', {}, null],
 ])('the sign-in of %s with %j is %s', (kind, credentials, signIn) => {
   expect(signInOf(find(kind)!, credentials)).toBe(signIn)
 })
