@@ -149,12 +149,13 @@ comment on index enrichments_of_workspace is
   'Serves the list of enrichments.';
 
 create table enrichment_repositories (
-  repository_id text collate "C" primary key references repositories (id) on delete cascade,
+  repository_id text collate "C" not null references repositories (id) on delete cascade,
   enrichment_id text collate "C" not null references enrichments (id) on delete cascade,
-  position smallint not null
+  position smallint not null,
+  primary key (repository_id, enrichment_id)
 );
 comment on table enrichment_repositories is
-  'The repositories whose documents an enrichment serves. A repository has at most one.';
+  'The repositories whose documents an enrichment serves.';
 comment on column enrichment_repositories.position is
   'The order in which the API lists them.';
 

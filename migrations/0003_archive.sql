@@ -231,20 +231,21 @@ comment on table workspace_storage is
   'lock. A reader adds the rows up. One of them may be negative.';
 
 create table document_enrichments (
-  document_id text collate "C" primary key references documents (id) on delete cascade,
+  document_id text collate "C" not null references documents (id) on delete cascade,
   workspace_id text collate "C" not null,
   enrichment_id text collate "C" not null,
-  status text not null default 'pending' check (status in ('pending', 'complete', 'partial', 'failed')),
+  status text not null default 'pending' check (status in ('pending', 'complete', 'partial', 'failed', 'skipped')),
   fields jsonb not null default '{}',
   steps jsonb not null default '[]',
   attempts integer not null default 0,
   waits_until timestamptz not null,
   ends_at timestamptz not null,
   next_try_at timestamptz not null default now(),
-  updated_at timestamptz not null default now()
+  updated_at timestamptz not null default now(),
+  primary key (document_id, enrichment_id)
 );
 comment on table document_enrichments is
-  'The business data of a document, if its repository has an enrichment: what was found, and how far the calls are.';
+  'The business data of a document, by the enrichments of its repository: what each has found, and how far its calls are.';
 comment on column document_enrichments.workspace_id is
   'Of the document, for the counters: they change after the document was deleted.';
 comment on column document_enrichments.enrichment_id is
@@ -254,15 +255,15 @@ comment on column document_enrichments.fields is
 comment on column document_enrichments.steps is
   'The outcome of each call at the last try, without its answer.';
 comment on column document_enrichments.waits_until is
-  'The deliveries of the document start at this time, or earlier if the enrichment is complete. Those that wait for it have the same begin_at.';
+  'The deliveries of the document do not wait for this enrichment after this time, or after its end. Those that wait for it have the same begin_at, or a later one.';
 comment on column document_enrichments.ends_at is
   'No call is repeated after this time.';
 comment on column document_enrichments.next_try_at is
   'When the next try is due, while the enrichment is pending. The infinite past after a request for it.';
 
-create index documents_of_enrichment on document_enrichments (enrichment_id, document_id);
+create index documents_of_enrichment on document_enrichments (enrichment_id, document_id) where status <> 'skipped';
 comment on index documents_of_enrichment is
-  'Serves the latest documents of an enrichment, by which its incident is found.';
+  'Serves the latest documents that an enrichment is for, by which its incident is found.';
 
 create index document_enrichments_due on document_enrichments (enrichment_id, next_try_at, document_id)
 where status = 'pending';

@@ -23,7 +23,7 @@ export const EnrichmentState = ({ attributes }: { attributes: Attributes }) => {
   return html`<${Badge} status=${status} label=${status === 'active' ? words.fields.is_active : words[status]} />`
 }
 
-const countNames = ['complete', 'partial', 'pending', 'failed'] as const
+const countNames = ['complete', 'partial', 'pending', 'failed', 'skipped'] as const
 
 /** The number of documents by the status of their enrichment, in words. */
 export const countsText = ({ documents }: Attributes, counts: Record<(typeof countNames)[number], string>): string =>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Document, Documents } from '../archive/document-list.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
-import { enrichmentStatuses } from '../domain/enrichment-states.ts'
+import { enrichmentStatuses, stepStatuses } from '../domain/enrichment-states.ts'
 import { documentOrigins } from '../domain/upstream.ts'
 import { resource, timestamp } from './schemas.ts'
 
@@ -98,10 +98,10 @@ export const document = resource(
 export const stepOutcome = z.object({
   name: z.string(),
   status: z
-    .enum(['done', 'waiting', 'incomplete', 'failed'])
+    .enum(stepStatuses)
     .meta({ id: 'EnrichmentStepStatus' })
     .describe(
-      'Of the last try. `waiting`: a value that the call needs is not known yet, or the relay was too busy to begin it. `incomplete`: the ' +
+      'Of the last try. `skipped`: the step is for other documents. `waiting`: a value that the call or the condition needs is not known yet, or the relay was too busy to begin it. `incomplete`: the ' +
         'answer lacks a field. `failed`: there was no answer.',
     ),
   error: z
@@ -116,10 +116,11 @@ const enrichment = z
       .enum(enrichmentStatuses)
       .meta({ id: 'EnrichmentStatus' })
       .describe(
-        '`pending`: the calls are repeated until `ends_at`. `complete`: every field was found that is not optional. `partial`: some were. `failed`: none was. ' +
+        '`pending`: the calls are repeated until `ends_at`. `complete`: every field was found that is not optional. `partial`: some were. `failed`: none was. `skipped`: its steps are for other documents. ' +
           'Deliveries do not depend on it.',
       ),
     enrichment_id: z.string().describe('The enrichment. It may have been deleted since.'),
+    enrichment_name: z.string().nullable().describe('Its name. Null if it was deleted.'),
     steps: z.array(stepOutcome.meta({ id: 'EnrichmentStepOutcome' })),
     attempts: z.int().describe('The number of tries.'),
     waits_until: timestamp.describe('When the deliveries start, if the enrichment is not complete earlier.'),
@@ -148,8 +149,14 @@ export const singleDocument = resource(
   'document',
   documentAttributes.extend({
     metadata,
-    fields: z.record(z.string(), z.string()).describe('The business data that was found, by the names of the fields.'),
-    enrichment: enrichment.nullable().describe('How far the enrichment is. Null if the document has none.'),
+    fields: z
+      .record(z.string(), z.string())
+      .describe(
+        'The business data that was found, by the names of the fields. Of enrichments with a field of the same name, that of the oldest counts.',
+      ),
+    enrichments: z
+      .array(enrichment)
+      .describe('How far the enrichments of the document are, in the order in which they were created. Empty if it has none.'),
     deliveries: z.array(
       deliveryFields
         .extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData })
@@ -171,8 +178,8 @@ export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...r
   attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
 })
 
-export const presentSingle = ({ enriched, ...row }: Awaited<ReturnType<Documents['find']>>) => {
+export const presentSingle = ({ enrichments, fields, ...row }: Awaited<ReturnType<Documents['find']>>) => {
   const { attributes, ...rest } = presentDocument(row)
   const { deliveries } = row
-  return { ...rest, attributes: { ...attributes, deliveries, fields: enriched?.fields ?? {}, enrichment: enriched ?? null } }
+  return { ...rest, attributes: { ...attributes, deliveries, fields, enrichments } }
 }

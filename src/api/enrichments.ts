@@ -120,7 +120,7 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
       audit: 'document.enriched',
       summary: 'Fetch the business data of a document again',
       description:
-        'Has the calls of the enrichment of its repository made again, in the background and from the first step. What was found stays until ' +
+        'Has the calls of the enrichments of its repository made again, in the background and from the first step. What was found stays until ' +
         'a call finds something else. Also for a document that arrived before there was an enrichment. Deliveries are not repeated.',
       params: idParams,
       response: one(singleDocument),

@@ -11,7 +11,7 @@ import {
   type DocumentStatus,
   type WaitReason,
 } from '../domain/delivery-states.ts'
-import type { EnrichmentStatus } from '../domain/enrichment-states.ts'
+import type { EnrichmentStatus, StepStatus } from '../domain/enrichment-states.ts'
 import type { BusinessMetadata } from '../domain/template.ts'
 import type { DocumentOrigin } from '../domain/upstream.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
@@ -62,12 +62,14 @@ export interface Document extends BusinessMetadata {
   deliveries: DocumentDelivery[]
 }
 
-/** Business data of a document, and how far its enrichment is. */
+/** Business data of a document from one enrichment, and how far it is. */
 export interface DocumentEnrichment {
   status: EnrichmentStatus
   enrichmentId: string
+  /** Null if the enrichment was deleted. */
+  enrichmentName: string | null
   fields: Record<string, string>
-  steps: { name: string; status: 'done' | 'waiting' | 'incomplete' | 'failed'; error: string | null; at: string }[]
+  steps: { name: string; status: StepStatus; error: string | null; at: string }[]
   attempts: number
   waitsUntil: Date
   endsAt: Date
@@ -76,7 +78,10 @@ export interface DocumentEnrichment {
 
 /** @see Documents.find */
 interface SingleDocument extends Document {
-  enriched: DocumentEnrichment | undefined
+  /** The enrichments of the document, the oldest first. */
+  enrichments: DocumentEnrichment[]
+  /** What they have found. Of fields with the same name, that of the first one counts. */
+  fields: Record<string, string>
   deliveries: (DocumentDelivery & { lateData: LateData | null })[]
 }
 
@@ -204,18 +209,21 @@ export const createDocuments = (db: Database) => {
     return documents.map((document) => ({ ...document, deliveries: byDocument.get(document.id) ?? [] }))
   }
 
-  const findEnrichment = (id: string): Promise<DocumentEnrichment | undefined> =>
+  const findEnrichments = (id: string): Promise<DocumentEnrichment[]> =>
     db('document_enrichments')
+      .leftJoin('enrichments', 'enrichments.id', 'enrichment_id')
       .where({ document_id: id })
-      .first<DocumentEnrichment | undefined>(
+      .orderBy('enrichment_id')
+      .select(
         'status',
         'enrichment_id as enrichmentId',
+        'name as enrichmentName',
         'fields',
-        'steps',
+        'document_enrichments.steps',
         'attempts',
         'waits_until as waitsUntil',
         'ends_at as endsAt',
-        'updated_at as updatedAt',
+        'document_enrichments.updated_at as updatedAt',
       )
 
   const findLateData = async (id: string): Promise<Map<string, LateData>> => {
@@ -271,7 +279,9 @@ export const createDocuments = (db: Database) => {
       if (!found) throw notFound()
       const lateData = await findLateData(id)
       const deliveries = found.deliveries.map((delivery) => ({ ...delivery, lateData: lateData.get(delivery.destinationId) ?? null }))
-      return { ...found, deliveries, enriched: await findEnrichment(id) }
+      const enrichments = await findEnrichments(id)
+      const fields = Object.assign({}, ...enrichments.map((each) => each.fields).toReversed()) as Record<string, string>
+      return { ...found, deliveries, enrichments, fields }
     },
 
     /** Returns the statuses of those documents that have a final one, by id. */

@@ -25,9 +25,9 @@ export interface Insert {
   received_at: Date
   request_id: string
   traceparent: string | null
-  enrichment_id?: string | undefined
-  wait_seconds?: number | undefined
-  late_days?: number | undefined
+  enrichments: { id: string; wait_seconds: number; late_days: number }[]
+  /** The longest wait for business data. */
+  wait_seconds: number
   /** The lowest of the ids of the documents. */
   first_id: string
   kept_documents: number
@@ -135,7 +135,7 @@ const request = `
   from jsonb_to_recordset(:requests::jsonb) as request (
     n integer, mode text, archive_document_id text, workspace_id text, repository_id text, repo_id text, doc_id text, doc_prot text,
     erp_object_type text, erp_object_id text, ar_object text, origin text, created_at timestamptz, modified_at timestamptz, received_at timestamptz, request_id text, traceparent text,
-    enrichment_id text, wait_seconds integer, late_days integer, first_id text, kept_documents bigint, captured_on date,
+    enrichments jsonb, wait_seconds integer, first_id text, kept_documents bigint, captured_on date,
     documents jsonb, deliveries jsonb, contents jsonb, capture jsonb, bodies jsonb)`
 
 // Of several documents at one path, the one with the last id wins. Processes give ids by their own clocks, and one may be ahead.
@@ -204,23 +204,24 @@ const document = `
 const enrichment = `
   insert into document_enrichments (document_id, workspace_id, enrichment_id, waits_until, ends_at)
   select
-    planned.id, workspace_id, enrichment_id, now() + wait_seconds * interval '1 second',
-    now() + wait_seconds * interval '1 second' + late_days * interval '1 day'
-  from taken, jsonb_to_recordset(documents) as planned (id text, is_enriched boolean)
+    planned.id, workspace_id, enriching.id, now() + enriching.wait_seconds * interval '1 second',
+    now() + enriching.wait_seconds * interval '1 second' + late_days * interval '1 day'
+  from taken, jsonb_to_recordset(documents) as planned (id text, is_enriched boolean),
+    jsonb_to_recordset(enrichments) as enriching (id text, wait_seconds integer, late_days integer)
   where is_enriched`
 
 const delivery = `
   insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, next_attempt_at, begin_at)
   select
     document_id, destination_id, workspace_id, connection_id, status, path,
-    case when status = 'pending' then now() + waiting_seconds * interval '1 second' end,
+    case when status = 'pending' then now() + wait_seconds * interval '1 second' end,
     -- Until then, it waits for business data, or the caller is beginning it.
     case when status = 'pending' then
-      now() + case when waiting_seconds > 0 then waiting_seconds * 1000 when at_once then :startGraceMs else 0 end * interval '1 millisecond'
+      now() + case when wait_seconds > 0 then wait_seconds * 1000 when at_once then :startGraceMs else 0 end * interval '1 millisecond'
     end
   from taken
   join turn using (workspace_id)
-  cross join lateral (select coalesce(wait_seconds, 0) as waiting_seconds) as wait, jsonb_to_recordset(deliveries) as planned (
+  cross join jsonb_to_recordset(deliveries) as planned (
     document_id text, destination_id text, connection_id text, status text, path text)`
 
 const count = `

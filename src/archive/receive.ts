@@ -96,11 +96,11 @@ const planDocument = (
   after: string | undefined,
 ) => {
   const { repository, docId, metadata, receivedAt, traceparent = null } = received
-  const { repoId, routes, workspace, enrichment } = repository
+  const { repoId, routes, workspace, enrichments } = repository
   const { compId, sizeBytes } = component
   const contentType = component.contentType ?? carriedOver.contentType ?? defaultContentType
   const document = { repoId, docId, compId, contentType, sizeBytes, ...metadata, fields: {}, receivedAt }
-  const deliveries = planDeliveries(routes, document, enrichment === null)
+  const deliveries = planDeliveries(routes, document, enrichments.length === 0)
   const documentId = nextId(after)
   // A document from the upstream has arrived wherever it has to: it is not discarded.
   const status = received.upstream && deliveries.length === 0 ? 'delivered' : documentStatus(deliveries.map((each) => each.status))
@@ -118,9 +118,13 @@ const planDocument = (
       ...deliveryTerms(workspace, config),
     },
   }
-  const isEnriched = enrichment !== null && destinations.length > 0
+  const isEnriched = enrichments.length > 0 && destinations.length > 0
   return { documentId, component, contentType, carriedOver, deliveries, status, message, isEnriched }
 }
+
+/** Returns how long the deliveries of a document wait for business data, in seconds. */
+const waitOf = ({ enrichments }: Pick<ReceivedDocument['repository'], 'enrichments'>): number =>
+  Math.max(0, ...enrichments.map(({ waitSeconds }) => waitSeconds))
 
 const planInsert = (
   { mode, archiveDocumentId }: Target,
@@ -170,9 +174,8 @@ const planInsert = (
     received_at: receivedAt,
     request_id: requestId,
     traceparent,
-    enrichment_id: repository.enrichment?.id,
-    wait_seconds: repository.enrichment?.waitSeconds,
-    late_days: repository.enrichment?.lateDays,
+    enrichments: repository.enrichments.map(({ id, waitSeconds, lateDays }) => ({ id, wait_seconds: waitSeconds, late_days: lateDays })),
+    wait_seconds: waitOf(repository),
     first_id: documents.map(({ id }) => id).toSorted()[0] ?? nextId(after),
     kept_documents: documents.filter((document) => document.content_id !== null).length,
     captured_on: capturedOnOf(capture),
@@ -205,7 +208,7 @@ export const insertDocuments = async (
   if (!inserted && later !== null) return insertDocuments(write, target, received, carriedOver, config, later)
   if (!inserted) return { inserted, documents: [], messages: [], atOnce: false }
   for (const { buffer } of insert.contents) buffer?.release()
-  const waits = (received.repository.enrichment?.waitSeconds ?? 0) > 0
+  const waits = waitOf(received.repository) > 0
   const messages = waits ? [] : plans.map(({ message }) => message).filter(({ input }) => input.destinations.length > 0)
   return { inserted, documents: plans.map(describe), messages, atOnce }
 }

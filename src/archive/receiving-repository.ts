@@ -24,15 +24,16 @@ export interface ReceivingRepository extends RepositorySummary {
   codePage: CodePage
   workspace: { id: string; userSlug: string; workspaceSlug: string; settings: WorkspaceSettings; storedBytes: number }
   routes: Route[]
-  /** The enrichment of its documents. Null if there is none, or none that is active. */
-  enrichment: { id: string; waitSeconds: number; lateDays: number } | null
+  /** The active enrichments of its documents. */
+  enrichments: { id: string; waitSeconds: number; lateDays: number }[]
   /** The content server that the source system used before. */
   upstream: StoredUpstream | null
   /** Null if requests to the upstream are neither signed nor sent through a proxy with a password. */
   upstreamSecretsSealed: Buffer | null
 }
 
-type Row = Omit<ReceivingRepository, 'workspace' | 'routes'> & {
+type Row = Omit<ReceivingRepository, 'workspace' | 'routes' | 'enrichments'> & {
+  enrichments: ReceivingRepository['enrichments'] | null
   workspace: { id: string; userSlug: string; workspaceSlug: string; settings: unknown; storedBytes: number | null }
   routes: (Omit<Route, 'settings'> & { settings: unknown })[] | null
 }
@@ -88,13 +89,14 @@ const findRepository = createStatement<Row>(
       ${destinationsOfRepository}
       order by connections.id, connection_destinations.position
     ) end as routes,
-    case when :forStoring::boolean then (
+    case when :forStoring::boolean then array(
       select jsonb_build_object('id', enrichments.id, 'waitSeconds', wait_seconds, 'lateDays', late_days)
       from enrichment_repositories
       join enrichments on enrichments.id = enrichment_id
       where repository_id = repositories.id
         and is_active
-    ) end as enrichment
+      order by enrichments.id
+    ) end as enrichments
   from workspaces
   join repositories on repositories.workspace_id = workspaces.id
   where user_slug = :userSlug
@@ -116,10 +118,11 @@ export const createReceivingRepositories = (db: Database) => {
   const findNow = async (lookup: Lookup): Promise<ReceivingRepository | undefined> => {
     const [row] = await findRepository(db, { ...lookup })
     if (!row) return undefined
-    const { workspace, routes } = row
+    const { workspace, routes, enrichments } = row
     return {
       ...row,
       workspace: { ...workspace, settings: settingsOfWorkspace(workspace.settings), storedBytes: workspace.storedBytes ?? 0 },
+      enrichments: enrichments ?? [],
       routes: (routes ?? []).map((route) => ({ ...route, settings: settingsOfConnection(route.settings) })),
     }
   }

@@ -91,8 +91,8 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
       const { describeDocument, describeTry, enrichDocument, tryDocument, withConsoleUrl } = await import('./documents.ts')
       const settings = await context.config()
       if (isTry) {
-        const steps = await tryDocument(settings, reference, workspace)
-        printResult(options, steps, describeTry(steps))
+        const tried = await tryDocument(settings, reference, workspace)
+        printResult(options, tried, describeTry(tried))
         return
       }
       const changed = await enrichDocument(settings, await context.openLog(settings), reference, workspace)

@@ -1,5 +1,5 @@
 import { openEnrichmentTasks } from '../app/enrichment-tasks.ts'
-import { createDocuments, type Document, type DocumentEnrichment } from '../archive/document-list.ts'
+import { createDocuments, type Document } from '../archive/document-list.ts'
 import { consoleUrlOf } from '../base/console-url.ts'
 import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
@@ -16,7 +16,7 @@ import { withDatabase } from '../db/with-database.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createRetry } from '../delivery/retry.ts'
 import { endSentences, mostUrgentFirst, type DeliveryStatus } from '../domain/delivery-states.ts'
-import { findEnrichmentIdFor } from '../enrichment/enrichments.ts'
+import { findEnrichmentsFor } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
@@ -35,7 +35,7 @@ export const foundMax = 50
 interface Found {
   workspace: string
   workspaceId: string
-  document: Document & { enriched?: DocumentEnrichment | undefined }
+  document: Document
 }
 
 const nameOf = ({ userSlug, workspaceSlug }: Workspace) => `${userSlug}/${workspaceSlug}`
@@ -115,16 +115,16 @@ const findOne = async (db: Database, reference: string, workspace: string | unde
 /** `relay show`. @param reference id or docId of a document. @throws `UserError` if there is none, or several */
 export const showDocument = async (db: Database, reference: string, workspace?: string) => {
   const found = await findOne(db, reference, workspace)
-  const { enriched } = await createDocuments(db).find(found.workspaceId, found.document.id)
-  const enrichment = enriched ? { status: enriched.status, attempts: enriched.attempts, steps: enriched.steps } : null
-  return { ...present(found), fields: enriched?.fields ?? {}, enrichment }
+  const { fields, enrichments } = await createDocuments(db).find(found.workspaceId, found.document.id)
+  const shown = enrichments.map(({ enrichmentName: name, status, attempts, steps }) => ({ name, status, attempts, steps }))
+  return { ...present(found), fields, enrichments: shown }
 }
 
 type ShownDocument = Awaited<ReturnType<typeof showDocument>>
 
-/** A complete enrichment is shown if optional fields are missing, with the reasons. */
-const hasNothingToSay = ({ status, steps }: NonNullable<ShownDocument['enrichment']>): boolean =>
-  status === 'complete' && steps.every(({ error }) => error === null)
+/** A complete enrichment is shown if optional fields are missing, or steps were skipped, with the reasons. */
+const hasSomethingToSay = ({ status, steps }: ShownDocument['enrichments'][number]): boolean =>
+  status !== 'complete' || steps.some(({ error }) => error !== null)
 
 /** Changes the deliveries of a document, and sends the messages that follow. What cannot be sent is sent later by a worker. */
 const changeDeliveries = (
@@ -184,8 +184,8 @@ export const enrichDocument = (config: Config, log: Log, reference: string, work
 export const tryDocument = (config: Config, reference: string, workspace?: string) =>
   withDatabase(config, 'enrich', async (db) => {
     const { workspaceId, document } = await findOne(db, reference, workspace)
-    const enrichmentId = await findEnrichmentIdFor(db, workspaceId, document.id)
-    if (enrichmentId === undefined) throw new UserError('No enrichment serves the repository of the document.')
+    const enrichments = await findEnrichmentsFor(db, workspaceId, document.id)
+    if (enrichments.length === 0) throw new UserError('No enrichment serves the repository of the document.')
     const outbound = createOutboundGuard({
       allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
       proxyUrl: config.RELAY_OUTBOUND_PROXY,
@@ -203,8 +203,12 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
         installation: createInstallation(db),
         ...openEnrichmentTasks((close) => void closing.push(close)),
       })
-      const request = { workspaceId, id: enrichmentId, documentId: document.id, actor: systemActor }
-      return await tryOn(request, new AbortController().signal)
+      const tried = []
+      for (const { id, name } of enrichments) {
+        const request = { workspaceId, id, documentId: document.id, actor: systemActor }
+        tried.push({ enrichment: name, steps: await tryOn(request, new AbortController().signal) })
+      }
+      return tried
     } finally {
       for (const close of closing) await close()
     }
@@ -216,11 +220,14 @@ const callText = (call: FilledCall): string => {
 }
 
 /** Returns lines for people: each step with its request, and what it found. */
-export const describeTry = (steps: Awaited<ReturnType<typeof tryDocument>>): string[] =>
-  steps.flatMap(({ name, status, error, request, fields }) => [
-    `Step       ${name}: ${status}${error === null ? '' : `. ${error}`}`,
-    ...(request ? [`           ${callText(request)}`] : []),
-    ...fields.map((field) => `           ${field.name} = ${field.value ?? `(${field.problem})`}`),
+export const describeTry = (tried: Awaited<ReturnType<typeof tryDocument>>): string[] =>
+  tried.flatMap(({ enrichment, steps }) => [
+    `Enrichment ${enrichment}`,
+    ...steps.flatMap(({ name, status, error, request, fields }) => [
+      `Step       ${name}: ${status}${error === null ? '' : `. ${error}`}`,
+      ...(request ? [`           ${callText(request)}`] : []),
+      ...fields.map((field) => `           ${field.name} = ${field.value ?? `(${field.problem})`}`),
+    ]),
   ])
 
 const columnsOf = (document: FoundDocument): string[] => [
@@ -301,12 +308,12 @@ export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): s
       ? []
       : [`Replaced   or deleted at ${document.superseded_at}: the source system does not read it any more`]),
     ...Object.entries(document.fields).map(([name, value], index) => (index === 0 ? 'Fields' : '').padEnd(11) + `${name} = ${value}`),
-    ...(document.enrichment === null || hasNothingToSay(document.enrichment)
-      ? []
-      : [
-          `Enrichment ${document.enrichment.status}, ${countOf(document.enrichment.attempts, 'try', 'tries')}`,
-          ...document.enrichment.steps.flatMap(({ name, error }) => (error === null ? [] : [`           ${name}: ${error}`])),
-        ]),
+    ...document.enrichments
+      .filter(hasSomethingToSay)
+      .flatMap(({ name, status, attempts, steps }) => [
+        `Enrichment ${name ?? '(deleted)'}: ${status}, ${countOf(attempts, 'try', 'tries')}`,
+        ...steps.flatMap((step) => (step.error === null ? [] : [`           ${step.name}: ${step.error}`])),
+      ]),
     ...(document.console_url === null ? [] : [`Console    ${document.console_url}`]),
     ...mostUrgentFirst(document.deliveries).flatMap((delivery) => [
       `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${countOf(delivery.attempts, 'attempt', 'attempts')}, path ${delivery.path}`,

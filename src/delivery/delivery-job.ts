@@ -1,3 +1,4 @@
+import { enrichedData } from '../archive/enriched-data.ts'
 import type { Config } from '../config/config.ts'
 import { createStatement, type Database } from '../db/database.ts'
 import { dueInMs } from '../db/due.ts'
@@ -41,7 +42,7 @@ export interface DeliveryJob {
   arObject: string | null
   /** The business data that is known by now, by the names of the fields. */
   fields: Record<string, string>
-  /** True if the document has an enrichment, which may find more. */
+  /** True if the document has enrichments, which may find more. */
   isEnriched: boolean
   /** What its connection wants to be written beside the document: templates by name. */
   properties: Record<string, string>
@@ -150,7 +151,7 @@ const load = `
       deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace,
       request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
       erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
-      coalesce(fields, '{}') as fields, document_enrichments.document_id is not null as "isEnriched",
+      fields, is_enriched as "isEnriched",
       coalesce(planned_by.settings -> 'properties', '{}') as properties,
       coalesce(planned_by.settings #> '{filter,fields}' <> '{}', false) as "isFilteredByFields",
       content_type as "contentType", received_at as "receivedAt", credentials_sealed as "credentialsSealed",
@@ -190,7 +191,7 @@ const load = `
       ) end as "activeRoutes"
     from deliveries
     join documents on documents.id = deliveries.document_id
-    left join document_enrichments on document_enrichments.document_id = documents.id
+    ${enrichedData}
     left join connections as planned_by on planned_by.id = deliveries.connection_id
     join contents on contents.id = documents.content_id
     join destinations on destinations.id = deliveries.destination_id

@@ -1,3 +1,4 @@
+import { enrichedData } from '../archive/enriched-data.ts'
 import type { Transaction } from '../db/database.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { pathOf, type RoutedDocument } from '../domain/fan-out.ts'
@@ -15,7 +16,7 @@ export const planAnew = async (trx: Transaction, documentId: string): Promise<vo
     select destination_id as "destinationId", path, settings, ${routedColumns}
     from deliveries
     join documents on documents.id = deliveries.document_id
-    join document_enrichments on document_enrichments.document_id = documents.id
+    ${enrichedData}
     join connections on connections.id = connection_id
     where deliveries.document_id = :documentId
       and deliveries.status in ('pending', 'held')
@@ -35,21 +36,31 @@ export const planAnew = async (trx: Transaction, documentId: string): Promise<vo
 }
 
 /**
- * Begins the deliveries of documents that wait for business data: those that wait for the end of the enrichment, if it has ended, and those
- * whose connections need data to decide whether they deliver. What still is not known, the latter wait for again. The documents must be locked.
+ * Begins the deliveries of documents that wait for business data: those that wait for the end of their enrichments, if one has ended and they
+ * wait for no other, and those whose connections need data to decide whether they deliver. What still is not known, the latter wait for again.
+ * The documents must be locked.
  */
 export const beginWaitingForData = async (trx: Transaction, documentIds: string[], hasEnded: boolean): Promise<void> => {
   await trx.raw(
     `
     update deliveries
     set
-      waiting = null, next_attempt_at = now(), begin_at = now(),
+      waiting = null,
+      next_attempt_at = case when waiting = 'data' then now() else due end,
+      begin_at = case when waiting = 'data' then now() else due end,
       begin_as = case when waiting = 'data' then 'delivery' else begin_as end
-    from document_enrichments
+    from (
+      select
+        document_id, array_agg(waits_until) as waits,
+        greatest(now(), max(waits_until) filter (where status = 'pending')) as due
+      from document_enrichments
+      where document_id = any (:documentIds::text[])
+      group by document_id
+    ) as enriched
     where deliveries.document_id = any (:documentIds::text[])
-      and document_enrichments.document_id = deliveries.document_id
+      and enriched.document_id = deliveries.document_id
       and deliveries.status = 'pending'
-      and (waiting = 'data' or (:hasEnded::boolean and begin_at = waits_until and begin_at > now()))
+      and (waiting = 'data' or (:hasEnded::boolean and begin_at = any (waits) and begin_at > due))
     `,
     { documentIds, hasEnded },
   )

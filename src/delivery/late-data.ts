@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Counter, type Metric } from 'prom-client'
+import { enrichedData } from '../archive/enriched-data.ts'
 import type { Log } from '../base/log.ts'
 import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
 import { DeliveryError, type Connector, type DeliveredCopy, type FindConnector } from '../connectors/connector.ts'
@@ -52,7 +53,7 @@ const copiesOf = (condition: string) => `
     connector_type as connector, config, credentials_sealed as "credentialsSealed", deliveries.workspace_id as "workspaceId",
     user_slug || '/' || workspace_slug as workspace, deliveries.connection_id as "connectionId", deliveries.path, location,
     repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
-    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields,
+    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", fields,
     coalesce((select settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}') as properties,
     late_data.digest, found_at as "foundAt", found_at::text as "foundAtText", coalesce(late_data.attempts, 0) as tries,
     coalesce(extract(epoch from now() - found_at) * 1000, 0)::float8 as "ageMs"
@@ -60,7 +61,7 @@ const copiesOf = (condition: string) => `
   join documents on documents.id = deliveries.document_id
   join destinations on destinations.id = deliveries.destination_id
   join workspaces on workspaces.id = deliveries.workspace_id
-  left join document_enrichments on document_enrichments.document_id = documents.id
+  ${enrichedData}
   left join late_data
     on late_data.document_id = deliveries.document_id
     and late_data.destination_id = deliveries.destination_id
@@ -144,10 +145,10 @@ const writeDelivered = createStatement<TemplateDocument>(
   )
   select
     repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
-    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields
+    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", fields
   from noted
   join documents on documents.id = noted.document_id
-  left join document_enrichments on document_enrichments.document_id = documents.id
+  ${enrichedData}
   `,
 )
 

@@ -1,10 +1,11 @@
+import { enrichedData } from '../archive/enriched-data.ts'
 import type { Transaction } from '../db/database.ts'
 import { planDeliveries, type RoutedDocument } from '../domain/fan-out.ts'
-import { isFinal, routedColumns, routeObject, routesOf, type StoredRoute } from './route.ts'
+import { routedColumns, routeObject, routesOf, type StoredRoute } from './route.ts'
 
 interface Found extends RoutedDocument {
   routes: StoredRoute[]
-  /** False if the enrichment may still find something. */
+  /** False if an enrichment may still find something. */
   isFinal: boolean
   /** When the delivery begins, with microseconds. */
   due: string
@@ -21,8 +22,8 @@ export const planExisting = async (
 ): Promise<boolean> => {
   const { rows } = await trx.raw<{ rows: Found[] }>(
     `
-    select ${routedColumns}, ${isFinal} as "isFinal",
-      greatest(now(), case when document_enrichments.status = 'pending' then waits_until end)::text as due,
+    select ${routedColumns}, is_final as "isFinal",
+      greatest(now(), waits_until)::text as due,
       array(
         select ${routeObject}
         from connection_repositories
@@ -34,7 +35,7 @@ export const planExisting = async (
       ) as routes
     from documents
     join destinations on destinations.id = :destinationId
-    left join document_enrichments on document_enrichments.document_id = documents.id
+    ${enrichedData}
     where documents.id = :documentId
       and content_id is not null
       and superseded_at is null

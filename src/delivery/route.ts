@@ -1,16 +1,14 @@
+import { enrichedData } from '../archive/enriched-data.ts'
 import type { Database } from '../db/database.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { planDeliveries, type Route, type RoutedDocument } from '../domain/fan-out.ts'
 import type { DeliveryRef } from './transition.ts'
 
-/** SQL: the columns of a `RoutedDocument`, of `documents` and `document_enrichments`. */
+/** SQL: the columns of a `RoutedDocument`, of `documents` and `enrichedData`. */
 export const routedColumns = `
         repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", size_bytes as "sizeBytes",
-        erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields,
+        erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", fields,
         received_at as "receivedAt"`
-
-/** SQL: false if the enrichment of the document, of `document_enrichments`, may still find something. */
-export const isFinal = `coalesce(document_enrichments.status <> 'pending' or ends_at < now(), true)`
 
 /** SQL: a `StoredRoute` of `connections` and `destinations`. */
 export const routeObject = `jsonb_build_object(
@@ -26,7 +24,7 @@ export const routesOf = (routes: StoredRoute[]): Route[] =>
 interface Found extends RoutedDocument {
   connectionId: string
   routes: StoredRoute[]
-  /** False if the enrichment may still find something. */
+  /** False if an enrichment may still find something. */
   isFinal: boolean
 }
 
@@ -54,7 +52,7 @@ export const decideRoute = (
       `
       select
         deliveries.connection_id as "connectionId", ${routedColumns},
-        ${isFinal} as "isFinal",
+        is_final as "isFinal",
         array(
           select ${routeObject}
           from connections
@@ -71,7 +69,7 @@ export const decideRoute = (
         ) as routes
       from deliveries
       join documents on documents.id = deliveries.document_id
-      left join document_enrichments on document_enrichments.document_id = documents.id
+      ${enrichedData}
       where deliveries.document_id = :documentId
         and deliveries.destination_id = :destinationId
       `,
@@ -97,7 +95,11 @@ export const decideRoute = (
         attempt_id: null,
         begin_at: null,
         next_attempt_at: trx.raw(
-          `(select greatest(now(), ends_at) + ? * interval '1 minute' from document_enrichments where document_id = deliveries.document_id)`,
+          `(
+            select greatest(now(), max(ends_at)) + ? * interval '1 minute'
+            from document_enrichments
+            where document_id = deliveries.document_id
+          )`,
           [graceMinutes],
         ),
       })

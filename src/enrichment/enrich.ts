@@ -8,10 +8,11 @@ import { createClaimDue, createRunQueue, type ClaimDue, type RunQueue } from '..
 import { isTrial, workThrough, type RunLimits, type Worked } from '../db/work-through.ts'
 import { beginWaitingForData, planAnew } from '../delivery/enriched.ts'
 import { updateCopies } from '../delivery/late-data.ts'
+import { isSettled } from '../domain/enrichment-states.ts'
 import { isLinkField, linkFields } from '../domain/field-template.ts'
 import { createMakeCall, type CallDeps } from './calls.ts'
-import type { CallStep, StepSettings, storedHttp } from './settings.ts'
-import { runSteps, type StepOutcome } from './steps.ts'
+import { conditionOf, type CallStep, type StepSettings, type storedHttp } from './settings.ts'
+import { runSteps, settledAs, type StepOutcome } from './steps.ts'
 import { valuesOf, type KnownDocument } from './values.ts'
 
 // The documents that wait for their business data are side work (src/db/side-work.ts), with one queue for each enrichment.
@@ -137,6 +138,7 @@ const endWithoutCall = async (
       updated_at = now()
     from locked
     where document_id = locked.id
+      and enrichment_id = :enrichmentId
       and status = 'pending'
     returning document_id as id
     `,
@@ -157,13 +159,14 @@ const linkNames = { erp_object_type: 'erpObjectType', erp_object_id: 'erpObjectI
  * looks for is known.
  */
 const earlierOf =
-  ({ outcomes }: Pick<Job, 'outcomes'>) =>
+  ({ outcomes, steps }: Pick<Job, 'outcomes' | 'steps'>) =>
   (call: CallStep, values: Readonly<Record<string, string>>): StepOutcome | undefined => {
     if (call.fields.some(({ name, optional }) => !optional && values[name] === undefined)) return undefined
     const done = outcomes.find(({ name, status }) => name === call.name && status === 'done')
     const isLink = call.fields.every(({ name }) => isLinkField(name))
     if (done || !isLink) return done
     const missing = call.fields.filter(({ name }) => values[name] === undefined).map(({ name }) => name)
+    if (missing.includes('ar_object') && steps?.some((step) => conditionOf(step)?.ar_object)) return undefined
     const error = missing.length === 0 ? null : `${missing.join(', ')} was not asked for: the business object is known already`
     return { name: call.name, status: 'done', error, at: new Date().toISOString() }
   }
@@ -192,7 +195,7 @@ const save = (
     if (!locked) return
     const fields = { ...job.fields, ...Object.fromEntries(Object.entries(found).filter(([name]) => !isLinkField(name))) }
     const updated = await trx('document_enrichments')
-      .where({ document_id: documentId, attempts: job.attempts, status: 'pending' })
+      .where({ document_id: documentId, enrichment_id: job.enrichmentId, attempts: job.attempts, status: 'pending' })
       .update({
         status,
         fields: storableJson(fields),
@@ -229,12 +232,12 @@ export const createEnrich = (deps: EnrichDeps, limits: Partial<RunLimits> = {}):
       earlierOf(job),
     )
     cancelled.throwIfAborted()
-    const problem = outcomes.find(({ status }) => status !== 'done')
+    const problem = outcomes.find(({ status }) => !isSettled(status))
     const tookMs = performance.now() - beganAt
     const left = { waitMs: job.waitMs - tookMs, endMs: job.endMs - tookMs }
     const delayMs = problem && nextTryMs(job.attempts + 1, isBusy, left)
     const knowsSomething = Object.keys({ ...job.fields, ...found }).length > 0
-    const status = !problem ? 'complete' : delayMs !== undefined ? 'pending' : knowsSomething ? 'partial' : 'failed'
+    const status = settledAs(job.steps!, outcomes) ?? (delayMs !== undefined ? 'pending' : knowsSomething ? 'partial' : 'failed')
     await save(deps, job, { found, steps: outcomes, status, delayMs })
     return { signal: said.signal, ...(problem && { error: `${problem.name}: ${problem.error}` }) }
   }
@@ -263,7 +266,7 @@ export const createEnrich = (deps: EnrichDeps, limits: Partial<RunLimits> = {}):
       work: (job: Job) => tryOnce(job, cancelled),
       postpone: async ({ documentId }: Job) =>
         void (await db('document_enrichments')
-          .where({ document_id: documentId })
+          .where({ document_id: documentId, enrichment_id: enrichmentId })
           .update({ next_try_at: db.raw(`now() + ? * interval '1 millisecond'`, [postponedMs]) })),
     }
     return workThrough(pieces, { failures, cancelled, onItsOwn, limits })

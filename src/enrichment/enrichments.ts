@@ -31,6 +31,9 @@ interface WithCredentials {
 
 type EnrichmentChange = ChangeOf<typeof enrichmentValues> & WithCredentials
 
+// Each of them is a row of every document.
+const enrichmentsMax = 10
+
 export type ConfigureEnrichmentDeps = Pick<ProbeDeps, 'outbound' | 'config'> & { keyRing: KeyRing }
 
 export const enrichmentKind = configuredKind<typeof enrichmentValues, Enrichment>({
@@ -65,26 +68,28 @@ export const enrichmentKind = configuredKind<typeof enrichmentValues, Enrichment
   ],
 })
 
-/** @throws AppError 422 if a repository does not exist, or has another enrichment */
+/** @throws AppError 422 if a repository does not exist, or has too many enrichments */
 const serve = async (trx: Transaction, workspaceId: string, enrichmentId: string, repositoryIds: string[]): Promise<void> => {
-  const { rows } = await trx.raw<{ rows: { id: string; other: string | null }[] }>(
+  const { rows } = await trx.raw<{ rows: { id: string; others: number }[] }>(
     `
-    select repositories.id, case when enrichment_id <> :enrichmentId then enrichments.name end as other
+    select repositories.id, count(enrichment_id)::integer as others
     from repositories
-    left join enrichment_repositories on repository_id = repositories.id
-    left join enrichments on enrichments.id = enrichment_id
+    left join enrichment_repositories
+      on repository_id = repositories.id
+      and enrichment_id <> :enrichmentId
     where repositories.workspace_id = :workspaceId
       and repositories.id = any (:repositoryIds::text[])
       and deleted_at is null
+    group by repositories.id
     `,
     { workspaceId, enrichmentId, repositoryIds },
   )
-  const found = new Map(rows.map((row) => [row.id, row.other]))
+  const found = new Map(rows.map(({ id, others }) => [id, others]))
   const details = repositoryIds.flatMap((id, index) => {
-    const other = found.get(id)
+    const others = found.get(id)
     const path = `repository_ids.${index}`
-    if (other === undefined) return [{ path, message: 'there is no such repository in this workspace' }]
-    return other === null ? [] : [{ path, message: `is served by the enrichment ${other} already` }]
+    if (others === undefined) return [{ path, message: 'there is no such repository in this workspace' }]
+    return others < enrichmentsMax ? [] : [{ path, message: `is served by ${enrichmentsMax} enrichments already` }]
   })
   if (details.length > 0) throw validationFailed(details)
   await trx('enrichment_repositories').where({ enrichment_id: enrichmentId }).delete()
@@ -153,14 +158,14 @@ export const openEnrichmentCredentials = (
 ): unknown =>
   credentialsSealed === null ? {} : openOrUndefined(keyRing, credentialsSealed, enrichmentCredentialsOf(workspaceId, id, storedHttp(http)))
 
-/** Finds the enrichment that serves the repository of a document. */
-export const findEnrichmentIdFor = async (db: Database, workspaceId: string, documentId: string): Promise<string | undefined> => {
-  const row: { id: string } | undefined = await db('documents')
+/** Finds the enrichments that serve the repository of a document, in the order in which they were created. */
+export const findEnrichmentsFor = (db: Database, workspaceId: string, documentId: string): Promise<{ id: string; name: string }[]> =>
+  db('documents')
     .join('enrichment_repositories', 'enrichment_repositories.repository_id', 'documents.repository_id')
+    .join('enrichments', 'enrichments.id', 'enrichment_id')
     .where({ 'documents.workspace_id': workspaceId, 'documents.id': documentId })
-    .first('enrichment_id as id')
-  return row?.id
-}
+    .orderBy('enrichments.id')
+    .select('enrichments.id', 'name')
 
 /** Documents keep their fields if their enrichment is deleted. */
 export const createEnrichments = (db: Database | Transaction, deps: ConfigureEnrichmentDeps) =>

@@ -9,9 +9,8 @@ interface Found {
   docId: string
   compId: string
   isContentKept: boolean
-  /** Null if no active enrichment serves the repository. */
-  enrichmentId: string | null
-  lateDays: number | null
+  /** The active enrichments of the repository. */
+  enrichments: { id: string; lateDays: number }[]
 }
 
 /**
@@ -27,10 +26,15 @@ export const createRunAgain =
         `
         select
           documents.repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_id is not null as "isContentKept",
-          enrichments.id as "enrichmentId", late_days as "lateDays"
+          array(
+            select jsonb_build_object('id', enrichments.id, 'lateDays', late_days)
+            from enrichment_repositories
+            join enrichments on enrichments.id = enrichment_id
+            where enrichment_repositories.repository_id = documents.repository_id
+              and is_active
+            order by enrichments.id
+          ) as enrichments
         from documents
-        left join enrichment_repositories on enrichment_repositories.repository_id = documents.repository_id
-        left join enrichments on enrichments.id = enrichment_id and is_active
         where documents.workspace_id = :workspaceId
           and documents.id = :documentId
         for no key update of documents
@@ -39,36 +43,35 @@ export const createRunAgain =
       )
       const [found] = rows
       if (!found) throw notFound()
-      const { enrichmentId, lateDays, isContentKept, ...document } = found
-      if (enrichmentId === null) throw new AppError('conflict', 'The repository of the document has no active enrichment.')
+      const { enrichments, isContentKept, ...document } = found
+      if (enrichments.length === 0) throw new AppError('conflict', 'The repository of the document has no active enrichment.')
       // An erasure has also removed its fields.
       if (!isContentKept)
         throw new AppError('conflict', 'The content of the document is no longer kept, so its business data is not fetched again.')
       // Before the others, and also if the system has failed.
-      const { rows: asked } = await trx.raw<{ rows: { enrichmentId: string }[] }>(
+      await trx.raw(
         `
         insert into document_enrichments as asked (document_id, workspace_id, enrichment_id, waits_until, ends_at, next_try_at)
-        values (:documentId, :workspaceId, :enrichmentId, now(), now() + :lateDays::integer * interval '1 day', '-infinity')
-        on conflict (document_id) do update
+        select :documentId, :workspaceId, id, now(), now() + "lateDays" * interval '1 day', '-infinity'
+        from jsonb_to_recordset(:enrichments::jsonb) as enrichments (id text, "lateDays" integer)
+        on conflict (document_id, enrichment_id) do update
         set
-          enrichment_id = case when asked.status = 'pending' then asked.enrichment_id else excluded.enrichment_id end,
           status = 'pending',
           steps = case when asked.status = 'pending' then asked.steps else '[]' end,
           attempts = case when asked.status = 'pending' then asked.attempts else 0 end,
           ends_at = case when asked.status = 'pending' then asked.ends_at else greatest(asked.ends_at, excluded.ends_at) end,
           next_try_at = '-infinity',
           updated_at = now()
-        returning enrichment_id as "enrichmentId"
         `,
-        { documentId, workspaceId, enrichmentId, lateDays },
+        { documentId, workspaceId, enrichments: JSON.stringify(enrichments) },
       )
-      await openQueue(trx, 'enrichment', asked[0]!.enrichmentId)
+      for (const { id } of enrichments) await openQueue(trx, 'enrichment', id)
       await record(trx, {
         workspaceId,
         event: 'document.enriched',
         subjectId: documentId,
         description: `Business data of document ${document.repoId}/${document.docId}/${document.compId} was asked for again.`,
-        metadata: { enrichment_id: enrichmentId },
+        metadata: { enrichment_ids: enrichments.map(({ id }) => id) },
         actor,
       })
     })

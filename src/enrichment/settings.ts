@@ -9,6 +9,7 @@ import { enrichmentStatuses, type EnrichmentStatus } from '../domain/enrichment-
 import { documentPlaceholders, fieldTemplateIssue, isLinkField } from '../domain/field-template.ts'
 import { fieldTypes } from '../domain/field-values.ts'
 import { functionName } from '../domain/rfc-settings.ts'
+import type { StepCondition } from '../domain/step-condition.ts'
 import { name as displayName } from '../workspace/inputs.ts'
 import { jsonPathIssue } from './json-path.ts'
 
@@ -16,6 +17,8 @@ import { jsonPathIssue } from './json-path.ts'
 const stepsMax = 10
 const fieldsMax = 50
 const textMaxCharacters = 2_000
+const objectTypesMax = 50
+const objectTypeMaxCharacters = 40
 const repositoriesMax = 1_000
 // Each is the name of a header, and with its value a key that documents are found by.
 const fieldNameMaxCharacters = 40
@@ -52,6 +55,34 @@ const text = z.string().max(textMaxCharacters)
 const parameters = z.record(z.string(), z.unknown())
 const stepName = identifier.describe('The name of the step, for operators.')
 
+const objectTypes = (what: string) =>
+  z
+    .array(z.string().min(1).max(objectTypeMaxCharacters))
+    .min(1)
+    .max(objectTypesMax)
+    .meta({ examples: [['BKPF', 'RMRP']] })
+    .describe(`${what}, one of which the document must have, in upper or lower case.`)
+    .optional()
+
+const when = z
+  .strictObject({
+    erp_object_type: objectTypes('Types of business objects'),
+    ar_object: objectTypes('Document types of the source system').meta({ examples: [['FIIINVOICE']] }),
+    fields: z
+      .array(identifier)
+      .min(1)
+      .max(fieldsMax)
+      .meta({ examples: [['purchase_order']] })
+      .describe('Fields of earlier steps, each of which must have a value.')
+      .optional(),
+  })
+  .refine((conditions) => Object.keys(conditions).length > 0, 'must have a condition')
+  .meta(part('When'))
+  .optional()
+  .describe(
+    'The documents that the step is for, by conditions that must all be met. For other documents, it is skipped. Without it: all documents.',
+  )
+
 const linkStep = z.strictObject({
   kind: z.literal('link').describe('Finds the business object of the document, by the function `ARCHIV_GET_CONNECTIONS`.'),
   name: stepName.default('link'),
@@ -59,6 +90,7 @@ const linkStep = z.strictObject({
 const rfcStep = z.strictObject({
   kind: z.literal('rfc').describe('Calls a function of the system in the workspace settings, which must allow it.'),
   name: stepName,
+  when,
   function: functionName.describe('The function module.'),
   imports: parameters.default({}).describe('Importing parameters. Texts may contain placeholders.'),
   tables: z.record(z.string(), z.array(z.unknown())).default({}).describe('Tables. Name each table that the answer has to contain.'),
@@ -67,6 +99,7 @@ const rfcStep = z.strictObject({
 const httpStep = z.strictObject({
   kind: z.literal('http').describe('Sends a request to `http.url`, for example to an OData service, and reads a JSON answer.'),
   name: stepName,
+  when,
   method: z.enum(['GET', 'POST']).meta({ id: 'EnrichmentMethod' }).default('GET'),
   path: text
     .regex(/^\/([\x21-\x2e\x30-\x7e][\x21-\x7e]*)?$/, 'must begin with one slash, and consist of printable ASCII characters without spaces')
@@ -83,6 +116,7 @@ const eInvoiceStep = z.strictObject({
         '`invoice_number`, `seller`, `total`, `currency` and `profile`.',
     ),
   name: stepName.default('e_invoice'),
+  when,
 })
 
 const step = z
@@ -116,12 +150,18 @@ const eInvoiceFields = ['invoice_number', 'seller', 'total', 'currency', 'profil
   return { name, path: `$.${name}`, type: name === 'total' ? 'number' : 'string', optional: true, ofDocument: true }
 })
 
-export type CallStep = Exclude<StepSettings, { kind: 'link' | 'e_invoice' }> | { kind: 'e_invoice'; name: string; fields: ReadField[] }
+type WithoutCondition<Step> = Step extends unknown ? Omit<Step, 'when'> : never
+export type CallStep =
+  | WithoutCondition<Exclude<StepSettings, { kind: 'link' | 'e_invoice' }>>
+  | { kind: 'e_invoice'; name: string; fields: ReadField[] }
+
+/** Returns the condition of a step. */
+export const conditionOf = (settings: StepSettings): StepCondition | undefined => (settings.kind === 'link' ? undefined : settings.when)
 
 /** Returns a step as the call that it makes. */
 export const callOf = (settings: StepSettings): CallStep => {
   if (settings.kind === 'link') return { ...linkCall, name: settings.name, tables: { ...linkCall.tables } }
-  return settings.kind === 'e_invoice' ? { ...settings, fields: eInvoiceFields } : settings
+  return settings.kind === 'e_invoice' ? { kind: 'e_invoice', name: settings.name, fields: eInvoiceFields } : settings
 }
 
 /** Returns every text of a call that may contain placeholders, with its path in the step. */
@@ -166,6 +206,9 @@ const steps = z
       names.add(each.name)
       if (call.fields.length === 0) refuse([index, 'fields'], 'must not be empty')
       if (call.kind === 'http' && call.method === 'GET' && call.body !== undefined) refuse([index, 'body'], 'needs the method POST')
+      for (const [position, name] of (conditionOf(each)?.fields ?? []).entries()) {
+        if (!given.has(name)) refuse([index, 'when', 'fields', position], 'is no field of an earlier step')
+      }
       for (const { path, text: template } of textsOf(call)) {
         const issue = fieldTemplateIssue(template, known)
         if (issue !== undefined) refuse([index, ...path], issue)
@@ -179,7 +222,7 @@ const steps = z
       known.push(...call.fields.map(({ name }) => name).filter((name) => !isLinkField(name)))
     }
   })
-  .describe('The calls, in order. A call may use the fields of those before it.')
+  .describe('The calls, in order. A call may use the fields of those before it, and may be for some documents only.')
   .meta({ examples: [stepsExample] })
 
 const httpExample = { url: 'https://erp.example.com:44300/sap/opu/odata/sap/API_SUPPLIERINVOICE_PROCESS_SRV', headers: {} }
@@ -199,7 +242,9 @@ export const enrichmentValues = z.strictObject({
   repository_ids: z
     .array(z.string())
     .max(repositoriesMax)
-    .describe('The ids of the repositories whose documents are enriched. A repository has at most one enrichment.'),
+    .describe(
+      'The ids of the repositories whose documents are enriched. A repository may have several enrichments, which each have their own calls.',
+    ),
   is_active: z.boolean().describe('An inactive enrichment makes no calls, and documents do not wait for it.').default(true),
   wait_seconds: z
     .int()

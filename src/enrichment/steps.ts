@@ -1,19 +1,21 @@
 import { AppError } from '../base/errors.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
-import { fieldsIn, fillFields } from '../domain/field-template.ts'
+import { isSettled, type StepStatus } from '../domain/enrichment-states.ts'
+import { fieldsIn, fillFields, isLinkField } from '../domain/field-template.ts'
+import { applicability } from '../domain/step-condition.ts'
 import { NotBegunError } from '../http/task-limits.ts'
 import type { FoundFields } from './answer.ts'
 import type { HttpCall } from './http-call.ts'
-import { callOf, textsOf, type CallStep, type ReadField, type StepSettings } from './settings.ts'
+import { callOf, conditionOf, textsOf, type CallStep, type ReadField, type StepSettings } from './settings.ts'
 
 /**
- * How a step has ended at the last try. `waiting`: a value that its call needs is not known yet, or it was not its turn. `incomplete`: the
- * answer lacks a field. `failed`: there was no answer.
+ * How a step has ended at the last try. `skipped`: it is for other documents. `waiting`: a value that its call or its condition needs is not
+ * known yet, or it was not its turn. `incomplete`: the answer lacks a field. `failed`: there was no answer.
  */
 export interface StepOutcome {
   name: string
-  status: 'done' | 'waiting' | 'incomplete' | 'failed'
+  status: StepStatus
   /** Why the step is not done. If it is done: why fields that are optional have no value. */
   error: string | null
   /** When it ended, in ISO 8601. */
@@ -93,42 +95,61 @@ export const runSteps = async (
 ): Promise<{ found: Record<string, string>; outcomes: StepOutcome[]; isBusy: boolean; signal: CircuitSignal }> => {
   const found: Record<string, string> = {}
   const outcomes: StepOutcome[] = []
+  /** The names of fields, by the outcomes of the steps that give them. */
+  const given = new Map<string, StepStatus>()
   let isNotBegun = false
   let signal: CircuitSignal = 'unknown'
-  for (const step of steps) {
-    const call = callOf(step)
+  const runStep = async (step: StepSettings, call: CallStep): Promise<Omit<StepOutcome, 'name' | 'at'>> => {
     const values = { ...document, ...found }
-    const end = (status: StepOutcome['status'], error: string | null = null) =>
-      outcomes.push({ name: step.name, status, error, at: new Date().toISOString() })
-    const known = earlier(call, values)
-    if (known) {
-      outcomes.push(known)
-      continue
+    const condition = conditionOf(step)
+    const isOpen = (name: string) => !isSettled(given.get(name) ?? 'waiting')
+    const applies = condition && applicability(condition, { values, isOpen })
+    if (applies && applies.decision !== 'apply') {
+      return { status: applies.decision === 'skip' ? 'skipped' : 'waiting', error: applies.reason }
     }
     const missing = textsOf(call)
       .flatMap(({ text }) => fieldsIn(text))
       .find((name) => values[name] === undefined)
     if (missing !== undefined) {
-      end('waiting', `${missing} is not known yet`)
-      continue
+      const isSkipped = given.get(missing) === 'skipped'
+      return isSkipped
+        ? { status: 'skipped', error: `${missing} has no value, because its step was skipped` }
+        : { status: 'waiting', error: `${missing} is not known yet` }
     }
     try {
       const answer = await makeCall(fillCall(call, baseUrl, values), call.fields, step.name)
       if (call.kind !== 'e_invoice') signal = 'answered'
       Object.assign(found, answer.values)
-      const { status, error } = endOf(answer)
-      end(status, error)
+      return endOf(answer)
     } catch (thrown) {
       if (thrown instanceof NotBegunError) {
         isNotBegun = true
-        end('waiting', thrown.message)
-        continue
+        return { status: 'waiting', error: thrown.message }
       }
       if (!(thrown instanceof AppError) && !(thrown instanceof DeliveryError)) throw thrown
       const says = signalOf(thrown)
       if (signal !== 'answered' && says !== 'unknown') signal = says
-      end('failed', thrown.message)
+      return { status: 'failed', error: thrown.message }
     }
   }
-  return { found, outcomes, isBusy: isNotBegun && outcomes.every(({ status }) => status === 'done' || status === 'waiting'), signal }
+  for (const step of steps) {
+    const call = callOf(step)
+    const outcome = earlier(call, { ...document, ...found }) ?? {
+      name: step.name,
+      ...(await runStep(step, call)),
+      at: new Date().toISOString(),
+    }
+    outcomes.push(outcome)
+    for (const { name } of call.fields) given.set(name, outcome.status)
+  }
+  const hasProblem = outcomes.some(({ status }) => !isSettled(status) && status !== 'waiting')
+  return { found, outcomes, isBusy: isNotBegun && !hasProblem, signal }
+}
+
+/** Returns whether nothing is left to find: every step is done or skipped. `skipped`: none but the link was for this document. */
+export const settledAs = (steps: readonly StepSettings[], outcomes: readonly StepOutcome[]): 'complete' | 'skipped' | undefined => {
+  if (!outcomes.every(({ status }) => isSettled(status))) return undefined
+  const isLink = new Map(steps.map((step) => [step.name, callOf(step).fields.every(({ name }) => isLinkField(name))]))
+  const isForOthers = outcomes.every(({ name, status }) => status === 'skipped' || isLink.get(name))
+  return isForOthers && outcomes.some(({ status }) => status === 'skipped') ? 'skipped' : 'complete'
 }

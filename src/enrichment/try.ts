@@ -1,3 +1,4 @@
+import { enrichedData } from '../archive/enriched-data.ts'
 import { validationFailed } from '../base/refusals.ts'
 import { cutText, plainLines } from '../base/text.ts'
 import { record, type AuditActor } from '../db/audit.ts'
@@ -34,9 +35,9 @@ export const createTry = (deps: CallDeps) => {
       `
       select
         doc_id as "docId", repo_id as "repoId", comp_id as "compId", received_at as "receivedAt", erp_object_type as "erpObjectType",
-        erp_object_id as "erpObjectId", ar_object as "arObject", coalesce(fields, '{}') as fields
+        erp_object_id as "erpObjectId", ar_object as "arObject", fields
       from documents
-      left join document_enrichments on document_id = documents.id
+      ${enrichedData}
       where documents.workspace_id = :workspaceId
         and documents.id = :id
       `,

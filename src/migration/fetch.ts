@@ -239,7 +239,7 @@ const receivedDocument = (
   facts: DocumentFacts,
 ) => ({
   // Without routes, no delivery is planned.
-  repository: repository.upstream.delivers ? keeper : { ...keeper, routes: [], enrichment: null },
+  repository: repository.upstream.delivers ? keeper : { ...keeper, routes: [], enrichments: [] },
   docId,
   docProt: facts.docProt !== undefined && formats.docProt.accepts(facts.docProt) ? facts.docProt : null,
   metadata,

@@ -155,7 +155,7 @@ export const aggregates: readonly Aggregate[] = [
   },
   {
     name: 'relay_enrichment_documents',
-    help: 'Documents of an enrichment by its status for them: pending, complete, partial or failed',
+    help: 'Documents of an enrichment by its status for them: pending, complete, partial, failed or skipped',
     labelNames: ['workspace', 'enrichment', 'status'],
     compute: query(`
       select

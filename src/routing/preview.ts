@@ -1,3 +1,4 @@
+import { enrichedData } from '../archive/enriched-data.ts'
 import type { Database } from '../db/database.ts'
 import type { ConnectionSettings } from '../domain/connection-settings.ts'
 import { pathOf, unmetCondition, type FilterCondition, type RoutedDocument } from '../domain/fan-out.ts'
@@ -28,7 +29,7 @@ export const previewDocuments = async (
         newest.id as "documentId", newest.doc_id as "docId", repository.repo_id as "repoId", newest.comp_id as "compId",
         newest.content_type as "contentType", newest.size_bytes as "sizeBytes", newest.erp_object_type as "erpObjectType",
         newest.erp_object_id as "erpObjectId", newest.ar_object as "arObject", newest.received_at as "receivedAt",
-        coalesce((select fields from document_enrichments where document_id = newest.id), '{}') as fields
+        fields
       from repositories as repository
       cross join lateral (
         select id, doc_id, comp_id, content_type, size_bytes, erp_object_type, erp_object_id, ar_object, received_at
@@ -38,6 +39,8 @@ export const previewDocuments = async (
         order by received_at desc, id desc
         limit :limit
       ) as newest
+      cross join lateral (select newest.id) as documents
+      ${enrichedData}
       where repository.workspace_id = :workspaceId
         and repository.id = any (:repositoryIds)
       order by newest.received_at desc, newest.id desc

@@ -119,7 +119,7 @@ test('only the single response contains the path of each delivery, and the metad
         ...attributes,
         metadata,
         fields: {},
-        enrichment: null,
+        enrichments: [],
         deliveries: [{ ...delivery, path: `A1/${id}/data`, late_data: null }],
       },
     },

@@ -64,13 +64,16 @@ test('an enrichment is created, listed, changed and deleted, and never shows its
   expect((await fresh.call('GET', `/enrichments/${id}`)).status).toBe(404)
 })
 
-test('a repository has one enrichment, which a deleted repository leaves', async () => {
+test('a repository has up to ten enrichments, which a deleted repository leaves', async () => {
   const id = await repository('O1')
   const created = await create({ name: 'First', repository_ids: [id] })
-  expect(refusalOf(await create({ repository_ids: [id] }))).toEqual({
+  for (let count = 1; count < 10; count += 1) expect((await create({ repository_ids: [id] })).status).toBe(201)
+  expect(refusalOf(await create({ repository_ids: [await repository('O3'), id] }))).toEqual({
     status: 422,
-    details: [{ path: 'repository_ids.0', message: 'is served by the enrichment First already' }],
+    details: [{ path: 'repository_ids.1', message: 'is served by 10 enrichments already' }],
   })
+  const { id: first } = created.json.data
+  expect((await acme.call('PATCH', `/enrichments/${first}`, { repository_ids: [id], name: 'Still' })).status).toBe(200)
   expect(refusalOf(await create({ repository_ids: [await repository('O1', other)] })).details[0].path).toBe('repository_ids.0')
   await acme.call('DELETE', `/repositories/${id}`)
   const { json } = await acme.call('GET', `/enrichments/${created.json.data.id}`)
@@ -87,6 +90,9 @@ test.each([
   ['an unknown filter', { steps: [{ ...rfc, imports: { ID: '{doc_id|reverse}' } }] }, 'steps.0.imports.ID'],
   ['a parameter that no function has', { steps: [{ ...rfc, imports: { 'A B': '1' } }] }, 'steps.0.imports.A B'],
   ['two fields of one name', { steps: [rfc, { ...rfc, name: 'again' }] }, 'steps.1.fields.0.name'],
+  ['a condition without a condition', { steps: [{ ...rfc, when: {} }] }, 'steps.0.when'],
+  ['a condition of no type', { steps: [{ ...rfc, when: { erp_object_type: [] } }] }, 'steps.0.when.erp_object_type'],
+  ['a condition on a field that no earlier step has', { steps: [{ ...rfc, when: { fields: ['total'] } }] }, 'steps.0.when.fields.0'],
   ['a field that names the document', { steps: [{ ...rfc, fields: [{ ...field, name: 'doc_id' }] }] }, 'steps.0.fields.0.name'],
   ['a path that leaves the system', { http, steps: [{ ...vendor, path: '//evil.example.com/' }] }, 'steps.0.path'],
   ['a wait of a day', { wait_seconds: 86_400 }, 'wait_seconds'],
@@ -95,6 +101,17 @@ test.each([
 ])('%s is refused', async (_, body, path) => {
   const refusal = refusalOf(await create(body))
   expect(refusal).toMatchObject({ status: 422, details: [{ path }] })
+})
+
+test.each([
+  ['a condition with an unknown name', { ...rfc, when: { object_type: ['BKPF'] } }, 'steps.0.when.object_type'],
+  ['a condition of the link', { ...link, when: { erp_object_type: ['BKPF'] } }, 'steps.0.when'],
+])('%s is unknown', async (_, step, path) => {
+  const { status, details } = refusalOf(await create({ steps: [step] }))
+  expect({ status, paths: details.map((each: { path: string }) => each.path) }).toEqual({
+    status: 400,
+    paths: expect.arrayContaining([path]),
+  })
 })
 
 test('every ready enrichment of the documentation is accepted', async () => {

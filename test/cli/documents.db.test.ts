@@ -110,6 +110,7 @@ test('business data of a document is shown, and its enrichment is tried in this 
   })
   await db('enrichment_repositories').insert({ repository_id: routes.repositoryId, enrichment_id: enrichmentId, position: 0 })
   expect(describeTry(await tryDocument(settings, 'ENRICHED1'))).toEqual([
+    'Enrichment Orders',
     'Step       order: failed. the system answered 401 Unauthorized',
     `           GET ${odata.origin}/A_Order('ENRICHED1')`,
   ])
@@ -127,7 +128,7 @@ test('business data of a document is shown, and its enrichment is tried in this 
   expect(describeDocument(withConsoleUrl(undefined, await showDocument(db, 'ENRICHED1')))).toEqual(
     expect.arrayContaining([
       'Fields     customer = Acme Ltd',
-      'Enrichment partial, 3 tries',
+      'Enrichment Orders: partial, 3 tries',
       '           order: city is not in the answer',
     ]),
   )
@@ -140,7 +141,7 @@ test('business data of a document is shown, and its enrichment is tried in this 
     return lines.filter((line) => /^Enrichment|invoice/.test(line))
   }
   await endWith('the PDF is encrypted')
-  expect(await enrichmentLines()).toEqual(['Enrichment complete, 3 tries', '           invoice: the PDF is encrypted'])
+  expect(await enrichmentLines()).toEqual(['Enrichment Orders: complete, 3 tries', '           invoice: the PDF is encrypted'])
   await endWith(null)
   expect(await enrichmentLines()).toEqual([])
 })

@@ -130,7 +130,7 @@ test(
       has_credentials: true,
       http: { url: `${odata.origin}/orders`, headers: { 'x-tenant': '7' } },
     })
-    expect((await call('GET', `/documents/${documentId}`)).json.data.attributes.enrichment).toBeNull()
+    expect((await call('GET', `/documents/${documentId}`)).json.data.attributes.enrichments).toEqual([])
 
     // Another address needs the credentials again, in any way that the API has. What was typed stays.
     await page.getByRole('button', { name: 'Edit' }).click()
@@ -168,10 +168,9 @@ test(
     await takeScreenshot(page, 'document-business-data')
     await card.getByRole('button', { name: 'Erneut abfragen' }).press('Enter')
     await card.locator('.badge', { hasText: 'Läuft' }).waitFor()
-    expect((await call('GET', `/documents/${documentId}`)).json.data.attributes.enrichment).toMatchObject({
-      status: 'pending',
-      attempts: 0,
-    })
+    expect((await call('GET', `/documents/${documentId}`)).json.data.attributes.enrichments).toMatchObject([
+      { status: 'pending', attempts: 0 },
+    ])
     await card.getByRole('link', { name: 'Anreicherung anzeigen' }).click()
     await page.getByRole('button', { name: 'Ausprobieren' }).waitFor()
     expect(await page.locator('#try-document').inputValue()).toBe(documentId)

@@ -40,7 +40,7 @@ const singleDocument = {
   deliveries: [{ ...delivery, path: expect.stringMatching(/^[^/]+\/SPECIMEN\/data$/), late_data: null }],
   // Not part of the specification.
   fields: {},
-  enrichment: null,
+  enrichments: [],
 }
 
 const documents: Row[] = [

@@ -85,10 +85,10 @@ test('a document is delivered with the business data of an invoice that is linke
     const arrived = documentsSent().length
     const document = await routes.receive('hello', 'LINKEDLATER')
     // Time is not skipped while nothing is awaited, so the first tries find no link.
-    await until(env, 'the first try has ended', async () => (await readDocument(document)).enrichment.attempts > 0, 500)
+    await until(env, 'the first try has ended', async () => (await readDocument(document)).enrichments[0].attempts > 0, 500)
     const before = await readDocument(document)
-    expect(before).toMatchObject({ fields: {}, enrichment: { status: 'pending' }, metadata: { erp_object_id: null } })
-    expect(before.enrichment.steps).toMatchObject([
+    expect(before).toMatchObject({ fields: {}, enrichments: [{ status: 'pending' }], metadata: { erp_object_id: null } })
+    expect(before.enrichments[0].steps).toMatchObject([
       { name: 'link', status: 'failed', error: expect.stringContaining('NOTHING_FOUND') },
       { name: 'invoice', status: 'waiting', error: 'erp_object_id is not known yet' },
       { name: 'vendor', status: 'waiting' },
@@ -106,7 +106,7 @@ test('a document is delivered with the business data of an invoice that is linke
       status: 'delivered',
       fields,
       metadata: { erp_object_type: 'RMRP', erp_object_id: '51056001012026', ar_object: 'MMILOGINV' },
-      enrichment: { status: 'complete', steps: [{ status: 'done' }, { status: 'done' }, { status: 'done' }] },
+      enrichments: [{ status: 'complete', steps: [{ status: 'done' }, { status: 'done' }, { status: 'done' }] }],
     })
     // One request carries the bytes and the data.
     expect(documentsSent()).toHaveLength(arrived + 1)
@@ -135,14 +135,14 @@ test('a system that is away delays deliveries by the wait at most, and its data 
     await until(env, 'the document is delivered', async () => (await document.status()) === 'delivered', 5_000)
     expect(documentsSent()).toHaveLength(arrived + 1)
     const delivered = await readDocument(document)
-    expect(delivered).toMatchObject({ fields: {}, enrichment: { status: 'pending' } })
-    expect(delivered.enrichment.steps[0]).toMatchObject({ status: 'failed' })
+    expect(delivered).toMatchObject({ fields: {}, enrichments: [{ status: 'pending' }] })
+    expect(delivered.enrichments[0].steps[0]).toMatchObject({ status: 'failed' })
 
     isAway = false
     linked.add('AWAY')
     await relay.db('document_enrichments').where({ document_id: document.id }).update({ next_try_at: new Date() })
-    await until(env, 'the data is found', async () => (await readDocument(document)).enrichment.status === 'complete', 500)
-    expect(await readDocument(document)).toMatchObject({ fields: { vendor: '17300001' }, enrichment: { status: 'complete' } })
+    await until(env, 'the data is found', async () => (await readDocument(document)).enrichments[0].status === 'complete', 500)
+    expect(await readDocument(document)).toMatchObject({ fields: { vendor: '17300001' }, enrichments: [{ status: 'complete' }] })
     // The bytes were not sent again, and the name at the target stays.
     expect(documentsSent()).toHaveLength(arrived + 1)
     expect((await document.deliveries())['bucket']).toMatchObject({ attempts: 1, path: `s3://${s3.bucket}/unknown/unknown/AWAY-data` })
@@ -153,7 +153,7 @@ test('an enrichment that finds nothing in its time has failed, and the document 
   await relay.run(async (running) => {
     const routes = await createScene(running, { wait_seconds: 3, late_days: 0 })
     const document = await routes.receive('hello', 'NEVERLINKED')
-    await until(env, 'the enrichment has ended', async () => (await readDocument(document)).enrichment.status !== 'pending', 500)
+    await until(env, 'the enrichment has ended', async () => (await readDocument(document)).enrichments[0].status !== 'pending', 500)
     await until(env, 'the document is delivered', async () => (await document.status()) === 'delivered', 500)
     const { enrichment } = await readDocument(document)
     expect(enrichment.status).toBe('failed')
@@ -164,8 +164,8 @@ test('an enrichment that finds nothing in its time has failed, and the document 
     const arrived = documentsSent().length
     const runAgain = async () => {
       const { status: answered, json } = await routes.call('POST', `/documents/${document.id}/enrich`)
-      expect({ answered, status: json.data.attributes.enrichment.status }).toEqual({ answered: 202, status: 'pending' })
-      const complete = async () => (await readDocument(document)).enrichment.status === 'complete'
+      expect({ answered, status: json.data.attributes.enrichments[0].status }).toEqual({ answered: 202, status: 'pending' })
+      const complete = async () => (await readDocument(document)).enrichments[0].status === 'complete'
       await until(env, 'the enrichment is complete', complete, 100)
       return (await readDocument(document)).fields
     }
@@ -184,7 +184,7 @@ test('a document that is erased while it waits is delivered nowhere', async () =
     const routes = await createScene(running, { wait_seconds: 3 })
     const arrived = documentsSent().length
     const document = await routes.receive('hello', 'ERASED')
-    await until(env, 'the first try has ended', async () => (await readDocument(document)).enrichment.attempts > 0, 500)
+    await until(env, 'the first try has ended', async () => (await readDocument(document)).enrichments[0].attempts > 0, 500)
     expect((await routes.call('DELETE', `/documents/${document.id}/content`)).status).toBe(204)
     const begins = () => relay.db('deliveries').where({ document_id: document.id }).whereNotNull('begin_at')
     expect(await begins()).toEqual([])

@@ -54,7 +54,7 @@ test('beside a thousand documents that wait for a system that hangs, others of a
       const { call } = sick
       expect((await call('GET', `/documents/${first.id}`)).json.data.attributes).toMatchObject({
         status: 'pending',
-        enrichment: { status: 'pending' },
+        enrichments: [{ status: 'pending' }],
       })
 
       // It is switched off: everything that waits ends, and the deliveries begin.

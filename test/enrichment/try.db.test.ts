@@ -121,7 +121,7 @@ test('a try, and the document afterwards, say why optional fields have no value'
     ends_at: new Date(),
   })
   const read = await own.call('GET', `/documents/${document_id}`)
-  expect(read.json.data.attributes.enrichment).toMatchObject({ status: 'complete', steps })
+  expect(read.json.data.attributes.enrichments).toMatchObject([{ status: 'complete', steps }])
 })
 
 test('a try takes a document of the workspace, a key of level member, and functions that the workspace allows', async () => {
@@ -146,7 +146,7 @@ test('business data is asked for again only if an enrichment serves the reposito
   await acme.call('POST', '/enrichments', body)
   const asked = await acme.call('POST', `/documents/${id}/enrich`)
   expect(asked.status).toBe(202)
-  expect(asked.json.data.attributes.enrichment).toMatchObject({ status: 'pending', attempts: 0, steps: [] })
+  expect(asked.json.data.attributes.enrichments).toMatchObject([{ status: 'pending', attempts: 0, steps: [] }])
   await acme.call('DELETE', `/documents/${id}/content`)
   expect((await acme.call('POST', `/documents/${id}/enrich`)).status).toBe(409)
 })

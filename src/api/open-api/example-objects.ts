@@ -222,8 +222,14 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   EnrichmentAttributes: { name: names.enrichment, is_failing: false, created_at: at.setUp, updated_at: at.setUp },
   EnrichmentInput: { name: names.enrichment },
   EnrichmentChange: { name: names.enrichment },
-  EnrichmentCounts: { pending: 0, complete: 1, partial: 0, failed: 0 },
-  DocumentEnrichment: { status: 'complete', waits_until: at.received, ends_at: at.received, updated_at: at.received },
+  EnrichmentCounts: { pending: 0, complete: 1, partial: 0, failed: 0, skipped: 0 },
+  DocumentEnrichment: {
+    status: 'complete',
+    enrichment_name: names.enrichment,
+    waits_until: at.received,
+    ends_at: at.received,
+    updated_at: at.received,
+  },
   EnrichmentStepOutcome: { name: 'link', error: null, at: at.received },
   TriedStep: {
     name: 'link',

@@ -75,7 +75,7 @@ export const eventSubscription = eventSubscriptionValues.omit({ destination_id: 
 export const enrichment = newEnrichment.omit({ repository_ids: true, credentials: true }).extend({
   repositories: z
     .array(z.string())
-    .describe('The `repo_id` of each repository whose documents are enriched. Each has at most one enrichment.'),
+    .describe('The `repo_id` of each repository whose documents are enriched. Each may have several enrichments.'),
   credentials: references.default({}).meta({ masked: true }).describe('A reference for each value of the credentials of `http`.'),
 })
 const rfc = rfcPatchFields.extend({ credentials: z.strictObject({ user: reference, password: reference }).optional() })
