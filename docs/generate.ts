@@ -6,6 +6,7 @@ import { configurationPage } from './configuration.ts'
 import { conformancePage } from './conformance.ts'
 import { connectorPages } from './connectors.ts'
 import { deliveriesPage } from './deliveries.ts'
+import { enrichmentFiles } from './enrichments.ts'
 import { errorsPage } from './errors.ts'
 import { withHardeningChecklist } from './hardening.ts'
 import { copiesInChart, valuesSchema } from './helm-chart.ts'
@@ -24,6 +25,7 @@ const made: Record<string, string> = {
   'docs/mcp.md': mcpPage(),
   'docs/security.md': withHardeningChecklist(securityPage()),
   ...connectorPages(createConnectors().all),
+  ...enrichmentFiles(),
   'docs/relay.schema.json': `${JSON.stringify(workspacesSchema(), null, 2)}\n`,
   'openapi.json': openApiFile(),
   'deploy/helm/document-relay/values.schema.json': valuesSchema(),

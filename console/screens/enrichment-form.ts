@@ -1,31 +1,47 @@
+import { useState } from 'preact/hooks'
 import type { Schemas } from '../api.ts'
-import type { Texts } from '../form.ts'
+import { textsOf, type Texts } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
+import { readyEnrichments, type ReadyName } from '../ready-enrichments.ts'
 import { requestFields, requestSchemas } from '../request-schemas.ts'
 import { changed, signInPath } from '../schema-form.ts'
 import * as enrichmentsCatalogue from '../texts/enrichments.ts'
 import { Credentials, credentialsPath, useCredentials } from '../ui/credentials.ts'
 import { ObjectForm, type FormProps } from '../ui/object-form.ts'
-import { useForm } from '../ui/use-form.ts'
+import { useForm, type Form } from '../ui/use-form.ts'
 
 const enrichmentsWords = inLanguage(enrichmentsCatalogue)
 
 type Attributes = Schemas['Enrichment']['attributes']
 
-/** What a new enrichment starts with: the link, and the vendor of an invoice of Materials Management. */
-const start = {
-  steps: [
-    { kind: 'link' },
-    {
-      kind: 'rfc',
-      name: 'invoice',
-      function: 'BAPI_INCOMINGINVOICE_GETDETAIL',
-      imports: { INVOICEDOCNUMBER: '{erp_object_id[0:10]}', FISCALYEAR: '{erp_object_id[10:14]}' },
-      fields: [{ name: 'vendor', path: '$.exports.HEADERDATA.DIFF_INV' }],
-    },
-  ],
+const firstReady: ReadyName = 'mm-invoice'
+
+/** A choice of a ready enrichment. Its values replace those of the form, but for the repositories. */
+const StartFrom = ({ form }: { form: Form }) => {
+  const words = enrichmentsWords()
+  const [chosen, setChosen] = useState<ReadyName>(firstReady)
+  const choose = (name: ReadyName) => {
+    setChosen(name)
+    const texts = textsOf(enrichmentFields(), readyEnrichments[name])
+    for (const path of startPaths) form.enter(path, texts[path]!)
+  }
+  return html`<div class="entry">
+    <label for="start-from">${words.startFrom}</label>
+    <select
+      id="start-from"
+      aria-describedby="start-from-help"
+      value=${chosen}
+      onChange=${(event: Event) => choose((event.target as HTMLSelectElement).value as ReadyName)}
+    >
+      ${Object.entries(words.ready).map(([name, label]) => html`<option key=${name} value=${name}>${label}</option>`)}
+    </select>
+    <div id="start-from-help" class="help"><p class="small">${words.startFromHint}</p></div>
+  </div>`
 }
+
+/** What a ready enrichment says. */
+const startPaths = ['name', 'wait_seconds', 'late_days', 'http', 'http.url', 'steps'] as const
 
 const hasHttp = (texts: Texts) => texts['http'] === 'true'
 
@@ -57,7 +73,7 @@ export const EnrichmentForm = ({ stored, repositories, ...rest }: Props) => {
     ],
     stored: stored?.attributes,
     etag: stored?.etag,
-    start,
+    start: readyEnrichments[firstReady],
     groups: [credentialsPath],
     wholes: ['http'],
     toBody: (values, texts) => (hasHttp(texts) ? credentials.toBody(values) : values),
@@ -78,6 +94,7 @@ export const EnrichmentForm = ({ stored, repositories, ...rest }: Props) => {
     }}
     has=${(path: string) => path !== signInPath && !path.startsWith(`${credentialsPath}.`)}
     during=${credentials.orAsk}
+    before=${stored ? undefined : html`<${StartFrom} form=${form} />`}
     ...${rest}
   />`
 }

@@ -41,6 +41,8 @@ interface ObjectFormProps extends FormProps<unknown> {
   has?: Parameters<typeof FormFields>[0]['has']
   /** Sees the request that saves. */
   during?: (request: Promise<string>) => Promise<string>
+  /** Stands before the fields. */
+  before?: unknown
 }
 
 export const ObjectForm = ({
@@ -54,6 +56,7 @@ export const ObjectForm = ({
   reload,
   onSaved,
   during = (request) => request,
+  before,
 }: ObjectFormProps) =>
   html`<${FormCard}
     form=${form}
@@ -62,5 +65,6 @@ export const ObjectForm = ({
     reload=${reload}
     cancelTo=${stored ? undefined : list}
   >
+    ${before}
     <${FormFields} form=${form} words=${words} more=${more} has=${has} />
   </${FormCard}>`

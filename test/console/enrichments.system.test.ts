@@ -1,3 +1,4 @@
+import { readyEnrichments } from '../../console/ready-enrichments.ts'
 import { insertDocument } from '../api/insert-document.ts'
 import { wire } from '../api/objstore.ts'
 import { startODataSystem } from '../enrichment/odata-system.ts'
@@ -151,6 +152,45 @@ test(
     await page.getByText('No enrichment has been created yet.').waitFor()
     expect(await list()).toEqual([])
     expect(errors.filter((error) => !error.includes('status of 422'))).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'a new enrichment starts from a ready one, whose values can be changed',
+  async () => {
+    const { call, open } = await createWorkspace()
+    const { page, errors } = await open('admin')
+    await page.goto(`${consoleUrl}/enrichments/new`)
+    const start = page.getByLabel('Start from')
+    await start.selectOption('fi-invoice')
+    expect(await page.getByLabel('Address').inputValue()).toBe('https://erp.example.com:44300/sap/opu/odata/sap')
+    await start.selectOption('e-invoice')
+    expect(await page.getByLabel('Address').count()).toBe(0)
+    await start.selectOption({ label: 'MM invoice (RMRP), remote function calls' })
+    expect(JSON.parse(await page.getByLabel('Steps').inputValue())).toEqual(readyEnrichments['mm-invoice'].steps)
+    await start.selectOption('fi-invoice')
+    await page.getByLabel('Address').fill('https://erp.acme.example/odata')
+    await takeScreenshot(page, 'enrichment-start-from')
+    await page.getByRole('button', { name: 'Create an enrichment' }).click()
+    await page.getByRole('button', { name: 'Edit' }).waitFor()
+    const { json } = await call('GET', '/enrichments')
+    expect(json.data).toMatchObject([
+      {
+        attributes: {
+          name: 'FI invoices',
+          repository_ids: [],
+          wait_seconds: 60,
+          http: { url: 'https://erp.acme.example/odata' },
+          steps: [{ kind: 'link' }, { when: { erp_object_type: ['BKPF'] } }, { when: { erp_object_type: ['BKPF'] } }],
+        },
+      },
+    ])
+    // It is changed as it is: nothing starts it again.
+    await page.getByRole('button', { name: 'Edit' }).click()
+    await page.getByLabel('Name').waitFor()
+    expect(await start.count()).toBe(0)
+    expect(errors).toEqual([])
   },
   testMs,
 )

@@ -1,9 +1,11 @@
 import { readdir } from 'node:fs/promises'
+import { readyEnrichments } from '../../console/ready-enrichments.ts'
 import * as apiErrors from '../../console/texts/api-errors.ts'
 import { en as attention } from '../../console/texts/attention.ts'
 import { en as audit } from '../../console/texts/audit.ts'
 import * as common from '../../console/texts/common.ts'
 import { en as document } from '../../console/texts/document.ts'
+import { en as enrichments } from '../../console/texts/enrichments.ts'
 import { en as keys } from '../../console/texts/keys.ts'
 import { en as notifications } from '../../console/texts/notifications.ts'
 import * as remedies from '../../console/texts/remedies.ts'
@@ -82,4 +84,8 @@ test('numbers are written as the language does', () => {
   expect(common.en.pager.range(26, 50, 1_234_567)).toBe('26 to 50 of 1,234,567')
   expect(common.de.pager.range(26, 50, 1_234_567)).toBe('26 bis 50 von 1.234.567')
   expect([attention.documents(1), attention.documents(2)]).toEqual(['1 document', '2 documents'])
+})
+
+test('each ready enrichment has a name, and no name is without one', () => {
+  expect(Object.keys(enrichments.ready).toSorted()).toEqual(Object.keys(readyEnrichments).toSorted())
 })

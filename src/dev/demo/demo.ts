@@ -96,29 +96,7 @@ export const runDemo = async (
         body: { rfc: { url: sap.url, client: '100', credentials: sap.credentials, allowed_functions: sap.functions } },
       }),
     )
-    await createdId(
-      api.POST('/enrichments', {
-        body: {
-          name: 'Invoices',
-          repository_ids: [repository],
-          wait_seconds: enrichmentWaitSeconds,
-          steps: [
-            { kind: 'link' },
-            {
-              kind: 'rfc',
-              name: 'invoice',
-              function: 'BAPI_INCOMINGINVOICE_GETDETAIL',
-              imports: { INVOICEDOCNUMBER: '{erp_object_id[0:10]}', FISCALYEAR: '{erp_object_id[10:14]}' },
-              fields: [
-                { name: 'vendor', path: '$.exports.HEADERDATA.DIFF_INV' },
-                { name: 'total', path: '$.exports.HEADERDATA.GROSS_AMOUNT', type: 'number' },
-                { name: 'currency', path: '$.exports.HEADERDATA.CURRENCY' },
-              ],
-            },
-          ],
-        },
-      }),
-    )
+    for (const body of demoEnrichments(repository, sap)) await createdId(api.POST('/enrichments', { body }))
     say(`   A stand-in for SAP at ${sap.url} knows the invoices.`)
 
     const docId = randomBytes(16).toString('hex').toUpperCase()
@@ -177,6 +155,54 @@ export const runDemo = async (
     await stop().catch(() => {})
     throw thrown
   }
+}
+
+/** Enrichments for the two kinds of invoices that arrive in one repository: each is for documents of its type. */
+const demoEnrichments = (repositoryId: string, { url, itemsPath, credentials }: Awaited<ReturnType<typeof startSourceSystem>>) => {
+  const common = { repository_ids: [repositoryId], wait_seconds: enrichmentWaitSeconds }
+  const key = ['CompanyCode', 'AccountingDocument', 'FiscalYear']
+  const filter = key.map((name, index) => `${name}%20eq%20'{erp_object_id[${['0:4', '4:14', '14:18'][index]}]}'`).join('%20and%20')
+  return [
+    {
+      ...common,
+      name: 'MM invoices',
+      steps: [
+        { kind: 'link' as const },
+        {
+          kind: 'rfc' as const,
+          name: 'invoice',
+          when: { erp_object_type: ['RMRP'] },
+          function: 'BAPI_INCOMINGINVOICE_GETDETAIL',
+          imports: { INVOICEDOCNUMBER: '{erp_object_id[0:10]}', FISCALYEAR: '{erp_object_id[10:14]}' },
+          fields: [
+            { name: 'vendor', path: '$.exports.HEADERDATA.DIFF_INV' },
+            { name: 'total', path: '$.exports.HEADERDATA.GROSS_AMOUNT', type: 'number' as const },
+            { name: 'currency', path: '$.exports.HEADERDATA.CURRENCY' },
+          ],
+        },
+      ],
+    },
+    {
+      ...common,
+      name: 'FI invoices',
+      http: { url },
+      credentials: { username: credentials.user, password: credentials.password },
+      steps: [
+        { kind: 'link' as const },
+        {
+          kind: 'http' as const,
+          name: 'journal_entry',
+          when: { erp_object_type: ['BKPF'] },
+          path: `${itemsPath}?$format=json&$filter=${filter}`,
+          fields: [
+            { name: 'vendor', path: '$.d.results[*].Supplier' },
+            { name: 'total', path: '$.d.results[*].AmountInTransactionCurrency', type: 'number' as const },
+            { name: 'currency', path: '$.d.results[*].TransactionCurrency' },
+          ],
+        },
+      ],
+    },
+  ]
 }
 
 const createDemoWorkspace = (server: DevServer, slugs: string): Promise<{ id: string; key: string }> =>
