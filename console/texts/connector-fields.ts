@@ -188,6 +188,9 @@ const englishDescriptions: Names = {
 }
 
 // A key that means something else at one connector has the name of the connector before it.
+const entraCertificate =
+  'PEM-Zertifikat, das anstelle eines Geheimnisses für die Anwendung registriert ist: RSA, gefolgt von den Zwischenzertifikaten, falls Entra sie braucht'
+
 const germanDescriptions: Names = {
   access_key_id: 'Zugriffsschlüssel eines Kontos, das in den Bucket schreiben darf',
   account_key:
@@ -203,9 +206,10 @@ const germanDescriptions: Names = {
   cc: 'Weitere Empfänger',
   certificate: 'PEM-Zertifikat, das dort im Repository aktiv ist. Es wird nicht mit einem Dokument gesendet',
   client_certificate:
-    'PEM-Zertifikat, das anstelle eines Geheimnisses für die Anwendung registriert ist: RSA, gefolgt von den Zwischenzertifikaten, falls Entra sie braucht',
-  'webhook.client_certificate':
     'PEM-Zertifikat, mit dem sich das Relay bei einem Ziel ausweist, das eines verlangt, gefolgt von den Zwischenzertifikaten',
+  'blob.client_certificate': entraCertificate,
+  'email.client_certificate': entraCertificate,
+  'teamsite.client_certificate': entraCertificate,
   client_id: 'Anwendungs-ID (Client)',
   'email.client_id': 'Client-ID, die der OAuth2-Server kennt; bei Microsoft Entra die Anwendungs-ID (Client)',
   'webhook.client_id': 'Client-ID, die der OAuth2-Server kennt',

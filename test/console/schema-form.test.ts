@@ -112,6 +112,27 @@ test('each connector and each of its fields has texts in both languages', () => 
   }
 })
 
+test('a German hint differs between kinds where the description of the API does', () => {
+  // What a kind says of its own folder or prefix is the same thing in other words.
+  const ofOneMeaning = new Set(['host', 'path', 'port', 'prefix', 'username', 'password', 'url', 'ca_certificate'])
+  const hints = new Map<string, Map<string, { kind: string; german: string }[]>>()
+  for (const [kind, { config, credentials }] of schemas) {
+    for (const { key, description = '' } of [...fieldsOf(config, 'config'), ...fieldsOf(credentials, 'credentials')]) {
+      if (ofOneMeaning.has(key)) continue
+      const ofKey = hints.get(key) ?? new Map<string, { kind: string; german: string }[]>()
+      hints.set(key, ofKey)
+      ofKey.set(description, [...(ofKey.get(description) ?? []), { kind, german: fieldTexts.de.description(kind, key, '') }])
+    }
+  }
+  const shared = [...hints].flatMap(([key, ofKey]) => {
+    const groups = [...ofKey.values()].map((kinds) => new Set(kinds.map(({ german }) => german)))
+    return groups.flatMap((group, at) =>
+      groups.slice(at + 1).flatMap((other) => [...group].filter((german) => other.has(german)).map(() => key)),
+    )
+  })
+  expect(shared).toEqual([])
+})
+
 const requests = describeRequests()
 const pathsOf = (operation: (typeof formOperations)[number]) => fieldsOf(requests[operation] as JsonSchema)
 
