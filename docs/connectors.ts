@@ -11,6 +11,7 @@ import type { FinalAnswer } from '../src/connectors/shared/final-answers.ts'
 import { teamsiteFinalAnswers } from '../src/connectors/teamsite/errors.ts'
 import { webhookFinalAnswers } from '../src/connectors/webhook/errors.ts'
 import { markdownTable, withGenerated } from './generated-table.ts'
+import { namesTable } from './names.ts'
 
 interface Field {
   description?: string
@@ -117,6 +118,6 @@ export const connectorPages = (connectors: readonly Connector[]): Record<string,
   return {
     ...described,
     'docs/connectors/email.md': withPassingWords(described['docs/connectors/email.md']!),
-    'docs/connectors/README.md': withKinds(pageOf('README'), kinds),
+    'docs/connectors/README.md': withGenerated(withKinds(pageOf('README'), kinds), 'names', `\n${namesTable()}`),
   }
 }

@@ -1,5 +1,7 @@
+import { finalNames, sampleNames } from '../../docs/names.ts'
 import { parseTarget } from '../../src/connectors/target.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
+import { startDrive } from './drive/rig.ts'
 import { names } from './names.ts'
 import { contextOf, payloadOf } from './payloads.ts'
 import { loadRigs } from './rig.ts'
@@ -7,8 +9,9 @@ import { loadRigs } from './rig.ts'
 const outbound = createOutboundGuard({ allowedCidrs: ['127.0.0.0/8', '::1/128'] })
 afterAll(() => outbound.close())
 
+const rigs = await loadRigs()
 // The other kinds have names of their own: those of SharePoint and Drive, of a content server, and none.
-const ofFiles = (await loadRigs()).filter(({ kind }) => ['sftp', 'directory', 'objstore', 'blob'].includes(kind))
+const ofFiles = rigs.filter(({ kind }) => ['sftp', 'directory', 'objstore', 'blob'].includes(kind))
 
 test('the kinds whose files have the names of the path are known', () => {
   expect(ofFiles).toHaveLength(4)
@@ -33,4 +36,37 @@ describe.each(ofFiles)('$kind', ({ kind, start }) => {
     expect(stored.size).toBe(names.length)
     await running.stop()
   })
+})
+
+test.each(['any', 'windows'] as const)('drive gives each name of the table and of the page its final name, for %s', async (fileNames) => {
+  const drive = await startDrive()
+  const target = drive.target({ config: { file_names: fileNames } })
+  const expected = new Map<string, string | RegExp>([
+    ...names.map(([path, any, windows]): [string, string | RegExp] => [`T/${path}`, fileNames === 'windows' ? windows : any]),
+  ])
+  for (const [path, name] of expected) {
+    await drive.connector.deliver(payloadOf(Buffer.from(path), { path }), target, contextOf(outbound))
+    const stored = [...drive.double.files.values()].at(-1)!.name
+    const source = typeof name === 'string' ? `^T - ${literal(name)}$` : name.source.replace('^', '^T - ').replaceAll('\\/', ' - ')
+    // The digest of a name that is too long is one of the whole name.
+    if (Buffer.byteLength(stored) < 255) expect([path, stored]).toEqual([path, expect.stringMatching(new RegExp(source, 'u'))])
+  }
+  await drive.stop()
+})
+
+const literal = (name: string) => name.replaceAll('/', ' - ').replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')
+
+test('each name of the page is what the kinds that have a double or a server store', async () => {
+  const drive = await startDrive()
+  const sharePoint = await rigs.find(({ kind }) => kind === 'teamsite')!.start()
+  for (const name of sampleNames) {
+    const path = `R1/${name}`
+    const { teamsite, drive: inDrive } = finalNames(name)
+    await drive.connector.deliver(payloadOf(Buffer.from(path), { path }), drive.target(), contextOf(outbound))
+    expect([...drive.double.files.values()].at(-1)!.name).toBe(inDrive)
+    const result = await sharePoint.connector.deliver(payloadOf(Buffer.from(path), { path }), sharePoint.target(), contextOf(outbound))
+    expect(decodeURIComponent(result.path).endsWith(`/R1/${teamsite}`)).toBe(true)
+  }
+  await sharePoint.stop()
+  await drive.stop()
 })

@@ -92,7 +92,7 @@ export const createDrive = (
     deliver: (payload, target, context) =>
       withDrive(target, context, async (drive) => {
         // Refuses an invalid path before the first request.
-        fileNameOf(payload.path)
+        const fileName = fileNameOf(payload.path, target.config.file_names)
         const key = folderKey(target)
         const known = folders.get(key)
         const folder = known ?? (await findFolder(drive, target.config.folder_id))
@@ -122,7 +122,15 @@ export const createDrive = (
           const resumed = await sessionToResume(drive, saved, { fileId: file.id, sha256 })
           save(resumed)
           const { subject } = target.config
-          const { response, bytesSent } = await uploadInParts(drive, { folder, file, resumed, save }, payload, { ...context, subject })
+          const { response, bytesSent } = await uploadInParts(
+            drive,
+            { folder, file, resumed, save },
+            { ...payload, fileName },
+            {
+              ...context,
+              subject,
+            },
+          )
           return resultOf(file.id, bytesSent, response)
         } catch (thrown) {
           // The folder may have been deleted or shared again. The next attempt looks it up.
@@ -224,6 +232,7 @@ const probeProperties = (id: string): FileProperties => ({
   deliveryId: id,
   documentId: id,
   path: `.relay-${id}`,
+  fileName: `.relay-${id}`,
   contentType: 'application/octet-stream',
   sizeBytes: 0,
   properties: {},

@@ -1,6 +1,6 @@
 import { createPrivateKey } from 'node:crypto'
 import { z } from 'zod'
-import { caCertificate } from '../shared/schema-fields.ts'
+import { caCertificate, fileNames } from '../shared/schema-fields.ts'
 import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 import { externalAccount } from './external-account.ts'
 
@@ -20,6 +20,7 @@ export const driveConfig = z.strictObject({
     .describe(
       'User in whose name documents are stored, by domain-wide delegation. The user then owns the files, which count against their storage',
     ),
+  file_names: fileNames,
   ca_certificate: caCertificate,
 })
 

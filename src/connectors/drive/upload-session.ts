@@ -13,13 +13,16 @@ import {
   type CompletedUpload,
 } from '../shared/cloud-api.ts'
 import { probeContent, type Content } from '../shared/probe-content.ts'
-import { shortened, targetSegments } from '../shared/target-path.ts'
+import { shortened, targetSegments, type FileNames } from '../shared/target-path.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { driveError } from './errors.ts'
 import { deliveryProperty, fileById, type DriveFile, type Folder } from './files.ts'
 
 /** The properties of a document that Drive gets before the content. */
-export type FileProperties = Pick<Payload, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes' | 'properties'>
+export interface FileProperties extends Pick<Payload, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes' | 'properties'> {
+  /** Of `fileNameOf`. */
+  fileName: string
+}
 
 interface UploadSession {
   /** Secret: its holder may write this one file. */
@@ -232,7 +235,7 @@ const mimeTypeOf = ({ contentType }: FileProperties) => {
 }
 
 const metadataOf = (properties: FileProperties) => ({
-  name: fileNameOf(properties.path),
+  name: properties.fileName,
   description: properties.path,
   mimeType: mimeTypeOf(properties),
   appProperties: { [deliveryProperty]: properties.deliveryId, relay_document: properties.documentId },
@@ -242,5 +245,6 @@ const metadataOf = (properties: FileProperties) => ({
 /**
  * Returns the whole path as one name: its last segment is often the same for every document, and folder names are not
  * unique either.
+ * @param names `windows`: those that Drive for desktop keeps on Windows
  */
-export const fileNameOf = (path: string) => shortened(targetSegments(path).join(' - '))
+export const fileNameOf = (path: string, names: FileNames = 'any') => shortened(targetSegments(path, { names }).join(' - '))
