@@ -191,6 +191,10 @@ where status = 'failed' and acknowledged_at is null;
 comment on index documents_failed_and_open is
   'Serves the list of failed documents that are not acknowledged, and bulk retries.';
 
+create index documents_of_object_type on documents (workspace_id, upper(erp_object_type), id) where erp_object_type is not null;
+comment on index documents_of_object_type is
+  'Serves searches for the type of a business object.';
+
 create index documents_unconnected_by_receipt on documents (workspace_id, received_at, id)
 where is_unconnected and acknowledged_at is null;
 comment on index documents_unconnected_by_receipt is

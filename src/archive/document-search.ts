@@ -2,10 +2,20 @@ import { timeOfId } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import { settledTime, type CursorRequest } from '../db/page.ts'
 import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
+import { readQuery } from '../domain/document-query.ts'
+import {
+  bindingsOfAll,
+  countTerms,
+  documentsOfTerm,
+  meetsAlternatives,
+  nameTerms,
+  patternOf,
+  type NamedTerm,
+} from './document-keys.ts'
 
 /** Conditions of a search. Every one that is given must hold. */
 export interface DocumentSearch {
-  /** The beginning of a docId, of a business key or of the value of a field, in any case; or the end of a number. */
+  /** What people know of a document: a docId, the value of a field, or a business object in any of its forms (`readQuery`). */
   q?: string | undefined
   docId?: string | undefined
   docIdPrefix?: string | undefined
@@ -44,6 +54,10 @@ interface Lookup {
   search: DocumentSearch
   /** The destinations that the conditions name; undefined if they name none. */
   destinations: string[] | undefined
+  /** The ways to meet `q`, if it is given. */
+  alternatives?: NamedTerm[][]
+  /** Terms of which each document that is found meets one; undefined if many documents do. All documents by their time are then read instead. */
+  leads?: NamedTerm[]
 }
 
 /** Where a window of candidates begins. */
@@ -56,10 +70,9 @@ interface Source {
 }
 
 /** Returns the values that the SQL of a search names. */
-const valuesOf = ({ workspaceId, search, destinations }: Lookup) => {
-  const { q, docId, docIdPrefix, erpObjectId, field, deliveryStatus, errorCode } = search
+const valuesOf = ({ workspaceId, search, destinations, alternatives = [], leads = [] }: Lookup) => {
+  const { docId, docIdPrefix, erpObjectId, field, deliveryStatus, errorCode } = search
   const exact = docId ?? erpObjectId ?? (field && `${field.name}:${field.value}`)
-  const prefix = docIdPrefix ?? q
   return {
     ...search,
     field: undefined,
@@ -69,60 +82,15 @@ const valuesOf = ({ workspaceId, search, destinations }: Lookup) => {
     destinations: destinations ?? [],
     statuses: deliveryStatus !== undefined ? [deliveryStatus] : errorCode !== undefined ? unsuccessful : deliveryStatuses,
     key: exact,
-    prefix,
-    // No key has a character beyond the last of Unicode.
-    afterPrefix: prefix && `${prefix}\u{10FFFF}`,
-    qPattern: q && patternOf(q),
-    ending: q && `%${q}`,
-    reversed: q && Array.from(q).toReversed().join(''),
     docIdPattern: docIdPrefix && patternOf(docIdPrefix),
+    ...bindingsOfAll([...alternatives, leads]),
   }
 }
 
-// People remember the last digits of a number. Fewer digits would find too much.
-const isEndOfNumber = (q: string | undefined): boolean => q !== undefined && /^[0-9]{3,}$/.test(q)
-
-/** Returns a query of the keys that begin with the prefix of a search or, if it is the end of a number, that end with it. */
-const matchingKeys = ({ q }: DocumentSearch, columns: string, older = ''): string => `
-  select ${columns}
-  from document_keys
-  where workspace_id = :workspaceId and key >= upper(:prefix) and key < upper(:afterPrefix) ${older}
-  ${
-    isEndOfNumber(q)
-      ? `
-  union all
-  select ${columns}
-  from document_keys
-  where workspace_id = :workspaceId
-    and key ~ '^[0-9]+$'
-    and reverse(key) >= :reversed
-    and reverse(key) < :reversed || ':'
-    ${older}`
-      : ''
-  }`
-
-/** Returns a pattern of `like` that texts match which begin with the prefix. */
-const patternOf = (prefix: string) => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
-
-const matchesKey = ({ q }: DocumentSearch) =>
-  isEndOfNumber(q) ? `key like :qPattern or (key ~ '^[0-9]+$' and key like :ending)` : 'key like upper(:qPattern)'
-
 /** Returns the conditions, in SQL that names a document by the columns of `documents`. */
-const conditionsOf = ({ search, destinations }: Lookup): string[] => {
+const conditionsOf = ({ search, destinations, alternatives = [] }: Lookup): string[] => {
   const conditions: [keyof DocumentSearch, string][] = [
-    [
-      'q',
-      `(
-        exists (select from document_keys_of(doc_id, erp_object_id) as found (key) where ${matchesKey(search)})
-        or exists (
-          select
-          from document_enrichments
-          cross join document_field_keys(fields) as found (key)
-          where document_id = documents.id
-            and (${matchesKey(search)})
-        )
-      )`,
-    ],
+    ['q', meetsAlternatives(alternatives)],
     [
       'field',
       `exists (
@@ -173,22 +141,22 @@ const byReceipt = ({ workspaceId, search }: Lookup, range: string[], order: Sour
 
 /**
  * Chooses the query of the candidates: the most selective condition that an index serves.
- * @param isCommon true if many documents have a key with the prefix. All documents by their time are then read instead
  */
-const sourceOf = (lookup: Lookup, { before, after }: Cursor, isCommon: boolean): Source => {
-  const { search, destinations } = lookup
+const sourceOf = (lookup: Lookup, { before, after }: Cursor): Source => {
+  const { search, destinations, leads } = lookup
   // A reader that follows the list is near its end as a rule, where few documents are left to read.
   if (after !== undefined) {
     return byReceipt(lookup, ['(received_at, id) > (:receivedAt, :cursor)', 'received_at < :settledTime'], 'received_at, id')
   }
-  const { docId, erpObjectId, field, docIdPrefix, q, connectionId, deliveryStatus, errorCode } = search
+  const { docId, erpObjectId, field, connectionId, deliveryStatus, errorCode } = search
   const older = before === undefined ? '' : 'and document_id < :cursor'
   if (docId !== undefined || erpObjectId !== undefined || field !== undefined) {
     const sql = `select document_id as id from document_keys where workspace_id = :workspaceId and key = upper(:key) ${older} order by document_id desc`
     return { sql, order: 'id desc' }
   }
-  if ((docIdPrefix ?? q) !== undefined && !isCommon) {
-    const sql = `select distinct document_id as id from (${matchingKeys(search, 'document_id', older)}) as found order by id desc`
+  if (leads) {
+    const found = leads.map((term) => documentsOfTerm(term, term.name, 'document_id', before !== undefined))
+    const sql = `select distinct document_id as id from (${found.join(' union all ')}) as found order by id desc`
     return { sql, order: 'id desc' }
   }
   // Deliveries of another status are few, and have ranges of their own in the index below.
@@ -226,20 +194,17 @@ const sourceOf = (lookup: Lookup, { before, after }: Cursor, isCommon: boolean):
  * candidates, so a page may have fewer rows than were asked for, even none, although further documents remain: the cursor tells.
  */
 export const createDocumentSearch = (db: Database) => {
-  const isCommon = async (lookup: Lookup): Promise<boolean> => {
-    const { q, docIdPrefix } = lookup.search
-    if (q === undefined && docIdPrefix === undefined) return false
-    const { rows } = await db.raw<{ rows: { count: number }[] }>(
-      `
-      select count(*) as count
-      from (
-        ${matchingKeys(lookup.search, '1')}
-        limit :limit
-      ) as keys
-      `,
-      { ...valuesOf(lookup), limit: commonMin },
-    )
-    return rows[0]!.count === commonMin
+  /** Reads the text of a search, and finds the rarest term of each of its readings. Readings that no document meets are left out. */
+  const readTerms = async (workspaceId: string, { q, docIdPrefix }: DocumentSearch): Promise<Pick<Lookup, 'alternatives' | 'leads'>> => {
+    if (q === undefined && docIdPrefix === undefined) return {}
+    const readings = q === undefined ? [] : readQuery(q)
+    const named = nameTerms([...readings, ...(docIdPrefix === undefined ? [] : [[{ prefix: docIdPrefix }]])])
+    const counts = await countTerms(db, workspaceId, named, commonMin)
+    const countOf = ({ name }: NamedTerm) => counts.get(name)!
+    const alternatives = named.slice(0, readings.length).filter((terms) => terms.every((term) => countOf(term) > 0))
+    const ofDocId = named.slice(readings.length)
+    const rarest = [...(ofDocId.length > 0 ? ofDocId : alternatives)].map((terms) => terms.toSorted((one, other) => countOf(one) - countOf(other))[0]!)
+    return { alternatives, ...(rarest.every((term) => countOf(term) < commonMin) && { leads: rarest }) }
   }
 
   const findDestinations = async (workspaceId: string, { destinationId, connectorType }: DocumentSearch): Promise<string[] | undefined> => {
@@ -257,8 +222,8 @@ export const createDocumentSearch = (db: Database) => {
     return found?.receivedAt ?? timeOfId(id)
   }
 
-  const readWindow = async (lookup: Lookup, common: boolean, position: Cursor, window: number) => {
-    const { sql, order } = sourceOf(lookup, position, common)
+  const readWindow = async (lookup: Lookup, position: Cursor, window: number) => {
+    const { sql, order } = sourceOf(lookup, position)
     const cursor = position.after ?? position.before
     const { rows } = await db.raw<{ rows: { id: string; isMatch: boolean }[] }>(
       `
@@ -289,12 +254,12 @@ export const createDocumentSearch = (db: Database) => {
     workspaceId: string,
     { before, after, perPage, ...search }: DocumentSearch & CursorRequest,
   ): Promise<{ ids: string[]; nextCursor: string | null }> => {
-    const lookup = { workspaceId, search, destinations: await findDestinations(workspaceId, search) }
-    const common = after === undefined && (await isCommon(lookup))
+    const lookup = { workspaceId, search, destinations: await findDestinations(workspaceId, search), ...(await readTerms(workspaceId, search)) }
+    if (search.q !== undefined && lookup.alternatives!.length === 0) return { ids: [], nextCursor: null }
     const ids: string[] = []
     let position: Cursor = { before, after }
     for (const window of windowsOf(perPage)) {
-      const candidates = await readWindow(lookup, common, position, window)
+      const candidates = await readWindow(lookup, position, window)
       ids.push(...candidates.filter(({ isMatch }) => isMatch).map(({ id }) => id))
       if (ids.length > perPage) return { ids: ids.slice(0, perPage), nextCursor: ids[perPage - 1]! }
       if (candidates.length < window) return { ids, nextCursor: null }

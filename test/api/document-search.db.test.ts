@@ -1,4 +1,5 @@
 import { newId } from '../../src/base/ids.ts'
+import { businessObjectText } from '../../src/domain/business-object.ts'
 import { createRandom } from '../fuzz/random.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
@@ -239,6 +240,103 @@ describe('a business key', () => {
     expect(await searchAll({ q: '5%' })).toEqual([])
     expect(await searchAll({ doc_id_prefix: 'DOC%' })).toEqual([])
   })
+})
+
+describe('a business object', () => {
+  const others: Partial<Row>[] = [
+    { objectType: 'BKPF', objectId: '200019000047122027' },
+    { objectType: 'VBRK', objectId: '0080004712' },
+    { objectType: 'ZTYPE', objectId: '77/8' },
+    { docId: 'EA95B8' },
+  ]
+
+  test.each<[type: string, key: string, texts: string[]]>([
+    [
+      'BKPF',
+      '100019000047112026',
+      [
+        'BKPF 100019000047112026',
+        'bkpf 4711',
+        ' 1900004711 ',
+        '1000 1900004711 2026',
+        '1000/1900004711/2026',
+        '1000-1900004711-2026',
+        '1900004711/2026',
+        '4711 2026',
+        'BKPF 1900004711',
+        'BKPF/100019000047112026',
+        '1900 004 711',
+        '01900004711',
+        'invoice 4711',
+        'rechnung 4711',
+        'BKPF\u00A01000\u00A01900004711',
+      ],
+    ],
+    ['BKPF', 'AB  19000047112026', ['AB 1900004711', 'AB 1900004711 2026']],
+    ['BKPF', '1000-1900004711-2026', ['1000 1900004711 2026', 'BKPF 1900004711']],
+    ['RMRP', '51056001012026', ['5105600101/2026', 'RMRP 5105600101', 'rmrp', 'Rechnung 5105600101']],
+    ['VBRK', '0090001234', ['VBRK 90001234', 'vbrk 0090001234', '000000090001234', 'Faktura 1234']],
+    ['EKPO', '450000012300010', ['4500000123 10', '4500000123/00010', 'EKPO 4500000123 10']],
+    ['PREL', '000012340002    0099991231', ['PREL 1234', '00001234 0002', 'PREL 1234 0002']],
+    ['DRAW', 'DRW0000000000000000000000042AB000', ['DRW 42 AB', '42 DRW AB 0']],
+    ['ZINV', '00 12-%x_3', ['ZINV', 'zinv 00 12-%x_3', 'ZINV 00 12']],
+    ['Own type', 'K 1', ['own type k 1', 'Own type K']],
+    ['MARA', '000000000000004711', ['MARA 4711', 'Material 4711']],
+  ])('%s %s is found by all that a screen shows of it, and by what people type', async (objectType, objectId, texts) => {
+    const { id } = await insert({ objectType, objectId })
+    for (const other of others) await insert(other)
+    const shown = (['en', 'de'] as const).map((language) => businessObjectText({ type: objectType, key: objectId }, language)!)
+    for (const q of [...shown, `${objectType} ${objectId}`, ...texts]) expect({ q, ids: await searchAll({ q }) }).toEqual({ q, ids: [id] })
+  })
+
+  test('of another type, year, company or item is not found', async () => {
+    await insert({ objectType: 'BKPF', objectId: '100019000047112026' })
+    await insert({ objectType: 'EKPO', objectId: '450000012300010' })
+    const texts = [
+      'VBRK 1900004711',
+      '1900004711/2025',
+      '1000 1900004711 2025',
+      '2000 1900004711',
+      '4500000123 20',
+      'EKPO 1900004711',
+      'Purchase order 4500000123, item 20',
+      'Invoice 1900004711, company 2000, 2026',
+      'Invoice 1900004712, company 1000, 2026',
+      'ZZ',
+      '%',
+      '   ',
+    ]
+    for (const q of texts) expect({ q, ids: await searchAll({ q }) }).toEqual({ q, ids: [] })
+  })
+
+  test('that is not known is found by the docId, as titles, mails and previews name a document', async () => {
+    const { id } = await insert({ docId: 'EA95B8C0' })
+    await insert({ docId: 'FA95B8C0' })
+    for (const q of ['Document EA95B8C0', 'Dokument EA95B8C0', 'A1/EA95B8C0/data', ' ea95b8c0']) {
+      expect({ q, ids: await searchAll({ q }) }).toEqual({ q, ids: [id] })
+    }
+  })
+
+  test('is found by its type among many of other types, page by page', async () => {
+    const rare = [await insert({ objectType: 'EKKO', objectId: '4500000001' }), await insert({ objectType: 'ekko', objectId: '4500000002' })]
+    await insert({ objectType: 'VBRK', objectId: '1', docId: 'MANY0' })
+    await database.db.raw(
+      `
+      insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at,
+          request_id, erp_object_type, erp_object_id)
+      select
+        '7ZZZZZZZZZ' || lpad(n::text, 16, '0'), workspace_id, repository_id, repo_id, 'MANY' || n, comp_id, 'text/plain', size_bytes, status,
+        received_at + n * interval '1 ms', modified_at, request_id, erp_object_type, n::text
+      from documents, generate_series(1, 6000) as n
+      where doc_id = 'MANY0'
+      `,
+    )
+    for (const q of ['EKKO', 'Bestellung', 'purchase']) {
+      expect({ q, ids: await searchAll({ q }, 1) }).toEqual({ q, ids: rare.map(({ id }) => id).toReversed() })
+    }
+    expect(await searchAll({ q: 'vbrk' })).toHaveLength(6_001)
+    expect(await searchAll({ q: 'Faktura 5999' })).toHaveLength(1)
+  }, 120_000)
 })
 
 test('a search that would have to read many documents answers with part of a page, and continues', async () => {
