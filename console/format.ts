@@ -43,3 +43,7 @@ export const formatDuration = (ms: number, locale: string): string => {
   const rest = Math.floor((seconds % size) / nextSize)
   return `${number(Math.floor(seconds / size))} ${unit}${rest > 0 ? ` ${rest} ${nextUnit}` : ''}`
 }
+
+/** Returns the name of a repository with the identifier that the source system uses, if they differ. */
+export const repositoryText = ({ repo_id: repoId, repository_name: name }: { repo_id: string; repository_name: string }): string =>
+  name === repoId || name === '' ? repoId : `${name} (${repoId})`

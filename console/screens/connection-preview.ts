@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { call, type Schemas } from '../api.ts'
-import { formatBytes } from '../format.ts'
+import { businessObjectOf } from '../business-object.ts'
+import { formatBytes, repositoryText } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive, type Live } from '../live.ts'
 import { inLanguage, locale } from '../preferences.ts'
@@ -46,11 +47,13 @@ export const usePreview = (repositoryIds: string[], settings: Record<string, unk
 
 const Row = ({ document }: { document: Previewed }) => {
   const words = connectionsWords()
+  const object = businessObjectOf(document.metadata)
   return html`<tr role="row">
     <td role="cell" class="main-cell">
-      <a class="mono" href=${`documents/${document.document_id}`}>${document.doc_id}</a>
+      <a class=${object === undefined ? 'mono' : ''} href=${`documents/${document.document_id}`}>${object ?? document.doc_id}</a>
       <span class="small"
-        >${document.repo_id} · ${document.comp_id} · ${document.content_type} · ${formatBytes(document.size_bytes, locale())}</span
+        >${object !== undefined && html`<span class="mono">${document.doc_id}</span> · `}${repositoryText(document)} · ${document.comp_id} ·
+        ${document.content_type} · ${formatBytes(document.size_bytes, locale())}</span
       >
     </td>
     <td role="cell"><${Time} at=${document.received_at} /></td>

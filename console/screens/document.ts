@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks'
 import { mostUrgentFirst, openOf } from '../../src/domain/delivery-states.ts'
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import { apiUrl, call, callRaw, may, session, toApiError, type ApiError, type Schemas } from '../api.ts'
-import { businessObjectOf } from '../business-object.ts'
-import { formatBytes, formatDuration } from '../format.ts'
+import { businessKeyOf, businessObjectOf } from '../business-object.ts'
+import { formatBytes, formatDuration, repositoryText } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { locale, inLanguage, texts } from '../preferences.ts'
@@ -206,12 +206,13 @@ const workflowUrl = ({ id, attributes }: Document): string | undefined => {
 
 const DocumentFacts = ({ document: { attributes } }: { document: Document }) => {
   const words = documentWords()
+  const key = businessKeyOf(attributes.metadata)
   return html`<${Facts}
     of=${[
       [words.docId, html`<${Copyable} text=${attributes.doc_id} />`],
-      [words.repository, attributes.repo_id],
+      [words.repository, repositoryText(attributes)],
       [words.component, html`<span class="mono">${attributes.comp_id}</span>`],
-      [words.businessObject, businessObjectOf(attributes.metadata)],
+      [words.businessObject, key === undefined ? undefined : html`<${Copyable} text=${key} />`],
       [words.documentType, attributes.metadata.ar_object],
       [words.type, attributes.content_type || '–'],
       [words.size, formatBytes(attributes.size_bytes, locale())],

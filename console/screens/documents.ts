@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { call, callRaw, may, toApiError, type ApiError, type Schemas } from '../api.ts'
-import { businessObjectOf } from '../business-object.ts'
-import { formatBytes } from '../format.ts'
+import { businessObjectOf, businessPiecesOf } from '../business-object.ts'
+import { formatBytes, repositoryText } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { locale, inLanguage, texts } from '../preferences.ts'
@@ -10,6 +10,7 @@ import * as documentsCatalogue from '../texts/documents.ts'
 import { ConfirmBulkRetry } from '../ui/bulk-retry.ts'
 import { ConnectionField, DestinationField, RepositoryField } from '../ui/choice-fields.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters } from '../ui/filters.ts'
+import { Marked } from '../ui/marked.ts'
 import { announce, Badge, CursorPager, ErrorText, Heading, Loaded, Mark, Pager, Table, Time, toneOf } from '../ui/parts.ts'
 
 const documentsWords = inLanguage(documentsCatalogue)
@@ -194,11 +195,20 @@ const SelectAll = ({ count, selection: { ids, progress, selectAll, clear } }: { 
     onChange=${ids.length === count ? clear : selectAll}
   />`
 
-const Row = ({ document: { id, attributes }, selection }: { document: Document; selection: Selection | undefined }) => {
+interface RowProps {
+  document: Document
+  selection: Selection | undefined
+  /** What was searched for. */
+  query: string | undefined
+}
+
+const Row = ({ document: { id, attributes }, selection, query }: RowProps) => {
   const words = documentsWords()
   const { documentStatus } = texts()
-  const object = attributes.metadata && businessObjectOf(attributes.metadata)
-  const docId = html`<span class="mono">${attributes.doc_id}</span>`
+  const { metadata, doc_id: docIdText } = attributes
+  const object = metadata && businessObjectOf(metadata)
+  const pieces = metadata && businessPiecesOf(metadata)
+  const docId = html`<span class="mono"><${Marked} pieces=${[{ text: docIdText, start: 0 }]} of=${docIdText} query=${query} /></span>`
   const outcome = selection?.outcomes.get(id)
   return html`<tr role="row">
     ${
@@ -215,8 +225,10 @@ const Row = ({ document: { id, attributes }, selection }: { document: Document; 
     }
     <td role="cell"><${Badge} status=${attributes.status} label=${documentStatus[attributes.status]} /></td>
     <td role="cell" class="main-cell">
-      <a href=${`documents/${id}`}>${object ?? docId}</a>
-      <span class="small">${object !== undefined && html`${docId} · `}${attributes.repo_id} · ${words.component(attributes.comp_id)}</span>
+      <a href=${`documents/${id}`}
+        >${pieces ? html`<${Marked} pieces=${pieces} of=${metadata?.erp_object_id ?? ''} query=${query} />` : docId}</a
+      >
+      <span class="small">${pieces && html`${docId} · `}${repositoryText(attributes)} · ${words.component(attributes.comp_id)}</span>
       ${
         outcome !== undefined &&
         html`<span class="small outcome"
@@ -276,7 +288,7 @@ export const DocumentsScreen = () => {
             label=${screens.documents}
             columns=${[...(selection ? [html`<${SelectAll} count=${data.length} selection=${selection} />`] : []), words.status, words.document, words.content, words.received, words.deliveries]}
           >
-            ${data.map((document) => html`<${Row} key=${document.id} document=${document} selection=${selection} />`)}
+            ${data.map((document) => html`<${Row} key=${document.id} document=${document} selection=${selection} query=${values.q} />`)}
           </${Table}>
           ${
             more ||

@@ -1,5 +1,6 @@
 // Filters that choose one of the repositories or connections of the workspace.
 import { call, type Schemas } from '../api.ts'
+import { repositoryText } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { SelectField, type Option } from './filters.ts'
@@ -24,7 +25,10 @@ const choiceOf =
 
 /** Chooses a repository by its repo_id. */
 export const RepositoryField = choiceOf<Schemas['RepositoryList']>('repositories', ({ data }) =>
-  data.map(({ attributes }): Option => [attributes.repo_id, attributes.repo_id]),
+  data.map(({ attributes }): Option => [
+    attributes.repo_id,
+    repositoryText({ repo_id: attributes.repo_id, repository_name: attributes.name }),
+  ]),
 )
 
 /** Chooses a destination by its id. */

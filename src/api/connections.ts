@@ -6,6 +6,7 @@ import { connectionKind, heldMaxCount, type Connection, type Connections } from 
 import { previewMaxDocuments } from '../routing/preview.ts'
 import { connectorTypeName, newConnection, openObject, previewedConnection, settingsNames } from '../workspace/inputs.ts'
 import { answered, changeOf } from './configured.ts'
+import { metadata } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
@@ -29,10 +30,12 @@ const previewedDocument = z
     document_id: z.string(),
     doc_id: z.string(),
     repo_id: z.string(),
+    repository_name: z.string(),
     comp_id: z.string(),
     content_type: z.string(),
     size_bytes: z.int(),
     received_at: timestamp,
+    metadata,
     path: z
       .string()
       .nullable()

@@ -57,6 +57,7 @@ const deliveryFields = z.object({
 export const documentAttributes = z.object({
   doc_id: z.string(),
   repo_id: z.string(),
+  repository_name: z.string().describe('The name of the repository, for people.'),
   comp_id: z.string(),
   content_type: z.string(),
   size_bytes: z.int(),

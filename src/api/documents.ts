@@ -60,8 +60,10 @@ const listConditions = {
 
 const searchQuery = {
   q: searchText.describe(
-    'Only documents whose `doc_id`, business key or value of a field begins with this text, in upper or lower case. A business key is also found without its ' +
-      'company code (the first four characters), by one of its parts, without leading zeros, and a number by its last digits, at least three.',
+    'Only documents that people call by this text, in upper or lower case: the beginning of a `doc_id`, of a business key or of the value of a field, or ' +
+      'the last digits of a number, at least three. A business key is also found without its company code (the first four characters), by its parts, ' +
+      'without leading zeros, with its type, and in every form in which the console shows it: `1900004711/2026`, `BKPF 100019000047112026` and ' +
+      '`Invoice 1900004711, company 1000, 2026` find the same document. Several words must all be found.',
   ),
   doc_id: searchText.describe('Only documents with this `doc_id`.'),
   doc_id_prefix: searchText.describe('Only documents whose `doc_id` begins with this text.'),

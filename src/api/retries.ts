@@ -21,6 +21,7 @@ export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
 }
 
 const retriedAttributes = documentAttributes.omit({
+  repository_name: true,
   comp_id: true,
   content_type: true,
   size_bytes: true,

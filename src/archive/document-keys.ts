@@ -20,7 +20,8 @@ export const bindingsOf = ({ prefix = '', key = '', types = [] }: KeyTerm, name:
   [`${name}_types`]: types,
 })
 
-const typesOf = (name: string): string => `upper(erp_object_type) = any (array(select upper(type) from unnest(:${name}_types::text[]) as type))`
+const typesOf = (name: string): string =>
+  `upper(erp_object_type) = any (array(select upper(type) from unnest(:${name}_types::text[]) as type))`
 
 /**
  * Returns a query of the documents that meet a term. A document may be in it more than once.
@@ -48,9 +49,7 @@ export const documentsOfTerm = (
     ${isOlder ? 'and id < :cursor' : ''}`
   return [
     ...(prefix === undefined ? [] : [ofKey(`key >= upper(:${name}_prefix) and key < upper(:${name}_after)`)]),
-    ...(isEnd
-      ? [ofKey(`key ~ '^[0-9]+$' and reverse(key) >= :${name}_reversed and reverse(key) < :${name}_reversed || ':'`)]
-      : []),
+    ...(isEnd ? [ofKey(`key ~ '^[0-9]+$' and reverse(key) >= :${name}_reversed and reverse(key) < :${name}_reversed || ':'`)] : []),
     ...(key === undefined ? [] : [ofKey(`key = upper(:${name}_key)`)]),
     ...(types === undefined ? [] : [ofType]),
   ].join(`

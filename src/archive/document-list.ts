@@ -46,6 +46,7 @@ export interface Document extends BusinessMetadata {
   id: string
   docId: string
   repoId: string
+  repositoryName: string
   compId: string
   contentType: string
   sizeBytes: number
@@ -112,6 +113,7 @@ const columnsOf = (db: Database) => [
   'id',
   'doc_id as docId',
   'repo_id as repoId',
+  db.raw('(select name from repositories where repositories.id = documents.repository_id) as "repositoryName"'),
   'comp_id as compId',
   'content_type as contentType',
   'size_bytes as sizeBytes',

@@ -3,15 +3,7 @@ import type { Database } from '../db/database.ts'
 import { settledTime, type CursorRequest } from '../db/page.ts'
 import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 import { readQuery } from '../domain/document-query.ts'
-import {
-  bindingsOfAll,
-  countTerms,
-  documentsOfTerm,
-  meetsAlternatives,
-  nameTerms,
-  patternOf,
-  type NamedTerm,
-} from './document-keys.ts'
+import { bindingsOfAll, countTerms, documentsOfTerm, meetsAlternatives, nameTerms, patternOf, type NamedTerm } from './document-keys.ts'
 
 /** Conditions of a search. Every one that is given must hold. */
 export interface DocumentSearch {
@@ -203,7 +195,9 @@ export const createDocumentSearch = (db: Database) => {
     const countOf = ({ name }: NamedTerm) => counts.get(name)!
     const alternatives = named.slice(0, readings.length).filter((terms) => terms.every((term) => countOf(term) > 0))
     const ofDocId = named.slice(readings.length)
-    const rarest = [...(ofDocId.length > 0 ? ofDocId : alternatives)].map((terms) => terms.toSorted((one, other) => countOf(one) - countOf(other))[0]!)
+    const rarest = [...(ofDocId.length > 0 ? ofDocId : alternatives)].map(
+      (terms) => terms.toSorted((one, other) => countOf(one) - countOf(other))[0]!,
+    )
     return { alternatives, ...(rarest.every((term) => countOf(term) < commonMin) && { leads: rarest }) }
   }
 
@@ -254,7 +248,12 @@ export const createDocumentSearch = (db: Database) => {
     workspaceId: string,
     { before, after, perPage, ...search }: DocumentSearch & CursorRequest,
   ): Promise<{ ids: string[]; nextCursor: string | null }> => {
-    const lookup = { workspaceId, search, destinations: await findDestinations(workspaceId, search), ...(await readTerms(workspaceId, search)) }
+    const lookup = {
+      workspaceId,
+      search,
+      destinations: await findDestinations(workspaceId, search),
+      ...(await readTerms(workspaceId, search)),
+    }
     if (search.q !== undefined && lookup.alternatives!.length === 0) return { ids: [], nextCursor: null }
     const ids: string[] = []
     let position: Cursor = { before, after }

@@ -15,6 +15,7 @@ import type { Start } from '../db/starts.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createRetry } from '../delivery/retry.ts'
+import { businessObjectText } from '../domain/business-object.ts'
 import { endSentences, mostUrgentFirst, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { findEnrichmentsFor } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
@@ -95,7 +96,7 @@ const present = ({ workspace, document }: Found) => ({
 export type FoundDocument = ReturnType<typeof present>
 
 /**
- * `relay find`: documents whose docId or business key begins with the text, newest first.
+ * `relay find`: the documents that people call by the text, newest first.
  * @throws `UserError` if the workspace does not exist
  */
 export const findDocuments = async (db: Database, text: string, workspace?: string): Promise<FoundDocument[]> =>
@@ -230,12 +231,15 @@ export const describeTry = (tried: Awaited<ReturnType<typeof tryDocument>>): str
     ]),
   ])
 
+const objectTextOf = ({ erp_object_type: type, erp_object_id: key }: FoundDocument): string | undefined =>
+  businessObjectText({ type, key }, 'en')
+
 const columnsOf = (document: FoundDocument): string[] => [
   cellOf(new Date(document.received_at)),
   document.status,
   `${document.workspace} ${document.repo_id}`,
   document.doc_id,
-  [document.erp_object_type, document.erp_object_id].filter(Boolean).join(' ') || '-',
+  objectTextOf(document) ?? '-',
   document.deliveries.map(({ destination_name: name, status }) => `${name}: ${status}`).join(', ') || '-',
   document.id,
 ]
@@ -297,9 +301,10 @@ export const withConsoleUrl = (baseUrl: string | undefined, document: ShownDocum
 
 /** Returns lines for people. */
 export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): string[] => {
-  const object = [document.erp_object_type, document.erp_object_id, document.ar_object].filter(Boolean).join(' ')
+  const key = [document.erp_object_type, document.erp_object_id, document.ar_object].filter(Boolean).join(' ')
+  const object = objectTextOf(document)
   return [
-    ...(object ? [`Object     ${object}`] : []),
+    ...(key ? [`Object     ${object === undefined || key.startsWith(object) ? key : `${object} (${key})`}`] : []),
     `Document   ${document.doc_id}, component ${document.comp_id}, of repository ${document.repo_id} in ${document.workspace}`,
     `Id         ${document.id}`,
     `Status     ${document.status}. ${verdictOf(document)}`,

@@ -73,6 +73,7 @@ export const noticeData = z
         repo_id: z.string(),
         doc_id: z.string(),
         comp_id: z.string(),
+        business_object: z.string().optional().describe('The business object as people read it, if it is known.'),
         console_url: z.string().optional().describe('Address of the document in the console, if RELAY_BASE_URL is set.'),
         workflow_id: z.string().describe('Id of the workflow of its delivery in Temporal.'),
         workflow_url: z.string().optional().describe('Address of the workflow in the Temporal UI, if TEMPORAL_UI_URL is set.'),

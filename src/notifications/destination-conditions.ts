@@ -1,7 +1,7 @@
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { consoleUrlOf } from '../base/console-url.ts'
 import { remedyFor } from '../connectors/error-codes.ts'
 import { watching, type ConditionConfig, type FindConditions, type IncidentDetails } from './condition.ts'
+import { documentColumn, noticeDocument, type IncidentDocument } from './incident-document.ts'
 
 interface DestinationRow {
   workspaceId: string
@@ -10,7 +10,7 @@ interface DestinationRow {
   errorCode: string | null
   errorMessage: string | null
   /** Null if the incident has no delivery to show. */
-  document: { id: string; repoId: string; docId: string; compId: string } | null
+  document: IncidentDocument | null
   count: number
   since: Date | null
 }
@@ -20,37 +20,19 @@ const destinationColumns = `
   jsonb_build_object('id', destinations.id, 'name', destinations.name, 'type', connector_type) as destination
 `
 
-/** SQL: the document of a row, for the details of an incident. */
-export const documentColumn = `
-  case when documents.id is not null then jsonb_build_object(
-    'id', documents.id, 'repoId', documents.repo_id, 'docId', documents.doc_id, 'compId', documents.comp_id) end as document
-`
-
-export const workflowUrl = ({ TEMPORAL_UI_URL: url, temporal }: ConditionConfig, workflowId: string) =>
-  url && `${url.replace(/\/+$/, '')}/namespaces/${temporal.namespace ?? 'default'}/workflows/${encodeURIComponent(workflowId)}`
-
 const detailsOf = (
   { workspace, destination, errorCode, errorMessage, document }: DestinationRow,
   config: ConditionConfig,
-): IncidentDetails => {
-  const workflowId = document && deliveryWorkflowId({ ...document, documentId: document.id, workspace }, destination.id)
-  return {
-    destination,
-    remedy: remedyFor(errorCode ?? undefined, destination.name),
-    ...((errorCode ?? errorMessage) !== null && {
-      error: { code: errorCode ?? undefined, message: errorMessage ?? undefined },
-    }),
-    ...(document &&
-      workflowId && {
-        document: {
-          ...document,
-          consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, `documents/${document.id}`),
-          workflowId,
-          workflowUrl: workflowUrl(config, workflowId),
-        },
-      }),
-  }
-}
+): IncidentDetails => ({
+  destination,
+  remedy: remedyFor(errorCode ?? undefined, destination.name),
+  ...((errorCode ?? errorMessage) !== null && {
+    error: { code: errorCode ?? undefined, message: errorMessage ?? undefined },
+  }),
+  ...(document && {
+    document: noticeDocument(document, deliveryWorkflowId({ ...document, documentId: document.id, workspace }, destination.id), config),
+  }),
+})
 
 export const findFailingDestinations: FindConditions = async (trx, config) => {
   const { rows } = await trx.raw<{ rows: DestinationRow[] }>(

@@ -1,8 +1,7 @@
 import { documentWorkflowId } from '../../workflows/ids.ts'
-import { consoleUrlOf } from '../base/console-url.ts'
 import { latestEnriched } from '../enrichment/failing.ts'
 import { watching, type FindConditions } from './condition.ts'
-import { documentColumn, workflowUrl } from './destination-conditions.ts'
+import { documentColumn, noticeDocument, type IncidentDocument } from './incident-document.ts'
 
 const remedy =
   'Check that the source system runs and that the relay may sign in and call it; the page of the enrichment tries it on a document. ' +
@@ -12,7 +11,7 @@ interface Row {
   workspaceId: string
   workspace: string
   enrichment: { id: string; name: string }
-  document: { id: string; repoId: string; docId: string; compId: string }
+  document: IncidentDocument
   error: string | null
   count: number
   since: Date
@@ -48,24 +47,16 @@ export const findFailingEnrichments: FindConditions = async (trx, config) => {
       and missed.is_failing
     `,
   )
-  return rows.map(({ workspaceId, workspace, enrichment, document, error, count, since }) => {
-    const workflowId = documentWorkflowId({ ...document, documentId: document.id, workspace })
-    return {
-      workspaceId,
-      subject: enrichment.id,
-      count,
-      since,
-      details: {
-        enrichment,
-        ...(error !== null && { error: { message: error } }),
-        document: {
-          ...document,
-          workflowId,
-          workflowUrl: workflowUrl(config, workflowId),
-          consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, `documents/${document.id}`),
-        },
-        remedy,
-      },
-    }
-  })
+  return rows.map(({ workspaceId, workspace, enrichment, document, error, count, since }) => ({
+    workspaceId,
+    subject: enrichment.id,
+    count,
+    since,
+    details: {
+      enrichment,
+      ...(error !== null && { error: { message: error } }),
+      document: noticeDocument(document, documentWorkflowId({ ...document, documentId: document.id, workspace }), config),
+      remedy,
+    },
+  }))
 }

@@ -146,6 +146,7 @@ export const textOf = (rendered: Rendered): string => {
     ...row('Subscription', subscription && `${subscription.name}, ${subscription.id}`),
     ...row('Last request', data.lastRequestAt),
     ...row('Last error', errorText || undefined),
+    ...row('About', document?.businessObject),
     ...row('Document', document && `${document.repoId}/${document.docId}/${document.compId}, ${document.id}`),
     ...row('Its page', document?.consoleUrl),
     ...row('Workflow', document?.workflowUrl ?? document?.workflowId),

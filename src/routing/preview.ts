@@ -2,9 +2,12 @@ import { enrichedData } from '../archive/enriched-data.ts'
 import type { Database } from '../db/database.ts'
 import type { ConnectionSettings } from '../domain/connection-settings.ts'
 import { pathOf, unmetCondition, type FilterCondition, type RoutedDocument } from '../domain/fan-out.ts'
+import type { BusinessMetadata } from '../domain/template.ts'
 
 /** The effect that a connection would have on a document. */
-export interface PreviewedDocument extends Omit<RoutedDocument, 'erpObjectType' | 'erpObjectId' | 'arObject' | 'fields'> {
+export interface PreviewedDocument extends Omit<RoutedDocument, 'fields' | keyof BusinessMetadata> {
+  repositoryName: string
+  metadata: BusinessMetadata
   documentId: string
   /** The path at the destinations; null if the filter passes the document over. */
   path: string | null
@@ -23,10 +26,10 @@ export const previewDocuments = async (
   settings: ConnectionSettings,
 ): Promise<PreviewedDocument[]> => {
   // The index documents_by_repository has the newest documents of each repository together.
-  const { rows } = await db.raw<{ rows: (RoutedDocument & { documentId: string })[] }>(
+  const { rows } = await db.raw<{ rows: (RoutedDocument & { documentId: string; repositoryName: string })[] }>(
     `
       select
-        newest.id as "documentId", newest.doc_id as "docId", repository.repo_id as "repoId", newest.comp_id as "compId",
+        newest.id as "documentId", newest.doc_id as "docId", repository.repo_id as "repoId", repository.name as "repositoryName", newest.comp_id as "compId",
         newest.content_type as "contentType", newest.size_bytes as "sizeBytes", newest.erp_object_type as "erpObjectType",
         newest.erp_object_id as "erpObjectId", newest.ar_object as "arObject", newest.received_at as "receivedAt",
         fields
@@ -49,8 +52,9 @@ export const previewDocuments = async (
     { workspaceId, repositoryIds, limit: previewMaxDocuments },
   )
   return rows.map(({ erpObjectType, erpObjectId, arObject, fields, ...document }) => {
-    const planned = { ...document, erpObjectType, erpObjectId, arObject, fields }
+    const metadata = { erpObjectType, erpObjectId, arObject }
+    const planned = { ...document, ...metadata, fields }
     const unmet = unmetCondition(settings, planned) ?? null
-    return { ...document, unmetCondition: unmet, path: unmet === null ? pathOf(settings, planned) : null }
+    return { ...document, metadata, unmetCondition: unmet, path: unmet === null ? pathOf(settings, planned) : null }
   })
 }

@@ -203,6 +203,8 @@ describe('a preview', () => {
       document_id: oldest,
       doc_id: 'A',
       repo_id: 'P1',
+      repository_name: 'Name of P1',
+      metadata: { erp_object_type: null, erp_object_id: null, ar_object: 'ZINVOICE' },
       comp_id: 'data',
       content_type: 'application/PDF; charset=x',
       size_bytes: 5,

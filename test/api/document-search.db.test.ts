@@ -1,4 +1,5 @@
 import { newId } from '../../src/base/ids.ts'
+import { objectTypes, type ObjectType } from '../../src/domain/business-object-types.ts'
 import { businessObjectText } from '../../src/domain/business-object.ts'
 import { createRandom } from '../fuzz/random.ts'
 import { startScene } from '../support/scene.ts'
@@ -243,7 +244,7 @@ describe('a business key', () => {
 })
 
 describe('a business object', () => {
-  const others: Partial<Row>[] = [
+  const unlike: Partial<Row>[] = [
     { objectType: 'BKPF', objectId: '200019000047122027' },
     { objectType: 'VBRK', objectId: '0080004712' },
     { objectType: 'ZTYPE', objectId: '77/8' },
@@ -284,9 +285,28 @@ describe('a business object', () => {
     ['MARA', '000000000000004711', ['MARA 4711', 'Material 4711']],
   ])('%s %s is found by all that a screen shows of it, and by what people type', async (objectType, objectId, texts) => {
     const { id } = await insert({ objectType, objectId })
-    for (const other of others) await insert(other)
+    for (const row of unlike) await insert(row)
     const shown = (['en', 'de'] as const).map((language) => businessObjectText({ type: objectType, key: objectId }, language)!)
     for (const q of [...shown, `${objectType} ${objectId}`, ...texts]) expect({ q, ids: await searchAll({ q }) }).toEqual({ q, ids: [id] })
+  })
+
+  test('of every type of the table is found by its text in both languages, and by its key', async () => {
+    const inserted: { id: string; objectType: string; objectId: string }[] = []
+    for (const [index, [objectType, { fields }]] of Object.entries<ObjectType>(objectTypes).entries()) {
+      const values = { number: String(7_100 + 13 * index), year: '2026', code: 'X1', rest: '  99' }
+      const objectId = fields
+        .map(({ kind, length, mayBeEmpty }) => {
+          const value = mayBeEmpty ? String(1 + (index % 9)) : values[kind]
+          return kind === 'number' ? value.padStart(length, '0') : value.padEnd(length)
+        })
+        .join('')
+        .trimEnd()
+      inserted.push({ objectType, objectId, id: (await insert({ objectType, objectId, docId: `N${index}` })).id })
+    }
+    for (const { id, objectType, objectId } of inserted) {
+      const texts = (['en', 'de'] as const).map((language) => businessObjectText({ type: objectType, key: objectId }, language)!)
+      for (const q of [...texts, `${objectType} ${objectId}`]) expect({ q, ids: await searchAll({ q }) }).toEqual({ q, ids: [id] })
+    }
   })
 
   test('of another type, year, company or item is not found', async () => {
@@ -318,7 +338,10 @@ describe('a business object', () => {
   })
 
   test('is found by its type among many of other types, page by page', async () => {
-    const rare = [await insert({ objectType: 'EKKO', objectId: '4500000001' }), await insert({ objectType: 'ekko', objectId: '4500000002' })]
+    const rare = [
+      await insert({ objectType: 'EKKO', objectId: '4500000001' }),
+      await insert({ objectType: 'ekko', objectId: '4500000002' }),
+    ]
     await insert({ objectType: 'VBRK', objectId: '1', docId: 'MANY0' })
     await database.db.raw(
       `

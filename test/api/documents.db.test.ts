@@ -90,6 +90,7 @@ test('only the single response contains the path of each delivery, and the metad
   const attributes = {
     doc_id: 'DOC1',
     repo_id: 'A1',
+    repository_name: 'Repository A1',
     comp_id: 'data',
     content_type: 'application/pdf',
     size_bytes: 5,

@@ -39,7 +39,9 @@ describe('the documents of every workspace', () => {
     const [header, line, ...more] = describeFound(await findDocuments(db, '4711'))
     expect(header).toMatch(/^RECEIVED \(UTC\) +STATUS +REPOSITORY +DOC ID +BUSINESS OBJECT +DELIVERIES +ID$/)
     expect(line).toMatch(
-      new RegExp(`^2\\d{3}-.* pending +${second.workspace} .* FIND2 +BKPF 100000000047112026 +(archive|web): pending, .* ${second.id}$`),
+      new RegExp(
+        `^2\\d{3}-.* pending +${second.workspace} .* FIND2 +Invoice 4711, company 1000, 2026 +(archive|web): pending, .* ${second.id}$`,
+      ),
     )
     expect(more).toEqual([])
     expect(describeFound(await findDocuments(db, 'nothing'))).toEqual(['No document was found.'])
@@ -63,7 +65,7 @@ test('a document is shown by its id or its docId, and one of several is asked fo
   const shown = await showDocument(db, 'SHOW1')
   expect(await showDocument(db, id)).toEqual(shown)
   const lines = describeDocument(withConsoleUrl('https://relay.example.com/a/', shown))
-  expect(lines[0]).toBe('Object     BKPF 100019000088122026')
+  expect(lines[0]).toBe('Object     Invoice 1900008812, company 1000, 2026 (BKPF 100019000088122026)')
   expect(describeDocument(withConsoleUrl(undefined, shown)).join()).not.toContain('Console')
   expect(lines).toEqual(
     expect.arrayContaining([

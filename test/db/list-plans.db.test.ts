@@ -81,10 +81,11 @@ const fill = async () => {
   )
   await db.raw(
     `insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at,
-        request_id)
+        request_id, erp_object_type)
     select
       id, workspace_id, id, 'R' || n % 7, id, 'data', 'application/pdf', 5,
-      case when n % 101 = 0 then 'failed' when n % 103 = 0 then 'pending' else 'delivered' end, moment, moment, id
+      case when n % 101 = 0 then 'failed' when n % 103 = 0 then 'pending' else 'delivered' end, moment, moment, id,
+      case when n % 3 = 0 then 'BKPF' when n % 1000 = 0 then 'EKKO' end
     from (${rows}) as rows`,
     values,
   )
@@ -288,6 +289,10 @@ test.each([
   { q: 'x' },
   { q: '4711' },
   { q: idPrefixAt(since) },
+  { q: 'BKPF' },
+  { q: 'EKKO' },
+  { q: 'Invoice 1900004711, company 1000, 2026' },
+  { q: '1900004711/2026' },
   { docId: `${idPrefixAt(since)}${'90'.padStart(16, '0')}` },
   { docIdPrefix: idPrefixAt(since) },
   { erpObjectId: '4711' },

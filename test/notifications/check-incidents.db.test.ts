@@ -88,6 +88,7 @@ describe('one notice at the beginning of an incident, and one at its end', () =>
   test('an open circuit is announced once, and once more when it is closed', async () => {
     const scene = await createScene(['destination.failing'])
     const documentId = await scene.fail('http_500', 'retrying')
+    await database.db('documents').where({ id: documentId }).update({ erp_object_type: 'BKPF', erp_object_id: '100019000047112026' })
     await scene.setGate({ circuit: 'open', failures: 12, failing_since: at(-16 * minute) })
     expect(await check(at(0))).toMatchObject({ opened: 1, closed: 0, notices: 1 })
     await scene.setGate({ circuit: 'half_open', failures: 13 })
@@ -109,6 +110,7 @@ describe('one notice at the beginning of an incident, and one at its end', () =>
         repoId: 'Z1',
         docId: 'DOC1',
         compId: 'data',
+        businessObject: 'Invoice 1900004711, company 1000, 2026',
         consoleUrl: `https://relay.example.com/console/documents/${documentId}`,
         workflowId,
         workflowUrl: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,

@@ -70,6 +70,7 @@ const writeNotice = async (kind: 'email' | 'webhook', workspaceSettings: object 
   const { workspaceId, repositoryId, repoId } = routes
   const documentId = await insertDocument(db, { workspaceId, repositoryId, repoId, status: 'retrying', deliveries: [delivery] })
   await db('deliveries').where({ document_id: documentId }).update({ last_error: 'HTTP 500', last_error_code: 'http_500' })
+  await db('documents').where({ id: documentId }).update({ erp_object_type: 'BKPF', erp_object_id: '100019000047112026' })
   const check = createCheckIncidents(db, config)
   const { messages } = await check(new Date())
   const [{ input }] = messages as [(typeof messages)[0]]
@@ -150,6 +151,7 @@ test('a mail says in plain text what has happened and what to do, and another on
       `Workspace:   ${scene.workspace}`,
       `Destination: archive, webhook, ${id}`,
       `Console:     https://relay.example.com/console/destinations/${id}`,
+      'About:       Invoice 1900004711, company 1000, 2026',
       `Its page:    https://relay.example.com/console/documents/${scene.documentId}`,
       'What to do:',
       '  Check that destination archive is reachable and accepts requests, then retry the document.',

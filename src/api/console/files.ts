@@ -17,7 +17,11 @@ const root = new URL('../../..', import.meta.url)
 const sharedModules = [
   'src/connectors/error-codes',
   'src/connectors/shared/final-answers',
+  'src/domain/business-object',
+  'src/domain/business-object-types',
   'src/domain/delivery-states',
+  'src/domain/document-query',
+  'src/domain/query-marks',
   'src/domain/refusal-codes',
   'src/domain/retry',
   'workflows/ids',

@@ -10,6 +10,7 @@ const workflowId = `document/acme/invoices/${documentPath}/${exampleIds.document
 const failedDocument = {
   id: exampleIds.document,
   ...document,
+  business_object: 'Incoming invoice 5105600123, 2026',
   console_url: `https://relay.example.com/console/documents/${exampleIds.document}`,
   workflow_id: workflowId,
   workflow_url: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,

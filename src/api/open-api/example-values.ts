@@ -50,6 +50,7 @@ export const exampleValues: Record<string, unknown> = {
   destination_name: names.destination,
   doc_id_prefix: '005056B5',
   q: '5105600123',
+  repository_name: names.repository,
   document_id: exampleIds.document,
   enrichment_id: exampleIds.enrichment,
   error_code: error.code,

@@ -29,8 +29,14 @@ test(
       const delivered = await routes.receive('hello', 'FA163E4C0E1B1EDBA9D7C3F0A1B24713')
       await until('the document has arrived', async () => (await delivered.status()) === 'delivered')
 
+      const objects = { FA163E4C0E1B1EDBA9D7C3F0A1B24711: '100019000047112026', FA163E4C0E1B1EDBA9D7C3F0A1B24712: '200019000047112025' }
+      for (const [docId, key] of Object.entries(objects)) {
+        await routes.call('PUT', `/documents/by-doc-id/Z1/${docId}/metadata`, { erp_object_type: 'BKPF', erp_object_id: key })
+      }
+
       const problems = await checkScreens(consoleUrl, keys.member, [
         ['documents', '/documents', 'td a'],
+        ['documents-marked', '/documents?q=4711+2026', 'td mark'],
         ['documents-found', '/documents?q=FA163E&delivery_status=failed', 'td a'],
         ['documents-filtered', '/documents?status=discarded', '.empty'],
         ['document-failed', `/documents/${failed.id}`, '.notice.bad'],
@@ -58,8 +64,8 @@ test(
       })
       const document = await scene.routes.receive('hello', 'INVOICE4711')
       await until('the document has failed', async () => (await document.status()) === 'failed')
-      const object = { erp_object_type: 'BKPF', erp_object_id: '1000-1900004711-2026' }
-      await scene.routes.call('PUT', '/documents/by-doc-id/Z1/INVOICE4711/metadata', object)
+      const known = { erp_object_type: 'BKPF', erp_object_id: '1000-1900004711-2026' }
+      await scene.routes.call('PUT', '/documents/by-doc-id/Z1/INVOICE4711/metadata', known)
 
       const { page, errors } = await scene.open('member')
       await page.getByRole('link', { name: 'Documents', exact: true }).click()
@@ -68,8 +74,19 @@ test(
       await page.waitForURL(/q=invoice/)
       await page.getByLabel('Status').selectOption({ label: 'Failed' })
       await page.waitForURL(/q=invoice&status=failed/)
-      await page.getByRole('link', { name: 'BKPF 1000-1900004711-2026' }).click()
-      await page.getByRole('heading', { name: 'BKPF 1000-1900004711-2026', level: 1 }).waitFor()
+      const object = 'Invoice 1900004711, company 1000, 2026'
+      // The text of the row, and the key on the page of the document, find the document.
+      await page.getByRole('link', { name: object }).click()
+      await page.getByRole('heading', { name: object, level: 1 }).waitFor()
+      for (const text of [object, `${known.erp_object_type} ${known.erp_object_id}`]) {
+        await page.getByText(text).first().waitFor()
+        await page.getByRole('link', { name: 'Documents', exact: true }).click()
+        await page.getByLabel('Document id or business key').fill(text)
+        await page.keyboard.press('Enter')
+        await page.waitForURL(/q=/)
+        expect(await page.locator('td a mark').allInnerTexts()).toEqual(['1900004711', '1000', '2026'])
+        await page.getByRole('link', { name: object }).click()
+      }
       expect(await page.locator('.verdict').innerText()).toMatch(
         /^2 of 3 destinations have it\. Approval workflow failed .+: the target answered 404 Not Found\.$/,
       )
