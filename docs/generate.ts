@@ -2,6 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { workspacesSchema } from '../src/cli/apply/workspaces-schema.ts'
 import { createConnectors } from '../src/connectors/index.ts'
+import { businessObjectsPage } from './business-objects.ts'
 import { configurationPage } from './configuration.ts'
 import { conformancePage } from './conformance.ts'
 import { connectorPages } from './connectors.ts'
@@ -18,6 +19,7 @@ import { architecturePage, contributingPage } from './rooms.ts'
 const made: Record<string, string> = {
   'CONTRIBUTING.md': contributingPage(),
   'docs/architecture.md': architecturePage(),
+  'docs/business-objects.md': businessObjectsPage(),
   'docs/configuration.md': configurationPage(),
   'docs/conformance.md': conformancePage(),
   'docs/deliveries.md': deliveriesPage(),

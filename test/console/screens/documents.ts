@@ -84,6 +84,7 @@ test(
         await page.getByLabel('Document id or business key').fill(text)
         await page.keyboard.press('Enter')
         await page.waitForURL(/q=/)
+        await page.locator('td a mark').first().waitFor()
         expect(await page.locator('td a mark').allInnerTexts()).toEqual(['1900004711', '1000', '2026'])
         await page.getByRole('link', { name: object }).click()
       }
