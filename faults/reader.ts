@@ -84,7 +84,7 @@ export const startReader = async (baseUrls: string[], { apiPath, key }: Workspac
   /** Asks for what comes after the cursor. If the database does not have its event, the reader goes on at the end, as the answer says. */
   const ask = async (seconds: number): Promise<boolean> => {
     asked += 1
-    const answer = await call(asked, `/events?after=${cursor}&limit=1000&wait_seconds=${seconds}`).catch((thrown: unknown) => {
+    const answer = await call(asked, `/events?after=${cursor}&per_page=100&wait_seconds=${seconds}`).catch((thrown: unknown) => {
       if ((thrown as { status?: number }).status !== 410) throw thrown
     })
     if (answer === undefined) {

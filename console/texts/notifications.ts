@@ -43,7 +43,8 @@ export const en = {
       'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
       'upstream.failing':
         'The earlier content server of a repository has failed for 5 minutes. Documents that only it has, and new ones, are answered with 503.',
-      'event_subscription.failing': 'The receiver of an event subscription has not accepted the next event for 15 minutes.',
+      'event_subscription.failing':
+        'The receiver of an event subscription has not accepted the next event for 15 minutes, or has answered 410 and so stopped the subscription.',
       'enrichment.failing': 'The latest documents of an enrichment lack their business data. They are delivered nevertheless.',
     },
   },
@@ -112,7 +113,8 @@ export const de: typeof en = {
       'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
       'upstream.failing':
         'Der frühere Content-Server eines Repositorys ist seit 5 Minuten gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.',
-      'event_subscription.failing': 'Der Empfänger eines Ereignisabonnements hat das nächste Ereignis 15 Minuten lang nicht angenommen.',
+      'event_subscription.failing':
+        'Der Empfänger eines Ereignisabonnements hat das nächste Ereignis 15 Minuten lang nicht angenommen, oder mit 410 geantwortet und das Abonnement so angehalten.',
       'enrichment.failing': 'Den neuesten Dokumenten einer Anreicherung fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.',
     },
   },

@@ -3,11 +3,9 @@ import { eventIdPattern, eventNames, type EventName } from '../domain/events.ts'
 import { eventKeyOf, type Events, type EventsPage, type EventsRequest } from '../events/event-log.ts'
 import { eventName, openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
+import { perPage } from './pagination.ts'
 import { resource, resourceOf, timestamp } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
-
-const limitMax = 1_000
-const limitDefault = 100
 
 const event = resource(
   'Event',
@@ -54,7 +52,7 @@ const query = z.strictObject({
       'Only events after this one: `next_cursor` of the answer before, or `latest` to begin now. By default from the oldest that is kept.',
     ),
   types: types.describe('Only events of these types, separated by commas.'),
-  limit: z.coerce.number().int().min(1).max(limitMax).default(limitDefault).describe('The number of events, at most.'),
+  per_page: perPage,
   wait_seconds: waitSeconds
     .default(0)
     .describe(`Answers as soon as there is an event, and after this time without one. At most ${waitSecondsMax}.`),
@@ -82,7 +80,7 @@ export const eventEndpoints = ({ events, newEvents }: EventDeps): Endpoint[] => 
     response,
     status: 200,
     gone: goneCursor,
-    handle: async ({ query: { waitSeconds: seconds, ...first } }, { workspaceId, actor, signal, elsewhere }) => {
+    handle: async ({ query: { waitSeconds: seconds, perPage: limit, ...first } }, { workspaceId, actor, signal, elsewhere }) => {
       const until = performance.now() + seconds * 1_000
       const follow = async (request: EventsRequest): Promise<EventsPage> => {
         const page = await events.list(workspaceId, request)
@@ -94,7 +92,7 @@ export const eventEndpoints = ({ events, newEvents }: EventDeps): Endpoint[] => 
         const isThere = await elsewhere(() => newEvents.wait(key, { actor, seconds: left, signal }))
         return isThere ? follow(next) : page
       }
-      return answer(await follow(first))
+      return answer(await follow({ ...first, limit }))
     },
   }),
 ]

@@ -9,7 +9,8 @@ const perPageMax = 100
 const perPageDefault = 25
 const pageMax = 1_000_000
 
-const perPage = z.coerce.number().int().min(1).max(perPageMax).default(perPageDefault).describe('The number of rows per page.')
+/** The number of rows of an answer. It means the same on every list. */
+export const perPage = z.coerce.number().int().min(1).max(perPageMax).default(perPageDefault).describe('The number of rows per page.')
 
 /** The query of a list with numbered pages. */
 export const pageQuery = z.strictObject({

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { idPattern } from '../base/ids.ts'
+import { nameable } from '../domain/date-range.ts'
 
 /** The id of a resource. */
 export const resourceId = z.string().regex(idPattern, 'must be an id, like 01ARZ3NDEKTSV4RRFFQ69G5FAV')
@@ -12,7 +13,7 @@ export const connectorPart = 'x-connector-part'
 
 /** ISO 8601 text in JSON, a Date in TypeScript. */
 export const timestamp = z.codec(z.iso.datetime({ offset: true }), z.date(), {
-  decode: (text) => new Date(text),
+  decode: (text) => nameable(new Date(text)),
   encode: (date) => date.toISOString(),
 })
 

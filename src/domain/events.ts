@@ -125,3 +125,6 @@ export const eventPositionOf = (id: string): EventPosition => ({
   transaction: Number.parseInt(id.slice(13, 25), 16),
   number: Number.parseInt(id.slice(25), 16),
 })
+
+/** The error of the receiver of a subscription that wants no more events: 410 Gone. */
+export const goneReceiver = 'http_410'

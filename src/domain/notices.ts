@@ -13,7 +13,8 @@ export const incidentEvents = {
   'enrichment.failing': 'The calls of an enrichment fail for its latest documents: they are delivered without business data',
   'upstream.failing':
     'The earlier content server of a repository has failed for 5 minutes: documents that only it has, and new ones, are answered with 503',
-  'event_subscription.failing': 'The receiver of an event subscription has not accepted the next event for 15 minutes',
+  'event_subscription.failing':
+    'The receiver of an event subscription has not accepted the next event for 15 minutes, or has answered 410 and so stopped the subscription',
 } as const
 
 export type IncidentEvent = keyof typeof incidentEvents

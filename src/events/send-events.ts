@@ -5,11 +5,12 @@ import { createOpenCredentials } from '../connectors/target.ts'
 import type { Database } from '../db/database.ts'
 import { createClaimDue, createRunQueue, type ClaimDue, type RunEnd, type RunQueue } from '../db/side-work.ts'
 import { circuitOpenMs } from '../delivery/circuit.ts'
-import { eventIdOf, eventPositionOf, eventTypes, type EventName, type EventPosition } from '../domain/events.ts'
+import { eventIdOf, eventPositionOf, eventTypes, goneReceiver, type EventName, type EventPosition } from '../domain/events.ts'
 import { decideRetry } from '../domain/retry.ts'
 import { retryPolicyOf, workspaceSettings } from '../domain/settings.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { createEvents, type EventsPage } from './event-log.ts'
+import { stopGoneSubscription } from './subscriptions.ts'
 
 // A webhook should store an event and answer.
 const requestTimeoutMs = 20_000
@@ -156,6 +157,10 @@ export const createSendEvents = (deps: SendEventsDeps): RunQueue => {
             const delayMs = delayOf(job, attempts + 1, failure)
             const error = { code, message, delayMs }
             const isStored = await store(db, job, { position, sent, attempts: attempts + 1, error })
+            if (isStored && code === goneReceiver) {
+              await stopGoneSubscription(db, job)
+              return { status: 'gone' }
+            }
             return isStored ? { status: 'retrying', delayMs, error: `${code}: ${message}` } : { status: 'gone' }
           }
           position = eventPositionOf(event.id)

@@ -1,4 +1,4 @@
-import { record, type AuditActor } from '../db/audit.ts'
+import { record, systemActor, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { openQueue } from '../db/side-work.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
@@ -70,6 +70,31 @@ export const eventSubscriptionKind = configuredKind({
   }),
 })
 
+type Stopped = { id: string; name: string }
+
+const recordStop = (trx: Transaction, workspaceId: string, { id, name }: Stopped, reason: string, actor: AuditActor): Promise<void> =>
+  record(trx, {
+    workspaceId,
+    event: 'event_subscription.updated',
+    subjectId: id,
+    description: `Event subscription ${name} was stopped, because ${reason}.`,
+    metadata: { name, before: { is_active: true }, after: { is_active: false } },
+    actor,
+  })
+
+/** Stops a subscription whose receiver wants no more events. It keeps its cursor and its error. @param version of the subscription that has failed */
+export const stopGoneSubscription = (
+  db: Database,
+  { id, workspaceId, version }: { id: string; workspaceId: string; version: number },
+): Promise<void> =>
+  db.transaction(async (trx) => {
+    const [stopped]: Stopped[] = await trx('event_subscriptions')
+      .where({ id, version, is_active: true })
+      .update({ is_active: false, version: trx.raw('version + 1'), next_attempt_at: null, updated_at: trx.fn.now() })
+      .returning(['id', 'name'])
+    if (stopped) await recordStop(trx, workspaceId, stopped, 'its receiver answered 410 Gone', systemActor)
+  })
+
 /** Stops the subscriptions of a destination that is being deleted. They keep their cursors for another destination. */
 export const stopSubscriptionsOf = async (
   trx: Transaction,
@@ -77,20 +102,11 @@ export const stopSubscriptionsOf = async (
   destinationId: string,
   actor: AuditActor,
 ): Promise<void> => {
-  const stopped: { id: string; name: string }[] = await trx('event_subscriptions')
+  const stopped: Stopped[] = await trx('event_subscriptions')
     .where({ workspace_id: workspaceId, destination_id: destinationId, is_active: true })
     .update({ ...beginAnew(trx), is_active: false })
     .returning(['id', 'name'])
-  for (const { id, name } of stopped) {
-    await record(trx, {
-      workspaceId,
-      event: 'event_subscription.updated',
-      subjectId: id,
-      description: `Event subscription ${name} was stopped, because its destination was deleted.`,
-      metadata: { name, before: { is_active: true }, after: { is_active: false } },
-      actor,
-    })
-  }
+  for (const each of stopped) await recordStop(trx, workspaceId, each, 'its destination was deleted', actor)
 }
 
 export const createEventSubscriptions = (db: Database | Transaction) => {

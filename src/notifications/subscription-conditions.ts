@@ -1,3 +1,4 @@
+import { goneReceiver } from '../domain/events.ts'
 import { watching, type FindConditions } from './condition.ts'
 
 // Retries repair what is shorter.
@@ -5,6 +6,9 @@ const failingMinutes = 15
 
 const remedy =
   'Repair the receiver; the relay then sends the event again and goes on. An event that the receiver cannot take is passed over by a replay behind it.'
+
+const goneRemedy =
+  'The receiver answered 410 Gone: it wants no more events, and the subscription was stopped. Activate it when there is a receiver again: no event that is kept is lost. Otherwise delete it.'
 
 interface Row {
   workspaceId: string
@@ -15,7 +19,7 @@ interface Row {
   since: Date
 }
 
-/** Finds active event subscriptions whose next event has not been accepted for some time. */
+/** Finds active event subscriptions whose next event has not been accepted for some time, and those that a 410 has stopped. */
 export const findFailingSubscriptions: FindConditions = async (trx) => {
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `
@@ -28,16 +32,19 @@ export const findFailingSubscriptions: FindConditions = async (trx) => {
     from event_subscriptions
     join destinations on destinations.id = destination_id
     where event_subscriptions.workspace_id in (${watching('event_subscription.failing')})
-      and is_active
-      and failing_since < now() - :failingMinutes * interval '1 minute'
+      and deleted_at is null
+      and (
+        (is_active and failing_since < now() - :failingMinutes * interval '1 minute')
+        or (not is_active and last_error_code = :goneReceiver)
+      )
     `,
-    { failingMinutes },
+    { failingMinutes, goneReceiver },
   )
   return rows.map(({ workspaceId, subscription, destination, error, count, since }) => ({
     workspaceId,
     subject: subscription.id,
     count,
     since,
-    details: { subscription, destination, error, remedy },
+    details: { subscription, destination, error, remedy: error.code === goneReceiver ? goneRemedy : remedy },
   }))
 }

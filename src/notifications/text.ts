@@ -1,4 +1,5 @@
 import { visibleLine } from '../base/text.ts'
+import { goneReceiver } from '../domain/events.ts'
 import type { IncidentEvent, NoticeData, Transition } from '../domain/notices.ts'
 import type { IncidentDetails } from './condition.ts'
 
@@ -52,8 +53,10 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
     closed: ({ repository }) => `The upstream of repository ${repository?.repoId} no longer fails.`,
   },
   'event_subscription.failing': {
-    opened: ({ subscription, destination, count }) =>
-      `Event subscription ${subscription?.name} is behind: ${destination?.name} has not accepted the next event in ${few(count, 'attempt', 'attempts')}.`,
+    opened: ({ subscription, destination, count, error }) =>
+      error?.code === goneReceiver
+        ? `Event subscription ${subscription?.name} was stopped: ${destination?.name} answered 410 Gone.`
+        : `Event subscription ${subscription?.name} is behind: ${destination?.name} has not accepted the next event in ${few(count, 'attempt', 'attempts')}.`,
     closed: ({ subscription }) => `Event subscription ${subscription?.name} no longer fails.`,
   },
 }

@@ -27,7 +27,7 @@ test('a program follows events with the cursor of each answer', async () => {
   const begin = await latest()
   await receive('D1')
   // A transaction of another test's database that has just ended can hold events back for a moment.
-  const first = await acme.call('GET', `/events?limit=1&after=${begin}&wait_seconds=30`)
+  const first = await acme.call('GET', `/events?per_page=1&after=${begin}&wait_seconds=30`)
   expect(first.json).toEqual({
     data: [
       {
@@ -87,7 +87,7 @@ test('a key can wait with some requests at a time', async () => {
 
 test('a cursor of events that were removed is refused, and wrong values are', async () => {
   await receive('D4')
-  const { json } = await acme.call('GET', '/events?limit=1&wait_seconds=30')
+  const { json } = await acme.call('GET', '/events?per_page=1&wait_seconds=30')
   const first = json.data[0].id
   await database
     .db('workspaces')
@@ -98,7 +98,16 @@ test('a cursor of events that were removed is refused, and wrong values are', as
   await database.db('workspaces').where({ id: acme.id }).update({ events_removed_to: '' })
   const unknown = await acme.call('GET', `/events?after=${'f'.repeat(37)}`)
   expect(unknown.status).toBe(410)
-  for (const query of ['after=x', 'types=document.unknown', 'limit=0', 'wait_seconds=31', 'wait_seconds=x', 'before=1']) {
+  for (const query of [
+    'after=x',
+    'types=document.unknown',
+    'per_page=0',
+    'per_page=101',
+    'limit=1',
+    'wait_seconds=31',
+    'wait_seconds=x',
+    'before=1',
+  ]) {
     expect({ query, status: (await acme.call('GET', `/events?${query}`)).status }).toEqual({ query, status: 400 })
   }
 })

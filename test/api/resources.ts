@@ -138,7 +138,7 @@ export const createResources = ({ db, store, certificate }: World) => {
     destination_ids: destination,
     user_id: member,
     // A cursor.
-    after: async (tenant) => (await tenant.call('GET', '/events?limit=1')).json.meta.next_cursor,
+    after: async (tenant) => (await tenant.call('GET', '/events?per_page=1')).json.meta.next_cursor,
   }
 
   /** Creates what a path names, up to its last id. @returns the ids by the names of the parameters */

@@ -71,7 +71,7 @@ test('the story in TypeScript', async () => {
     expect((await follow(client, begun, ids)).toSorted()).toEqual(ids.toSorted())
     const received: string[] = []
     for await (const { data } of pages(client, '/events', {
-      query: { after: begun, types: 'document.received', limit: 2, wait_seconds: 30 },
+      query: { after: begun, types: 'document.received', per_page: 2, wait_seconds: 30 },
     })) {
       received.push(...data.map(({ attributes }) => String(attributes.data['document_id'])))
       if (received.length === ids.length) break

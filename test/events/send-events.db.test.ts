@@ -102,6 +102,40 @@ test('events are sent in their order, each as a signed message of the Standard W
   expect(target.arrivals).toHaveLength(3)
 })
 
+test('a receiver that answers 410 stops the subscription, which keeps its place, and gets the event when it is activated again', async () => {
+  const scene = await subscribe()
+  for (const name of ['one', 'two', 'three']) await scene.add(name)
+  let isGone = true
+  target.answerWith((_, response) => {
+    response.statusCode = isGone && target.arrivals.length > 1 ? 410 : 200
+    response.end()
+  })
+  expect(await scene.send()).toEqual({ status: 'gone' })
+  const stopped = await scene.find()
+  expect(stopped).toMatchObject({
+    isActive: false,
+    attempts: 1,
+    lastErrorCode: 'http_410',
+    nextAttemptAt: null,
+    failingSince: expect.any(Date),
+    waitingSince: expect.any(Date),
+  })
+  expect(await scene.isDue()).toBe(false)
+  expect(await scene.send()).toEqual({ status: 'gone' })
+  expect(arrived()).toEqual(['one', 'two'])
+  const entries = await db('audit_logs')
+    .where({ subject_id: scene.id, event: 'event_subscription.updated' })
+    .select('description', 'actor_type')
+  expect(entries).toEqual([
+    { description: 'Event subscription Data was stopped, because its receiver answered 410 Gone.', actor_type: 'system' },
+  ])
+  isGone = false
+  await subscriptions.update(scene.workspaceId, scene.id, { isActive: true }, actor)
+  expect(await scene.find()).toMatchObject({ isActive: true, attempts: 0, lastError: null, lastErrorCode: null })
+  expect(await scene.send()).toEqual({ status: 'idle' })
+  expect(arrived()).toEqual(['one', 'two', 'two', 'three'])
+})
+
 test('a receiver that fails gets the same event again, and later ones wait', async () => {
   const scene = await subscribe()
   for (const name of ['one', 'two', 'three']) await scene.add(name)

@@ -420,6 +420,39 @@ test('a repository that receives and is wired to nothing is announced until it i
   expect(await check(at(3 * minute))).toMatchObject({ opened: 0, notices: 0 })
 })
 
+test('an event subscription that a 410 has stopped is announced at once, until it is activated again or its destination is deleted', async () => {
+  const scene = await createScene(['event_subscription.failing'])
+  const { db } = database
+  await db('event_subscriptions').insert({
+    id: newId(),
+    workspace_id: scene.workspaceId,
+    name: 'Data',
+    events: ['document.failed'],
+    destination_id: scene.destinationId,
+    is_active: false,
+    epoch: 1,
+    transaction: 1,
+    number: 1,
+    attempts: 1,
+    failing_since: new Date(),
+    last_error: 'the target answered 410 Gone',
+    last_error_code: 'http_410',
+  })
+  await check(new Date())
+  const { data } = await db('notices').where({ workspace_id: scene.workspaceId }).first('data')
+  expect(data).toMatchObject({
+    summary: expect.stringMatching(/^Event subscription Data was stopped: .* answered 410 Gone\.$/),
+    remedy: expect.stringContaining('Activate it'),
+    error: { code: 'http_410', message: 'the target answered 410 Gone' },
+  })
+  await check(new Date())
+  expect(await scene.types()).toEqual(['relay.event_subscription.failing'])
+  await db('destinations').where({ id: scene.destinationId }).update({ deleted_at: new Date() })
+  await check(new Date())
+  expect(await scene.types()).toEqual(['relay.event_subscription.failing', 'relay.event_subscription.recovered'])
+  await db('event_subscriptions').where({ workspace_id: scene.workspaceId }).delete()
+})
+
 test('an event subscription whose receiver fails is announced after 15 minutes, until an event is accepted', async () => {
   const scene = await createScene(['event_subscription.failing'])
   const [id, position] = [newId(), { epoch: 1, transaction: 1, number: 1 }]

@@ -115,7 +115,7 @@ def test_story(relay: Relay, target: Target) -> None:
 
         assert follow(client, begun, ids) == ids
         following = pages(
-            list_events.sync, client=client, after=begun, types="document.received", limit=2, wait_seconds=30
+            list_events.sync, client=client, after=begun, types="document.received", per_page=2, wait_seconds=30
         )
         events = (event for page in following for event in page.data)
         received = [event.attributes.data["document_id"] for event in islice(events, len(ids))]

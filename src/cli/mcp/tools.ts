@@ -60,7 +60,7 @@ const readTools: Tool[] = [
     path: '/documents/search',
     input: z.strictObject({
       q: text(
-        'Beginning of the doc_id, of a business key (also without company code or leading zeros) or of a field; or last digits',
+        'doc_id, business key or its parts (with or without type, company code, leading zeros), or beginning of a field; or last digits',
       ).optional(),
       repo_id: text('repo_id of the repository').optional(),
       status: z.enum(documentStatuses).optional(),
@@ -147,7 +147,7 @@ const readTools: Tool[] = [
     input: z.strictObject({
       after: text('meta.next_cursor of the answer before, or latest').optional(),
       types: text('Types, separated by commas: document.delivered,document.failed', 1_000).optional(),
-      limit: z.int().min(1).max(pageRows).default(pageRows).describe('Events of an answer'),
+      per_page: perPage,
       wait_seconds: waitSeconds.default(0).describe('Wait as long for an event'),
     }),
     level: 'viewer',
