@@ -21,9 +21,11 @@ export interface Webhook {
 
 const utf8 = new TextEncoder()
 
+/** Returns the bytes of base64 with padding, and nothing else: `atob` also takes blanks, and text without padding. */
 const bytesOf = (base64: string): Uint8Array<ArrayBuffer> | undefined => {
   try {
-    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+    const binary = atob(base64)
+    return btoa(binary) === base64 ? Uint8Array.from(binary, (character) => character.charCodeAt(0)) : undefined
   } catch {
     return undefined
   }
@@ -31,7 +33,10 @@ const bytesOf = (base64: string): Uint8Array<ArrayBuffer> | undefined => {
 
 const keyOf = (secret: string): Uint8Array<ArrayBuffer> => {
   const key = secret.startsWith('whsec_') ? bytesOf(secret.slice('whsec_'.length)) : utf8.encode(secret)
-  if (!key?.length) throw new TypeError('The secret of a webhook is whsec_ and base64, or any text.')
+  if (!key?.length)
+    throw new TypeError(
+      'The secret of a webhook is whsec_ and base64 with padding, or any text. This one is no base64 after whsec_, or empty.',
+    )
   return key
 }
 
