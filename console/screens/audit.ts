@@ -124,7 +124,13 @@ export const AuditScreen = () => {
   const address = addressOf('/audit-logs', { ...values, before, per_page: String(perPage) })
   const live = useLive(address, (signal) => call<Schemas['AuditLogList']>('GET', address, { signal }), refreshMs)
   return html`<${Heading} title=${screens.audit}>
-      <a class="button" download title=${words.csvNote} href=${apiUrl('/audit-logs.csv', values).href}>${words.csv}</a>
+      <a
+        class="button"
+        download
+        title=${words.csvNote}
+        href=${apiUrl('/audit-logs.csv', { ...values, spreadsheet: words.csvSeparator }).href}
+        >${words.csv}</a
+      >
     </${Heading}>
     <p class="quiet">${words.intro}</p>
     <${Filter} filters=${filters} />

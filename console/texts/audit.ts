@@ -1,6 +1,7 @@
 export const en = {
   intro: 'Who changed what in this workspace, newest first.',
   csv: 'Download as CSV',
+  csvSeparator: 'comma' as 'comma' | 'semicolon',
   csvNote: 'The table contains the entries that match the filters, at most the newest 100,000 unless the relay is configured otherwise.',
   event: 'Event',
   allOf: (group: string) => `All: ${group}`,
@@ -106,6 +107,7 @@ export const en = {
 export const de: typeof en = {
   intro: 'Wer in diesem Arbeitsbereich was geändert hat, Neuestes zuerst.',
   csv: 'Als CSV herunterladen',
+  csvSeparator: 'semicolon',
   csvNote:
     'Die Tabelle enthält die Einträge, die den Filtern entsprechen, höchstens die neuesten 100.000, sofern das Relay nicht anders konfiguriert ist.',
   event: 'Ereignis',

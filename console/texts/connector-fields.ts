@@ -284,7 +284,8 @@ const germanDescriptions: Names = {
   region: 'Region des Buckets, zum Beispiel eu-central-1. Speicher, die nicht von AWS sind, erwarten oft us-east-1',
   sas_token: 'Shared Access Signature für den Container: der Teil der SAS-Adresse nach dem Fragezeichen',
   scope: 'Scope des Tokens, falls der OAuth2-Server einen braucht',
-  secret: 'Signiert jede Anfrage: whsec_ und base64, oder ein beliebiger Text, dessen UTF-8-Bytes der Schlüssel sind',
+  secret:
+    'Signiert jede Anfrage: whsec_ und base64 von mindestens 16 Bytes, oder ein beliebiger Text, dessen UTF-8-Bytes der Schlüssel sind',
   secret_access_key: 'Geheimnis zum Zugriffsschlüssel',
   server_side_encryption: 'Vom Speicher verlangte Verschlüsselung. Standard: die des Buckets',
   service_account: 'Die Schlüsseldatei des Dienstkontos, als JSON-Objekt wie in der Datei; ihre übrigen Angaben werden nicht beachtet',

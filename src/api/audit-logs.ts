@@ -3,6 +3,7 @@ import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { AuditLog, AuditLogs } from '../db/audit-logs.ts'
 import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
 import { dateFrom, dateTo } from '../domain/date-range.ts'
+import { separatorNames } from '../http/attachments.ts'
 import { idleTimeoutMs } from '../http/server.ts'
 import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -36,6 +37,15 @@ const filters = {
   date_from: dateFrom,
   date_to: dateTo,
 }
+
+const spreadsheet = z
+  .enum(separatorNames)
+  .meta({ id: 'SpreadsheetSeparator' })
+  .optional()
+  .describe(
+    'For a spreadsheet such as Excel, with a byte-order mark: cells are separated by a comma, or by a semicolon, which Excel expects where the ' +
+      'decimal sign is a comma, as in German. Without it, the CSV has commas and no byte-order mark.',
+  )
 
 const present = resourceOf('audit_log')
 
@@ -104,13 +114,15 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
       operation: 'exportAuditLogs',
       level: 'viewer',
       summary: 'Export audit log entries as CSV',
-      description: 'Accepts the filters of the list and returns the newest entries first. `per_page` has no effect.',
-      query: cursorQuery.extend(filters),
+      description:
+        'Accepts the filters of the list and returns the newest entries first. `per_page` has no effect. A cell that a spreadsheet could take for a formula begins with an apostrophe.',
+      query: cursorQuery.extend(filters).extend({ spreadsheet }),
       response: 'csv',
       status: 200,
       handle: async (input, { workspaceId, actor }) => ({
         fileName: 'audit-logs.csv',
         columns: csvColumns,
+        spreadsheet: input.query.spreadsheet,
         rows: () =>
           readWithin(
             () =>

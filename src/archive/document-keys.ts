@@ -9,7 +9,7 @@ type Bindings = Record<string, unknown>
 export const patternOf = (prefix: string) => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
 
 /** Returns the bindings of a term. @param name begins their names, and is a word of its own for each term of a statement */
-export const bindingsOf = ({ prefix = '', key = '', types = [] }: KeyTerm, name: string): Bindings => ({
+const bindingsOf = ({ prefix = '', key = '', types = [] }: KeyTerm, name: string): Bindings => ({
   [`${name}_prefix`]: prefix,
   // No key has a character beyond the last of Unicode.
   [`${name}_after`]: `${prefix}\u{10FFFF}`,

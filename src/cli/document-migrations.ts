@@ -10,7 +10,7 @@ import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
 import { migrationVerdicts, type MigrationMode, type MigrationVerdict } from '../domain/document-migration.ts'
-import { withoutFormula } from '../http/attachments.ts'
+import { csvOptions, type Separator } from '../http/attachments.ts'
 import { createDocumentMigrations, judgedRows, type DocumentMigration } from '../migration/migrations.ts'
 import { reportOf, type ReportRow } from '../migration/report.ts'
 import { openSigningKey } from '../migration/signing-key.ts'
@@ -195,8 +195,8 @@ const describeRow = (row: ReportRow): string => {
 }
 
 /** Writes the rows that need a decision as CSV, sorted by business object. */
-export const writeOpenRows = async (path: string, { open, header }: VerifiedReport): Promise<void> => {
+export const writeOpenRows = async (path: string, { open, header }: VerifiedReport, spreadsheet?: Separator): Promise<void> => {
   const columns = ['erp_object_type', 'erp_object_id', 'barcode', 'ar_object', 'archived_on', 'doc_id', 'verdict', 'reason', 'list', 'line']
   const rows = open.map((row) => ({ ...row, list: header.lists[row.list]?.name }))
-  await writeFile(path, stringify(rows, { header: true, columns, cast: { string: withoutFormula } }))
+  await writeFile(path, stringify(rows, csvOptions(columns, spreadsheet)))
 }

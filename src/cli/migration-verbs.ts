@@ -1,4 +1,5 @@
-import { InvalidArgumentError, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import type { Separator } from '../http/attachments.ts'
 import type { DocumentMigration } from '../migration/migrations.ts'
 import type { CommandContext } from './context.ts'
 import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
@@ -9,6 +10,12 @@ const perMinute = (text: string): number => {
   const value = Number(text)
   if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('must be a whole number above 0.')
   return value
+}
+
+interface VerifyOptions {
+  publicKey?: string
+  csv?: string
+  spreadsheet?: Separator
 }
 
 /** Adds the commands that copy the documents of an old content server, and prove that they are here. */
@@ -151,11 +158,17 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
     .description('check a report of a migration without a network: it is complete, unchanged, and signed; list what is missing')
     .option('--public-key <file>', 'the key of the installation, from a trusted source; without it, the key in the report is used')
     .option('--csv <file>', 'also write the documents that are missing, different, damaged or failed, by business object')
+    .addOption(
+      new Option('--spreadsheet <separator>', 'write the CSV for a spreadsheet such as Excel: with a byte-order mark').choices([
+        'comma',
+        'semicolon',
+      ]),
+    )
     .addOption(jsonOption)
-    .action(async (report: string, { publicKey, csv, ...options }: OutputOptions & { publicKey?: string; csv?: string }) => {
+    .action(async (report: string, { publicKey, csv, spreadsheet, ...options }: OutputOptions & VerifyOptions) => {
       const { describeReport, verifyFile, writeOpenRows } = await verbs()
       const verified = await verifyFile(report, publicKey)
-      if (csv !== undefined) await writeOpenRows(csv, verified)
+      if (csv !== undefined) await writeOpenRows(csv, verified, spreadsheet)
       printResult(options, verified, describeReport(verified))
       if (verified.open.length > 0) process.exitCode = 1
     })

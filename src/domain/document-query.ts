@@ -40,7 +40,7 @@ for (const [name, { label, fields }] of Object.entries<ObjectType>(objectTypes))
   }
 }
 
-/** Returns the types whose text has a word that begins or ends with this one: `rechnung` names an `Eingangsrechnung`, too. */
+/** Returns the types whose text has a word that begins or ends with this one: `rechnung` also names an `Eingangsrechnung`. */
 const labelledTypes = (word: string): string[] => {
   const text = word.toLowerCase()
   if (text.length < 3 || /[0-9]/.test(text)) return []

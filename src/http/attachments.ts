@@ -23,6 +23,8 @@ export interface CsvExport {
   columns: readonly string[]
   /** Returns the cells of the other rows; they are read while the client receives them. */
   rows: () => AsyncIterable<readonly string[]>
+  /** Separator of a spreadsheet that the table is for. Programs read it without. */
+  spreadsheet?: Separator | undefined
   timeoutMs: number
   /** A client that reads fewer bytes than this, in the time spent waiting for it, is disconnected. */
   slowest: ReadingRate
@@ -73,17 +75,29 @@ const readRange = (context: Koa.Context, sizeBytes: number, etag: string): Range
 const formula = /^[\s"']*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r]/u
 
 /** Prefixes a possible formula with an apostrophe, so that a spreadsheet treats the cell as text. */
-export const withoutFormula = (cell: string) => (formula.test(cell) ? `'${cell}` : cell)
+const withoutFormula = (cell: string) => (formula.test(cell) ? `'${cell}` : cell)
 
-/** Returns a stream that formats rows as CSV (RFC 4180) in UTF-8. */
-const toCsv = (columns: readonly string[]) =>
-  stringify({
-    header: true,
-    columns: [...columns],
-    cast: { string: withoutFormula },
-    record_delimiter: '\r\n',
-    quote_record_delimiter: true,
-  })
+/** Separators that spreadsheets expect. */
+const separators = { comma: ',', semicolon: ';' } as const
+
+export type Separator = keyof typeof separators
+
+export const separatorNames = Object.keys(separators) as [Separator, ...Separator[]]
+
+/**
+ * Returns the options of CSV (RFC 4180) in UTF-8. Without a byte-order mark, Excel reads another encoding, and it separates cells by what separates lists
+ * in the language of Windows: a semicolon where the decimal sign is a comma.
+ * @param spreadsheet the separator for a spreadsheet; undefined for programs
+ */
+export const csvOptions = (columns: readonly string[], spreadsheet?: Separator) => ({
+  header: true,
+  columns: [...columns],
+  cast: { string: withoutFormula },
+  record_delimiter: '\r\n',
+  quote_record_delimiter: true,
+  bom: spreadsheet !== undefined,
+  delimiter: separators[spreadsheet ?? 'comma'],
+})
 
 /** Returns a stream of the same bytes. It fails if its reader is slower than `slowest`. The time that the source needs does not count. */
 const cutSlowReader = (source: Readable, slowest: ReadingRate): Readable => {
@@ -111,12 +125,15 @@ const cutSlowReader = (source: Readable, slowest: ReadingRate): Readable => {
 }
 
 /** Streams a table as a CSV attachment, compressed if the client accepts gzip. */
-export const answerCsv = async (context: Koa.Context, { fileName, columns, rows, timeoutMs, slowest }: CsvExport): Promise<void> => {
+export const answerCsv = async (
+  context: Koa.Context,
+  { fileName, columns, rows, spreadsheet, timeoutMs, slowest }: CsvExport,
+): Promise<void> => {
   const isCompressed = context.acceptsEncodings('gzip', 'identity') === 'gzip'
   // Koa sends no body for HEAD and would leave the stream open.
   if (context.method !== 'HEAD') {
     const source = addAbortSignal(AbortSignal.timeout(timeoutMs), Readable.from(rows()))
-    const streams = [source, toCsv(columns), ...(isCompressed ? [createGzip()] : [])] as const
+    const streams = [source, stringify(csvOptions(columns, spreadsheet)), ...(isCompressed ? [createGzip()] : [])] as const
     // pipeline() ends all streams together: a client that disconnects ends the database cursor, and a database error
     // ends the response.
     const formatted = pipeline([...streams], () => {}) as unknown as Readable

@@ -133,6 +133,27 @@ test('the export has the specified columns, is quoted as in RFC 4180, and turns 
   expect(found).toEqual(expected)
 })
 
+test.each([
+  ['semicolon', ';'],
+  ['comma', ','],
+])(
+  'an export for a spreadsheet with the separator %s begins with a byte-order mark, and turns formulas into text',
+  async (spreadsheet, separator) => {
+    await write(many.id, `=1+1 of Größe${separator} and more`, {}, 'SHEET')
+    const read = () =>
+      fetch(`${api.baseUrl}${many.path}/audit-logs.csv?spreadsheet=${spreadsheet}&user_id=SHEET`, {
+        headers: { authorization: `Bearer ${many.keys.viewer}` },
+      })
+    const answer = await until('an export is not refused', read, ({ status }) => status !== 429 && status !== 503)
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    expect(bytes.subarray(0, 3)).toEqual(Buffer.from([0xef, 0xbb, 0xbf]))
+    const [first, ...lines] = bytes.subarray(3).toString('utf8').split('\r\n')
+    expect(first).toBe(header.replaceAll(',', separator))
+    expect(lines.join()).toContain(`${separator}"'=1+1 of Größe${separator} and more"${separator}SHEET${separator}`)
+    await database.db('audit_logs').where({ user_id: 'SHEET' }).delete()
+  },
+)
+
 test('an export accepts the filters of the list, and without matching rows it is only the header', async () => {
   const { text } = await exportOf(acme, '?event_prefix=cert.&per_page=5')
   expect(text).toBe(`${header}\r\n`)
@@ -141,6 +162,7 @@ test('an export accepts the filters of the list, and without matching rows it is
   const tail = await exportOf(many, `?event_prefix=rfc.&subject_type=RfcCall&before=${before}`)
   expect(tail.text.split('\r\n')[1]).toContain(`,${json.data[97].attributes.subject_id},`)
   expect((await acme.call('GET', '/audit-logs.csv?colour=red')).status).toBe(400)
+  expect((await acme.call('GET', '/audit-logs.csv?spreadsheet=tab')).status).toBe(400)
   expect((await api.call('GET', `${acme.path}/audit-logs.csv`)).status).toBe(401)
 })
 

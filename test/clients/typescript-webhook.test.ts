@@ -95,7 +95,7 @@ describe('a request is refused', () => {
 
 test('a secret that is none is an error of the program', async () => {
   const { headers, body, sentMs } = await arrivalOf({ secret })
-  for (const wrong of ['', 'whsec_', 'whsec_?']) {
+  for (const wrong of ['', 'whsec_', 'whsec_?', 'whsec_A', 'whsec_abc', 'whsec_abcde=', 'whsec_AB==', 'whsec_AA ==']) {
     await expect(verifyWebhook({ headers, body, secret: wrong, now: sentMs })).rejects.toThrow(
       'The secret of a webhook is whsec_ and base64',
     )

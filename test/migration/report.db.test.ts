@@ -98,13 +98,17 @@ describe('the report of a migration', () => {
     ])
     expect(describeReport(verified).join('\n')).toContain('Compare this with: relay migrate-documents public-key')
     await writeOpenRows(join(folder, 'open.csv'), verified)
-    expect((await readFile(join(folder, 'open.csv'), 'utf8')).split('\n')).toEqual([
+    expect((await readFile(join(folder, 'open.csv'), 'utf8')).split('\r\n')).toEqual([
       'erp_object_type,erp_object_id,barcode,ar_object,archived_on,doc_id,verdict,reason,list,line',
       "BKPF,1,,'=cmd,,D2,missing,,TOA01.csv,3",
       "BKPF,3,,''+cmd,,D3,damaged,it breaks off,TOA01.csv,4",
       ',,4711,,,D4,,,BDS_BAR_EX.csv,2',
       '',
     ])
+    await writeOpenRows(join(folder, 'open.csv'), verified, 'semicolon')
+    const german = await readFile(join(folder, 'open.csv'))
+    expect(german.subarray(0, 3)).toEqual(Buffer.from([0xef, 0xbb, 0xbf]))
+    expect(german.toString('utf8')).toContain("\r\nBKPF;1;;'=cmd;;D2;missing;;TOA01.csv;3\r\n")
   })
 
   test.each<[string, (all: string[]) => string[], string]>([

@@ -58,7 +58,7 @@ def test_a_request_is_refused(changed: dict[str, str], content: bytes, key: str,
         verify_webhook({**headers, **changed}, content, key, now=now)
 
 
-@pytest.mark.parametrize("wrong", ["", "whsec_", "whsec_?"])
+@pytest.mark.parametrize("wrong", ["", "whsec_", "whsec_?", "whsec_A", "whsec_abc", "whsec_abcde=", "whsec_AB=="])
 def test_a_secret_that_is_none_is_an_error_of_the_program(wrong: str) -> None:
     with pytest.raises(ValueError, match="The secret of a webhook"):
         verify_webhook(headers, body, wrong, now=sent)

@@ -89,7 +89,7 @@ export const openApiDocument = (endpoints: readonly Endpoint[], connectors: read
     webhooks,
     components: {
       securitySchemes: {
-        apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of the workspace: `relay_<id>_<secret>`.' },
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API key of the workspace: `relay_<id>_<secret>`.' },
       },
       headers: {
         RequestId: {

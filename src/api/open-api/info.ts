@@ -72,5 +72,5 @@ export const apiInfo = {
       },
     },
   ],
-  security: [{ apiKey: [] as string[] }],
+  security: [{ bearer: [] as string[] }],
 }

@@ -36,11 +36,23 @@ export const webhookConfig = z.strictObject({
   ca_certificate: caCertificate,
 })
 
+/** Bytes of the shortest key after `whsec_`. Standard Webhooks has 24 to 64. */
+const keyMinBytes = 16
+
+/** Libraries of receivers refuse what Node decodes nevertheless: without padding, or with other characters. */
+const isCanonicalKey = (text: string): boolean => {
+  const key = Buffer.from(text, 'base64')
+  return key.length >= keyMinBytes && key.toString('base64') === text
+}
+
 const secret = z
   .string()
   .min(1)
   .max(1_024)
-  .refine((text) => !text.startsWith('whsec_') || /^whsec_[A-Za-z0-9+/]+={0,2}$/.test(text), 'must be base64 after whsec_')
+  .refine(
+    (text) => !text.startsWith('whsec_') || isCanonicalKey(text.slice('whsec_'.length)),
+    `must be base64 with padding of at least ${keyMinBytes} bytes after whsec_; other text is taken as it is`,
+  )
   .meta({ secret: true })
 
 const requestCredentials = z
@@ -48,7 +60,7 @@ const requestCredentials = z
     secret: secret
       .meta({ secret: true, 'x-generated': true })
       .optional()
-      .describe('Signs every request: whsec_ and base64, or any text, whose UTF-8 bytes are the key'),
+      .describe('Signs every request: whsec_ and base64 of 16 bytes or more, or any text, whose UTF-8 bytes are the key'),
     previous_secret: secret.optional().describe('Adds a second signature while receivers change to the new secret'),
     ...httpSignIn,
   })

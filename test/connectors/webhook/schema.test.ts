@@ -49,6 +49,15 @@ describe('the schema of a webhook', () => {
     [{ bearer_token: 'a\nb' }],
     [{ previous_secret: 'a' }],
     [{ secret: 'whsec_***' }],
+    [{ secret: 'whsec_' }],
+    [{ secret: 'whsec_A' }],
+    [{ secret: 'whsec_abc' }],
+    [{ secret: 'whsec_abcde=' }],
+    [{ secret: 'whsec_ZmljdGl0aW91cy1zZWNyZXQtb2YtYW4tZXhhbXBsZQ' }],
+    [{ secret: 'whsec_ZmljdGl0aW91cy1zZWNyZXQtb2YtYW4tZXhhbXBsZR==' }],
+    [{ secret: 'whsec_-_-_dGl0aW91cy1zZWNyZXQtb2YtYW4tZXhhbXBsZQ==' }],
+    [{ secret: `whsec_${Buffer.alloc(15).toString('base64')}` }],
+    [{ secret: 'a', previous_secret: 'whsec_abc' }],
     [{ token_url: 'https://id.example/token' }],
     [{ token_url: 'https://id.example/token', client_id: 'a' }],
     [{ client_id: 'a', client_secret: 'b' }],
@@ -65,6 +74,9 @@ describe('the schema of a webhook', () => {
   })
 
   test.each([
+    [{ secret: `whsec_${Buffer.alloc(16, 1).toString('base64')}` }],
+    [{ secret: `whsec_${Buffer.alloc(64, 1).toString('base64')}` }],
+    [{ secret: 'any text' }],
     [client],
     [{ ...client, scope: 'a:b c/.default', audience: 'https://dms.example', token_auth_method: 'client_secret_post', secret: 'signs' }],
   ])('accepts the credentials %j', (credentials) => {

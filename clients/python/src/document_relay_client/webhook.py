@@ -28,15 +28,19 @@ class Webhook:
 
 def _bytes_of(text: str) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
+        decoded = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return b""
+    return decoded if base64.b64encode(decoded).decode() == text else b""
 
 
 def _key_of(secret: str) -> bytes:
     key = _bytes_of(secret.removeprefix("whsec_")) if secret.startswith("whsec_") else secret.encode()
     if not key:
-        raise ValueError("The secret of a webhook is whsec_ and base64, or any text.")
+        raise ValueError(
+            "The secret of a webhook is whsec_ and base64 with padding, or any text. "
+            "This one is no base64 after whsec_, or empty."
+        )
     return key
 
 
