@@ -46,6 +46,7 @@ const labels = {
     max_deliveries_per_minute: 'Deliveries per minute',
     method: 'HTTP method',
     mount_point: 'Mount point',
+    part_file: 'Name while a file is written',
     passphrase: 'Passphrase',
     password: 'Password',
     path: 'Directory',
@@ -121,6 +122,7 @@ const labels = {
     max_deliveries_per_minute: 'Zustellungen pro Minute',
     method: 'HTTP-Methode',
     mount_point: 'Einhängepunkt',
+    part_file: 'Name während des Schreibens',
     passphrase: 'Passphrase',
     password: 'Passwort',
     path: 'Verzeichnis',
@@ -233,6 +235,8 @@ const germanDescriptions: Names = {
     'Pfad einer Datei auf den Workern mit einem Token, dem die Anwendung durch eine Verbundanmeldung vertraut, zum Beispiel von Kubernetes. Sie wird bei jeder Anmeldung neu gelesen. Der Betreiber muss ihr Verzeichnis in RELAY_TOKEN_FILE_ROOTS erlauben',
   'objstore.federated_token_file':
     'Pfad einer Datei auf den Workern mit einem Token, dem die Rolle vertraut, zum Beispiel von Kubernetes. Ohne sie weist sich das Relay mit seiner eigenen Identität aus. Sie wird bei jeder Anmeldung neu gelesen. Der Betreiber muss ihr Verzeichnis in RELAY_TOKEN_FILE_ROOTS erlauben',
+  part_file:
+    'Name, unter dem eine Datei geschrieben wird, bevor sie ihren eigenen bekommt. {id} steht für eine ID der Zustellung. Mit Schrägstrichen ein Pfad unterhalb des Verzeichnisses der Zustellungen, im selben Dateisystem, dessen Verzeichnisse angelegt werden; sonst im Verzeichnis der Datei',
   role_arn:
     'ARN einer Rolle, die in den Bucket schreiben darf. Das Relay nimmt sie mit seiner eigenen Identität an, oder mit dem Token der Datei. Der Betreiber muss sie in RELAY_S3_ROLES erlauben',
   folder: 'Ordner der Bibliothek für die Dokumente, zum Beispiel Eingang/SAP. Er wird bei Bedarf angelegt',

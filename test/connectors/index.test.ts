@@ -14,7 +14,15 @@ test('parsing fills in the defaults of config and credentials', () => {
   const connector = findConnector('sftp')!
   expect(parseTarget(connector, { config: { host: 'files.example' }, credentials: { username: 'u', password: 'p' } })).toEqual({
     target: {
-      config: { host: 'files.example', port: 22, directory: '.', file_names: 'any', write: 'rename', algorithms: 'secure' },
+      config: {
+        host: 'files.example',
+        port: 22,
+        directory: '.',
+        file_names: 'any',
+        write: 'rename',
+        part_file: '.relay-{id}.part',
+        algorithms: 'secure',
+      },
       credentials: { username: 'u', password: 'p' },
     },
   })

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { open, rename, rm, rmdir, stat, type FileHandle } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { messageOf } from '../../base/errors.ts'
 import { grantedTo, type Grant } from '../../base/grants.ts'
 import { newId } from '../../base/ids.ts'
-import { DeliveryError, type AttemptContext, type Connector } from '../connector.ts'
+import { DeliveryError, type AttemptContext, type Connector, type Payload } from '../connector.ts'
 import { storeOrFind, type Found, type Refusal } from '../shared/earlier-copy.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { documentFile, requireSameLocation, sidecarFiles, sidecarProperties } from '../shared/properties.ts'
-import { partFileName, targetSegments } from '../shared/target-path.ts'
+import { partFileName, partFolders, targetSegments } from '../shared/target-path.ts'
 import { fileSystemError, systemCodeOf } from './errors.ts'
 import { mountedFolder, type SeenMounts } from './mount.ts'
 import { makeFolder, realFolder } from './real-folder.ts'
@@ -38,6 +38,12 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
     if (expected === undefined && mountPoint !== undefined) context.pin({ mount_point: mountPoint })
     return folder
   }
+  /** Creates the folder of part files, if the destination has one. @returns the path of a part file of a file in `folder` */
+  const preparePartFiles = async ({ part_file: partFile }: DirectoryConfig, base: string, folder: string, context: AttemptContext) => {
+    const folders = partFolders(partFile)
+    const parent = folders === undefined ? folder : await makeFolders(base, folders, rootsOf(context), context)
+    return (partName: string) => join(parent, basename(partName))
+  }
   return {
     kind: 'directory',
     isAvailable: grants.length > 0,
@@ -54,11 +60,14 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
         async () => {
           const folders = targetSegments(payload.path, { names: config.file_names })
           const name = folders.pop() ?? ''
-          const folder = await makeFolders(await openFolder(config, context), folders, rootsOf(context), context)
+          const base = await openFolder(config, context)
+          const folder = await makeFolders(base, folders, rootsOf(context), context)
+          const partOf = await preparePartFiles(config, base, folder, context)
           const source = openPayload(payload, context)
-          const files = sidecarFiles(name, payload).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
+          const files = sidecarsOf(name, payload, config, partOf)
           try {
-            const document = { ...documentFile(name, payload.deliveryId), source }
+            const { partName } = documentFile(name, payload.deliveryId, config.part_file)
+            const document = { name, part: partOf(partName), source }
             const note = await writeFiles(folder, [...files, document], payload.attempt, context, () => openFolder(config, context))
             return {
               path: join(config.path, ...folders, name),
@@ -81,9 +90,10 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
           const folders = targetSegments(copy.path, { names: config.file_names })
           const name = folders.pop() ?? ''
           requireSameLocation(copy, join(config.path, ...folders, name))
-          const folder = await makeFolders(await openFolder(config, context), folders, rootsOf(context), context)
-          const files = sidecarFiles(name, copy).map(({ bytes, ...file }) => ({ ...file, source: [bytes] }))
-          await writeFiles(folder, files, 1, context, () => openFolder(config, context))
+          const base = await openFolder(config, context)
+          const folder = await makeFolders(base, folders, rootsOf(context), context)
+          const partOf = await preparePartFiles(config, base, folder, context)
+          await writeFiles(folder, sidecarsOf(name, copy, config, partOf), 1, context, () => openFolder(config, context))
         },
         fileSystemError,
       ),
@@ -94,8 +104,10 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
         [],
         async () => {
           const folder = await openFolder(config, context)
-          const partName = partFileName('probe', newId())
-          const file = { name: partName.replace(/\.part$/, ''), partName, source: [Buffer.from('.')] }
+          const id = newId()
+          const partOf = await preparePartFiles(config, folder, folder, context)
+          const part = partOf(partFileName('probe', id, config.part_file))
+          const file = { name: partFileName('probe', id).replace(/\.part$/, ''), part, source: [Buffer.from('.')] }
           const path = join(folder, file.name)
           const notes: string[] = []
           try {
@@ -120,8 +132,28 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
   }
 }
 
+/** A file to be written. */
+interface NamedSource {
+  name: string
+  /** The path under which it is written first. */
+  part: string
+  source: Readable | Buffer[]
+}
+
+const sidecarsOf = (
+  name: string,
+  copy: Pick<Payload, 'deliveryId' | 'properties'>,
+  { part_file: partFile }: DirectoryConfig,
+  partOf: (partName: string) => string,
+): NamedSource[] =>
+  sidecarFiles(name, copy, partFile).map(({ name: sidecar, partName, bytes }) => ({
+    name: sidecar,
+    part: partOf(partName),
+    source: [bytes],
+  }))
+
 /**
- * Writes files under their hidden names, then gives each its name, which may exist. The document comes last, so that a program that finds
+ * Writes files under the names of part files, then gives each its name, which may exist. The document comes last, so that a program that finds
  * it also finds its properties. A file system may forbid to replace a file: one that has the content already is in place.
  * @param attempt counts the attempts of the delivery
  * @param requireMount throws if the file system of the folder is not mounted. What was written beside it has no name then, and what was written
@@ -130,15 +162,14 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
  */
 const writeFiles = async (
   folder: string,
-  files: { name: string; partName: string; source: Readable | Buffer[] }[],
+  files: NamedSource[],
   attempt: number,
   context: AttemptContext,
   requireMount: () => Promise<unknown>,
 ): Promise<string | undefined> => {
   try {
     const written: { from: string; to: string; fileId: bigint }[] = []
-    for (const { name, partName, source } of files) {
-      const from = join(folder, partName)
+    for (const { name, part: from, source } of files) {
       written.push({ from, to: join(folder, name), fileId: await writeFile(from, source, context) })
     }
     await requireMount()
@@ -149,7 +180,7 @@ const writeFiles = async (
       if (placed === 'found') await cleanUp(from)
     }
   } catch (thrown) {
-    for (const { partName } of files) await cleanUp(join(folder, partName))
+    for (const { part } of files) await cleanUp(part)
     throw thrown
   }
   return flushFolder(folder, context)

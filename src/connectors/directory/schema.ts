@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { allowedBy } from '../shared/allowed.ts'
-import { fileNames, plainText } from '../shared/schema-fields.ts'
+import { fileNames, partFile, plainText } from '../shared/schema-fields.ts'
 
 export const directoryConfig = z.strictObject({
   path: allowedBy(
@@ -12,6 +12,7 @@ export const directoryConfig = z.strictObject({
     'RELAY_DIRECTORY_ROOTS',
   ).describe('Folder to store documents in, as an absolute path on the workers; it must exist, folders below it are created'),
   file_names: fileNames,
+  part_file: partFile,
   mount_point: plainText(1_024)
     .refine(
       (path) => isAbsolute(path) && resolve(path) === path,

@@ -9,7 +9,7 @@ import { storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { documentFile, requireSameLocation, sidecarFiles } from '../shared/properties.ts'
-import { partFileName, targetSegments } from '../shared/target-path.ts'
+import { partFileName, partFolders, targetSegments } from '../shared/target-path.ts'
 import { sendPartsInParallel } from '../shared/upload-parts.ts'
 import { isAbsent, sftpError, sftpStatusOf } from './errors.ts'
 import { findFile, refusalOf } from './find-file.ts'
@@ -41,16 +41,23 @@ export const deliver: SftpConnector['deliver'] = async (payload, target, context
     await requireFolder(session, target.config.directory, context.signal)
     const noFolder = await makeFolders(session, target.config.directory, folders, context.signal)
     const { sizeBytes, sha256, attempt } = payload
-    const file = documentFile(name, payload.deliveryId)
-    const part = posix.join(folder, file.partName)
+    const partOf = await preparePartFiles(session, target.config, folder, context.signal)
+    const file = documentFile(name, payload.deliveryId, target.config.part_file)
+    const part = partOf(file.partName)
     const address = urlOf(target.config, part)
     const begun = target.config.write === 'rename' ? await openBegun(session, part, address, payload, context) : undefined
     startByte = begun?.startByte ?? 0
     const source = openPayload(payload, { ...context, startByte })
     const upload = followUpload(address, startByte, packetBytes, sizeBytes, context)
-    const document = { ...file, sizeBytes, sha256, source, begun, upload }
+    const document = { name, part, sizeBytes, sha256, source, begun, upload }
     try {
-      await writerOf(target.config)(session, folder, [...sidecarsOf(name, payload), document], attempt, context.signal)
+      await writerOf(target.config)(
+        session,
+        folder,
+        [...sidecarsOf(name, payload, target.config, partOf), document],
+        attempt,
+        context.signal,
+      )
     } catch (thrown) {
       throw noFolder !== undefined && isAbsent(thrown) ? noFolder : thrown
     } finally {
@@ -67,13 +74,36 @@ export const updateMetadata: NonNullable<SftpConnector['updateMetadata']> = asyn
   requireSameLocation(copy, urlOf(target.config, path))
   await withSession(target, context, async (session) => {
     await requireFolder(session, directory, context.signal)
-    await writerOf(target.config)(session, posix.dirname(path), sidecarsOf(posix.basename(path), copy), 1, context.signal)
+    const folder = posix.dirname(path)
+    const partOf = await preparePartFiles(session, target.config, folder, context.signal)
+    await writerOf(target.config)(session, folder, sidecarsOf(posix.basename(path), copy, target.config, partOf), 1, context.signal)
   })
 }
 
-const sidecarsOf = (name: string, copy: Pick<Payload, 'deliveryId' | 'properties'>) => sidecarFiles(name, copy).map(contentOf)
+type PartOf = (partName: string) => string
 
-const contentOf = ({ bytes, ...file }: { name: string; partName: string; bytes: Buffer }): NamedContent => ({
+/** Creates the folder of part files, if the destination has one. @returns the path of a part file of a file in `folder` */
+const preparePartFiles = async (
+  session: SftpSession,
+  { directory, write, part_file: partFile }: SftpConfig,
+  folder: string,
+  signal: AbortSignal,
+): Promise<PartOf> => {
+  const folders = partFolders(partFile)
+  if (folders === undefined || write === 'in_place') return (partName) => posix.join(folder, partName)
+  const refusal = await makeFolders(session, directory, folders, signal)
+  if (refusal !== undefined && (await folderState(session, posix.join(directory, ...folders), signal)) === 'absent') throw refusal
+  return (partName) => posix.join(directory, partName)
+}
+
+const sidecarsOf = (
+  name: string,
+  copy: Pick<Payload, 'deliveryId' | 'properties'>,
+  { part_file: partFile }: Pick<SftpConfig, 'part_file'>,
+  partOf: PartOf,
+) => sidecarFiles(name, copy, partFile).map(({ partName, ...file }) => contentOf({ ...file, part: partOf(partName) }))
+
+const contentOf = ({ bytes, ...file }: { name: string; part: string; bytes: Buffer }): NamedContent => ({
   ...file,
   sizeBytes: bytes.length,
   sha256: createHash('sha256').update(bytes).digest('hex'),
@@ -82,7 +112,8 @@ const contentOf = ({ bytes, ...file }: { name: string; partName: string; bytes: 
 
 interface NamedContent extends Content {
   name: string
-  partName: string
+  /** The path under which it is written first. */
+  part: string
   sha256: string
 }
 
@@ -93,12 +124,12 @@ interface NamedContent extends Content {
  */
 type WriteFiles = (session: SftpSession, folder: string, files: NamedContent[], attempt: number, signal: AbortSignal) => Promise<void>
 
-/** Writes files under their hidden names, then gives each its name, which may exist. */
+/** Writes files under the names of part files, then gives each its name, which may exist. */
 const writeAndRename: WriteFiles = async (session, folder, files, attempt, signal) => {
   try {
-    for (const { partName, ...content } of files) await writeFile(session, posix.join(folder, partName), content, signal)
-    for (const { partName, name, ...wanted } of files) {
-      const [from, to] = [posix.join(folder, partName), posix.join(folder, name)]
+    for (const { part, ...content } of files) await writeFile(session, part, content, signal)
+    for (const { part: from, name, ...wanted } of files) {
+      const to = posix.join(folder, name)
       const placed = await storeOrFind<'renamed' | 'found'>(() => replace(session, from, to, signal), {
         attempt,
         refusalOf,
@@ -108,8 +139,8 @@ const writeAndRename: WriteFiles = async (session, folder, files, attempt, signa
       if (placed === 'found') await cleanUp(session, from)
     }
   } catch (thrown) {
-    for (const { partName, upload } of files) {
-      if (upload?.keepsAfter(thrown) !== true) await cleanUp(session, posix.join(folder, partName))
+    for (const { part, upload } of files) {
+      if (upload?.keepsAfter(thrown) !== true) await cleanUp(session, part)
     }
     throw thrown
   }
@@ -160,7 +191,8 @@ export const probe: SftpConnector['probe'] = async (target, context) => {
   let isTaken = false
   const { hostKey } = await withSession(target, context, async (session) => {
     await requireFolder(session, directory, signal)
-    const file = contentOf({ name, partName, bytes })
+    const partOf = await preparePartFiles(session, target.config, directory, signal)
+    const file = contentOf({ name, part: partOf(partFileName('probe', id, target.config.part_file)), bytes })
     await writerOf(target.config)(session, directory, [file], 1, signal)
     const found = await findFile(session, path, file, signal).catch((): Found<'found'> => ({ state: 'unknown', needs: '' }))
     await session

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fileNames, hostName, plainText, tcpPort } from '../shared/schema-fields.ts'
+import { fileNames, hostName, partFile, plainText, tcpPort } from '../shared/schema-fields.ts'
 import { withSignIns, type SignIn } from '../shared/sign-in.ts'
 import { readPrivateKey } from './private-key.ts'
 
@@ -18,6 +18,7 @@ export const sftpConfig = z.strictObject({
     .describe(
       'How a file is written. rename: under a hidden name, then renamed; in_place: under its final name, for a server that takes a file when it is closed, or permits no rename. Programs that read the folder may then see a part of a document',
     ),
+  part_file: partFile,
   algorithms: z
     .enum(['secure', 'legacy'])
     .default('secure')

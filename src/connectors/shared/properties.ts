@@ -12,25 +12,29 @@ export const namesLike =
   (name) =>
     name.length <= maxCharacters && accepted.test(name) ? undefined : rule
 
-/** A file that is written under a hidden name first. */
+/** A file that is written under another name first. */
 interface NamedFile {
   name: string
-  /** Its hidden name. Identical in every attempt of a delivery. */
+  /** Its name while it is written, see `partFileName`. Identical in every attempt of a delivery. */
   partName: string
 }
 
 /** Returns the file of a document. */
-export const documentFile = (name: string, deliveryId: string): NamedFile => ({ name, partName: partFileName(name, deliveryId) })
+export const documentFile = (name: string, deliveryId: string, partFile: string): NamedFile => ({
+  name,
+  partName: partFileName(name, deliveryId, partFile),
+})
 
 /** Returns the file with the properties of a document, a JSON object, in the same folder. None if the document has no properties. */
 export const sidecarFiles = (
   name: string,
   { deliveryId, properties }: Pick<Payload, 'deliveryId' | 'properties'>,
+  partFile: string,
 ): (NamedFile & { bytes: Buffer })[] => {
   if (Object.keys(properties).length === 0) return []
   const sidecar = shortened(`${name}.meta.json`)
   const bytes = Buffer.from(`${JSON.stringify(properties, null, 2)}\n`)
-  return [{ name: sidecar, partName: partFileName(sidecar, `${deliveryId}.meta`), bytes }]
+  return [{ name: sidecar, partName: partFileName(sidecar, `${deliveryId}.meta`, partFile), bytes }]
 }
 
 /** Rules for a file of properties. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hiddenPartFile } from './target-path.ts'
 
 /** A line of text that is passed on to the target unchanged. */
 export const plainText = (maxCharacters: number) =>
@@ -30,6 +31,25 @@ export const fileNames = z
   .default('any')
   .describe(
     'Which names files and folders get. any: those of the path, almost unchanged; windows: names that servers and shares of Windows accept. A change names later deliveries otherwise, also repeated ones',
+  )
+
+const partFileMaxCharacters = 100
+
+/** The name of a file while it is being written, for kinds that rename it then. */
+export const partFile = z
+  .string()
+  .max(partFileMaxCharacters)
+  .refine(
+    (text) => text.split('{id}').length === 2 && !text.slice(text.indexOf('{id}')).includes('/'),
+    'must contain {id} once, in its last part: the files of two deliveries must not have one name',
+  )
+  .refine(
+    (text) => !/[\\\p{Cc}]/u.test(text) && !text.split('/').some((segment) => ['', '.', '..'].includes(segment)),
+    'must be a name or a relative path, without backslashes, control characters and empty, . or .. segments',
+  )
+  .default(hiddenPartFile)
+  .describe(
+    'Name of a file while it is written, before it gets its own. {id} stands for an id of the delivery. With slashes, a path below the folder of the destination, in the same file system, whose folders are created; otherwise in the folder of the file',
   )
 
 /** An address that answers may show, since it contains no secret. */

@@ -65,9 +65,18 @@ const withDigest = (name: string, original: string): string => {
   return cutToBytes(base, nameMaxBytes - Buffer.byteLength(tail)) + tail
 }
 
+/** The name of a file while it is being written. Short: some file systems accept no more than 143 bytes. */
+export const hiddenPartFile = '.relay-{id}.part'
+
 /**
- * Returns the hidden name of a file while it is being written, in the same folder. Identical in every attempt of a delivery, and short: some
- * file systems accept no more than 143 bytes.
+ * Returns the name of a file while it is being written. Identical in every attempt of a delivery.
+ * @param pattern contains `{id}`. With slashes, it is a path below the folder of the destination, otherwise a name in the folder of the file
  */
-export const partFileName = (name: string, deliveryId: string): string =>
-  `.relay-${createHash('sha256').update(`${deliveryId}/${name}`).digest('hex').slice(0, digestCharacters)}.part`
+export const partFileName = (name: string, deliveryId: string, pattern = hiddenPartFile): string =>
+  pattern.replace('{id}', createHash('sha256').update(`${deliveryId}/${name}`).digest('hex').slice(0, digestCharacters))
+
+/** Returns the folders of part files, below the folder of the destination. Undefined: each is in the folder of its file. */
+export const partFolders = (pattern: string): string[] | undefined => {
+  const folders = pattern.split('/').slice(0, -1)
+  return folders.length === 0 ? undefined : folders
+}
