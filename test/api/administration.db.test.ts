@@ -20,6 +20,21 @@ describe('API keys', () => {
   })
 })
 
+test.each([
+  ['9999-12-31T23:59:59-05:00', '9999-12-31T23:59:59.999Z'],
+  ['9999-12-31T23:59:59Z', '9999-12-31T23:59:59.000Z'],
+])('a time that is as far as %s is answered with four digits of a year, in bodies as in filters', async (far, answered) => {
+  const created = await acme.call('POST', '/api-keys', { name: 'Far', level: 'viewer', expires_at: far })
+  expect({ status: created.status, expires: created.json.data?.attributes.expires_at }).toEqual({ status: 201, expires: answered })
+  const { json } = await acme.call('GET', '/api-keys')
+  expect(json.data.map(({ attributes }: { attributes: { expires_at: string | null } }) => attributes.expires_at)).toContain(answered)
+  const retried = await acme.call('POST', '/documents/retry', { repo_id: 'FAR', date_from: '0000-01-01T00:00:00+05:00', date_to: far })
+  expect({ status: retried.status, filter: retried.json.data?.attributes.filter }).toMatchObject({
+    status: 202,
+    filter: { date_from: '0001-01-01T00:00:00.000Z', date_to: answered },
+  })
+})
+
 describe('settings', () => {
   test('concurrent changes of different settings do not overwrite each other', async () => {
     await Promise.all([
