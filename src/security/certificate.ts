@@ -1,7 +1,8 @@
 import { createHash, X509Certificate, type KeyObject } from 'node:crypto'
 import type { AsnType } from 'asn1js'
 import { plainText } from '../base/text.ts'
-import { bytesOf, childrenOf, isTagged, oidOf, parseBer, signedDataFields, signerIdOf } from './asn1.ts'
+import { childrenOf, oidOf, parseBer } from './asn1.ts'
+import { certificateIdOf, signerCertificateIn } from './certificate-bundle.ts'
 
 /** Properties of a certificate that operators see and that identify it. */
 export interface CertificateFacts {
@@ -32,18 +33,16 @@ export const certificateMaxBytes = 16 * 1_024
 /** Checks that a text can be stored as the id of a signer. Such ids are only compared for equality. */
 export const isAuthId = (text: string) => text.length > 0 && text.length <= authIdMaxCharacters && !/\p{Cc}/u.test(text)
 
-const pem = /-----BEGIN (?:X509 |TRUSTED )?(?:CERTIFICATE|PKCS7|PKCS #7 SIGNED DATA)-----([A-Za-z0-9+/=\s]+)-----END/
-const sequenceTag = 0x30
 const keyAlgorithms = new Set(['rsa', 'rsa-pss', 'dsa', 'ec'])
 
 /**
- * Reads a certificate: X.509 or certificates-only PKCS#7 (its first certificate), each as DER, PEM, or base64 of
- * either.
+ * Reads a certificate: X.509 or PKCS#7, each as DER, PEM, or base64 of either. Of a chain, reads that of the signer, in whatever order the
+ * certificates stand.
  * @returns `undefined` if the bytes are not a certificate, or source systems cannot sign with its type of key
  */
 export const readCertificate = (body: Buffer): CertificateFacts | undefined => {
   try {
-    const der = derOf(body)
+    const der = signerCertificateIn(body)
     if (!der) return undefined
     const certificate = new X509Certificate(der)
     const { publicKey } = certificate
@@ -63,32 +62,12 @@ export const readCertificate = (body: Buffer): CertificateFacts | undefined => {
       signatureAlgorithm: signatureAlgorithmOf(structure),
       fingerprintSha1: createHash('sha1').update(der).digest('hex'),
       fingerprintSha256: createHash('sha256').update(der).digest('hex'),
-      signerId: signerIdIn(structure),
+      signerId: certificateIdOf(structure),
     }
   } catch {
     // The parsers throw many kinds of errors if the bytes are not a certificate.
     return undefined
   }
-}
-
-/** Finds the X.509 DER in bytes that may be DER, PEM or base64 of these. Base64 is decoded only once. */
-const derOf = (bytes: Buffer, mayBeBase64 = true): Buffer | undefined => {
-  if (bytes[0] === sequenceTag) return certificateIn(bytes)
-  const text = bytes.toString('latin1')
-  const [, inPem] = pem.exec(text) ?? []
-  if (inPem !== undefined) return certificateIn(Buffer.from(inPem, 'base64'))
-  return mayBeBase64 && /^[A-Za-z0-9+/=\s]+$/.test(text) ? derOf(Buffer.from(text, 'base64'), false) : undefined
-}
-
-const certificatesTag = 0
-
-/** Returns the first certificate of a PKCS#7, or else the first element without the bytes that follow it. */
-const certificateIn = (der: Buffer): Buffer | undefined => {
-  const element = parseBer(der)
-  if (!element) return undefined
-  const set = signedDataFields(element).find((field) => isTagged(field, certificatesTag))
-  const [first] = childrenOf(set)
-  return bytesOf(first ?? element)
 }
 
 const inOneLine = (name: string | undefined) => (name ?? '').replaceAll('\n', ', ')
@@ -98,13 +77,6 @@ const bitsOf = ({ asymmetricKeyDetails: details }: KeyObject): number | null =>
   details?.modulusLength ?? (Number(/\d{3}/.exec(details?.namedCurve ?? '')?.[0]) || null)
 
 const signatureAlgorithmOf = (certificate: AsnType | undefined): string => oidOf(childrenOf(childrenOf(certificate)[1])[0])
-
-const signerIdIn = (certificate: AsnType | undefined): string => {
-  const fields = childrenOf(childrenOf(certificate)[0])
-  // The version field comes first. X.509 version 1 certificates do not have it.
-  const [serialNumber, , issuer] = isTagged(fields[0], 0) ? fields.slice(1) : fields
-  return signerIdOf(issuer, serialNumber)
-}
 
 // An elliptic curve of 160 bits is about as strong as an RSA key of 1,024 bits, one of 224 bits as 2,048.
 const leastBits = { modulus: 1_024, curve: 160 }
