@@ -28,7 +28,7 @@ export const encodeValue = (value: string): string =>
     text === '%2C' ? ',' : `%${text.charCodeAt(0).toString(16).toUpperCase()}`,
   )
 
-/** Decodes a header value, which Node and Dicer represent with one character per byte. */
+/** Decodes a header value, which Node and the reader of parts represent with one character per byte. */
 export const decodeHeader = (value: string, codePage?: string): string => decodeText(Buffer.from(value, 'latin1'), codePage)
 
 /** Encodes text as UTF-8 with one character per byte, as Node expects a header value. */

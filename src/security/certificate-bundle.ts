@@ -92,6 +92,9 @@ const endOfChain = (candidates: Candidate[]): Candidate | undefined => {
   const isShorter = (candidate: Candidate) =>
     candidates.some(({ subject, validTo }) => subject === candidate.subject && validTo > candidate.validTo)
   const rank = (candidate: Candidate) =>
-    [isIssuer(candidate), !isIssued(candidate), candidate.isAuthority, isShorter(candidate)].reduce((sum, flag) => 2 * sum + Number(flag), 0)
+    [isIssuer(candidate), !isIssued(candidate), candidate.isAuthority, isShorter(candidate)].reduce(
+      (sum, flag) => 2 * sum + Number(flag),
+      0,
+    )
   return candidates.toSorted((one, other) => rank(one) - rank(other))[0]
 }

@@ -46,6 +46,16 @@ describe('a document that only the upstream has', () => {
     expect(old.requests.length).toBe(asked)
   })
 
+  test('is read from a server whose lines end with LF alone', async () => {
+    const { old, source, kept } = await migration.open()
+    old.faults.add('bare_line_feeds')
+    old.put('D1', { data: 'hello\r', note: 'a note' }, { date })
+    expect((await source.info('D1')).headers).toMatchObject({ 'x-datec': '2019-03-02', 'x-numbercomps': '2' })
+    expect(String((await source.get('D1')).body)).toBe('hello\r')
+    await kept('D1', 2)
+    expect(String((await source.docGet('D1')).body)).toContain('a note')
+  })
+
   test('shows where it came from, and is delivered nowhere', async () => {
     const { old, source, kept, documents } = await migration.open()
     old.put('D1', { data: 'hello' })

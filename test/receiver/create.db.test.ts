@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { startScene, type SceneWorkspace } from '../support/scene.ts'
 import { share } from '../support/share.ts'
-import { openSocket, part, partOf } from '../support/source-system.ts'
+import { multipartBody, openSocket, part, partOf } from '../support/source-system.ts'
 import { documentsToCome } from '../support/starts.ts'
 import { expectRefusal, withoutServerHeaders } from './answers.ts'
 
@@ -112,6 +112,16 @@ describe('create by PUT', () => {
 })
 
 describe('create by POST', () => {
+  test('reads lines that end with LF alone', async () => {
+    const parts = [part('data', '%PDF-\r'), part('note', 'a\r\nb\n')]
+    const body = multipartBody('B', parts, { line: '\n', afterBody: '\n' })
+    const headers = { 'content-type': 'multipart/form-data; boundary=B' }
+    const answer = await workspace.source.call('create&pVersion=0045&contRep=Z1&docId=LF1', { method: 'POST', headers, body })
+    expect(answer.status).toBe(201)
+    expect(String((await workspace.source.get('LF1')).body)).toBe('%PDF-\r')
+    expect(String((await workspace.source.get('LF1', '&compId=note')).body)).toBe('a\r\nb\n')
+  })
+
   test('creates one document with all components in the order of the parts', async () => {
     const parts = [part('data', '%PDF-', 'application/pdf; version=1.7'), part('descr', '0 5 X\n', 'application/x-alf-descr; charset=')]
     const created = await workspace.source.createParts('PARTS', parts)

@@ -5,7 +5,7 @@ import { multipartBody } from '../support/source-system.ts'
 // Generators of multipart bodies, and of ways to split them into chunks, for property tests.
 
 export const boundary = 'B-1'
-const delimiter = `\r\n--${boundary}`
+const delimiter = `\n--${boundary}`
 
 export const bodyTokens = [
   '\r',
@@ -25,7 +25,7 @@ export const bodyTokens = [
   'x',
 ]
 
-const small = bytesOf(bodyTokens, 12).filter((bytes) => !`\r\n${bytes.toString('latin1')}`.includes(delimiter))
+const small = bytesOf(bodyTokens, 12).filter((bytes) => !`\n${bytes.toString('latin1')}`.includes(delimiter))
 
 /** Bytes about as long as the 64 KiB buffer of a part, which end like the beginning of a boundary. */
 const bufferFilling = fc
@@ -39,13 +39,20 @@ const partOf = fc.record({
   body: fc.oneof({ weight: 12, arbitrary: small }, { weight: 1, arbitrary: bufferFilling }),
 })
 
+// How a sender ends its lines. `mixed`: the lines of boundaries and headers with CR LF, and the bodies with LF.
+const lineEnds = fc.constantFrom({ line: '\r\n', afterBody: '\r\n' }, { line: '\n', afterBody: '\n' }, { line: '\r\n', afterBody: '\n' })
+
+const mayBeCut = (body: Buffer) => body.at(-1) === 0x0d
+
 /** Parts, and the bytes of a body that contains them. */
 export const multipartBodies = fc
-  .record({ parts: fc.array(partOf, { maxLength: 4 }), preamble: small, epilogue: bytesOf(bodyTokens, 6) })
-  .map(({ parts, preamble, epilogue }) => {
+  .record({ parts: fc.array(partOf, { maxLength: 4 }), preamble: small, epilogue: bytesOf(bodyTokens, 6), lineEnds })
+  // With lines of both kinds, a CR at the end of a body and the LF behind it are taken for one line end.
+  .filter((body) => body.lineEnds.line === body.lineEnds.afterBody || !body.parts.some((each) => mayBeCut(each.body)))
+  .map(({ parts, preamble, epilogue, lineEnds: { line, afterBody } }) => {
     const toSend = parts.map(({ compId, contentType, body }) => ({ headers: { 'X-compId': compId, 'Content-Type': contentType }, body }))
-    const bytes = multipartBody(boundary, toSend)
-    const start = preamble.length > 0 ? [preamble, Buffer.from('\r\n')] : []
+    const bytes = multipartBody(boundary, toSend, { line, afterBody })
+    const start = preamble.length > 0 ? [preamble, Buffer.from(line)] : []
     // A body without parts is accepted only without preamble and epilogue.
     return { parts, bytes: parts.length > 0 ? Buffer.concat([...start, bytes, epilogue]) : bytes }
   })

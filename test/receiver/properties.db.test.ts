@@ -101,7 +101,8 @@ describe('a multipart body', () => {
   }
 
   test('has the same parts wherever it is split, for any content and reading speed', async () => {
-    const asSent = (value: string) => Buffer.from(value).toString('latin1')
+    // Blanks around a value are not part of it.
+    const asSent = (value: string) => Buffer.from(value.replaceAll(/^[ \t]+|[ \t]+$/g, '')).toString('latin1')
     const property = fc.asyncProperty(multipartBodies, cuts, fc.boolean(), async (body, splitAt, isSlow) => {
       const read = await withinASecond(() => readAll(split(body.bytes, splitAt), isSlow))
       const expected = body.parts.map(({ compId, contentType }) => ({ compId: asSent(compId), contentType: asSent(contentType) }))

@@ -62,10 +62,24 @@ describe.each(Object.entries(forms))('in %s', (_, form) => {
 test('a signed message names its signer, whatever certificates it brings', async () => {
   await writeFile(join(folder.path, 'text'), 'x')
   await writeFile(join(folder.path, 'more.pem'), system + root)
-  await openssl('cms', '-sign', '-in', 'text', '-signer', 'sub.pem', '-inkey', 'sub.key', '-certfile', 'more.pem', '-outform', 'DER', '-out', 's')
+  await openssl(
+    'cms',
+    '-sign',
+    '-in',
+    'text',
+    '-signer',
+    'sub.pem',
+    '-inkey',
+    'sub.key',
+    '-certfile',
+    'more.pem',
+    '-outform',
+    'DER',
+    '-out',
+    's',
+  )
   expect(readCertificate(await readFile(join(folder.path, 's')))?.subject).toBe('O=Company, CN=Sub')
 })
-
 
 test('of two certificates of a signer that was renewed, the one that is valid longer is read', async () => {
   const old = await createThrowAwayKey('rsa', 'TST', 1)

@@ -8,6 +8,7 @@ export const serverFaults = {
   accepts_unsigned: 'a request without a signature is served',
   activates_certificates: 'putCert activates the certificate',
   append_replaces: 'append replaces the component',
+  bare_line_feeds: 'lines of serverInfo, info and docGet end with LF alone, and nothing stands between the parts of info',
   closes_midway: 'get and docGet close the connection after half of the content',
   create_adds: 'create adds a component to an existing document',
   create_overwrites: 'create replaces an existing document',

@@ -95,16 +95,22 @@ export const readParts = (contentType: string, body: Buffer): Part[] => {
   })
 }
 
-/** Writes a multipart body. A body without parts is the boundary twice. */
-export const writeParts = (boundary: string, parts: { headers: [name: string, value: string | number][]; body: Buffer }[]): Buffer =>
-  Buffer.concat([
+/** Writes a multipart body. A body without parts is the boundary twice. @param bare if true, lines end with LF alone */
+export const writeParts = (
+  boundary: string,
+  parts: { headers: [name: string, value: string | number][]; body: Buffer }[],
+  bare = false,
+): Buffer => {
+  const end = bare ? '\n' : '\r\n'
+  return Buffer.concat([
     ...parts.flatMap(({ headers, body }) => [
-      Buffer.from(`--${boundary}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`),
+      Buffer.from(`--${boundary}${end}${headers.map(([name, value]) => `${name}: ${value}${end}`).join('')}${end}`),
       body,
-      Buffer.from('\r\n'),
+      Buffer.from(bare && body.length === 0 ? '' : end),
     ]),
-    Buffer.from(`${parts.length === 0 ? `--${boundary}\r\n` : ''}--${boundary}--\r\n`),
+    Buffer.from(`${parts.length === 0 ? `--${boundary}${end}` : ''}--${boundary}--${end}`),
   ])
+}
 
 /** Returns the headers of two dates. @param names what the interface calls a date and a time there */
 export const stamps = ([date, time]: [date: string, time: string], created: Date, modified: Date): [string, string][] => {

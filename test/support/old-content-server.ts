@@ -167,7 +167,7 @@ export const startOldContentServer = async ({
       body: withBodies ? damaged(one.body) : nothing,
     }))
     const headers = { 'Content-Type': 'multipart/form-data; boundary=OLDcs42', ...Object.fromEntries(headersOf(call, document)) }
-    return { status: 200, headers, body: writeParts('OLDcs42', parts) }
+    return { status: 200, headers, body: writeParts('OLDcs42', parts, faults.has('bare_line_feeds')) }
   }
 
   const commands: Record<string, (call: Call, sent: Received, request: IncomingMessage) => Answer | Promise<Answer>> = {
@@ -182,7 +182,8 @@ export const startOldContentServer = async ({
             `contRep="${contRep}";contRepDescription="";contRepStatus="running";contRepStatusDescription="";pVersion="0045";\r\n`,
         )
       const server = `serverStatus="running";serverVendorId="old content server";serverVersion="1.0";serverBuild="1";serverTime="${time}";serverDate="${day}";serverStatusDescription="";pVersion="0045";\r\n`
-      return text(server + lines.join(''))
+      const all = server + lines.join('')
+      return text(faults.has('bare_line_feeds') ? all.replaceAll('\r\n', '\n') : all)
     },
     'PUT putCert': async (call, { body }) => {
       const [contRep, authId] = [call.need('contRep'), call.need('authId')]

@@ -22,13 +22,13 @@ export interface PartToSend {
 export const opaqueBytes = (size: number) => Buffer.concat([Buffer.from('%PDF'), randomBytes(size)]).subarray(0, size)
 
 /** Returns a multipart body in the format of the examples in the interface's documentation. */
-export const multipartBody = (boundary: string, parts: PartToSend[]): Buffer => {
-  const lines = parts.flatMap(({ headers, body }) => {
-    const headerLines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    return [`--${boundary}\r\n${headerLines.join('')}\r\n`, body, '\r\n']
+export const multipartBody = (boundary: string, parts: PartToSend[], { line, afterBody } = { line: '\r\n', afterBody: '\r\n' }): Buffer => {
+  const pieces = parts.flatMap(({ headers, body }) => {
+    const headerLines = Object.entries(headers).map(([name, value]) => `${name}: ${value}${line}`)
+    return [`--${boundary}${line}${headerLines.join('')}${line}`, body, afterBody]
   })
-  const start = lines.length > 0 ? [] : [`--${boundary}\r\n`]
-  return Buffer.concat([...start, ...lines, `--${boundary}--\r\n`].map((line) => Buffer.from(line)))
+  const start = pieces.length > 0 ? [] : [`--${boundary}${line}`]
+  return Buffer.concat([...start, ...pieces, `--${boundary}--${line}`].map((piece) => Buffer.from(piece)))
 }
 
 /** Returns a part with the headers that the source system sends. */

@@ -44,6 +44,13 @@ describe('a document at another content server', () => {
     expect(await (await fetch(path)).text()).toBe('hello')
   })
 
+  test('is stored at a server whose lines end with LF alone', async () => {
+    await using old = await start(['bare_line_feeds'])
+    for (const compId of ['data', 'note'])
+      expect((await old.send(compId, `content of ${compId}`)).answer).toEqual({ status: compId === 'data' ? 201 : 200 })
+    expect(old.contents()).toEqual({ data: 'content of data', note: 'content of note' })
+  })
+
   test('gets its components one after another', async () => {
     await using old = await start()
     for (const compId of ['data', 'descr', 'note']) await old.send(compId, `content of ${compId}`)
