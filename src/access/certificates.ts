@@ -315,6 +315,10 @@ export const createCertificates = (db: Database) => {
       return { certificates: rows, rivals: rows[0]?.rivals ?? [] }
     },
 
+    /** Lists the names by which active certificates sign for a repository. */
+    listAuthIds: (repositoryId: string): Promise<string[]> =>
+      db('certificates').distinct('auth_id').where({ repository_id: repositoryId, is_active: true }).pluck('auth_id'),
+
     /** Activates or deactivates a certificate. @throws AppError 404 */
     setStatus: (owner: Owner, id: string, status: CertificateStatus): Promise<Certificate> =>
       db.transaction(async (trx) => {

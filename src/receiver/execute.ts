@@ -58,7 +58,7 @@ export interface ExecuteDeps extends Omit<
   receivingRepositories: ReceivingRepositories
   workspaces: Pick<Workspaces, 'find' | 'findSettings'>
   installation: Installation
-  certificates: CommandDeps['certificates'] & Pick<Certificates, 'listKeys'>
+  certificates: CommandDeps['certificates'] & Pick<Certificates, 'listKeys' | 'listAuthIds'>
   receiverLog: CommandDeps['receiverLog'] & Pick<ReceiverLog, 'refused'>
   limits?: Partial<ReceiverLimits>
   config: CommandConfig & AccessDeps['config']
@@ -73,7 +73,12 @@ export const createExecute = (deps: ExecuteDeps): Execute => {
   const { receivingRepositories, workspaces, installation, certificates, archiveDocuments, config, log, receiverLog } = deps
   const limits = { ...receiverLimits, ...deps.limits }
   const rateLimit = createRateLimit()
-  const access: AccessDeps = { listKeys: certificates.listKeys, findDocProts: archiveDocuments.findDocProts, config }
+  const access: AccessDeps = {
+    listKeys: certificates.listKeys,
+    listAuthIds: certificates.listAuthIds,
+    findDocProts: archiveDocuments.findDocProts,
+    config,
+  }
   const commandDeps: CommandDeps = {
     ...deps,
     appendMutex: createKeyedMutex(limits.lockTimeoutMs),

@@ -5,6 +5,7 @@ import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { Config } from '../config/config.ts'
 import { isAuthId } from '../security/certificate.ts'
 import { readSignature, verifies } from '../security/cms.ts'
+import { otherSpellings } from './auth-id.ts'
 import type { Command } from './command.ts'
 import { Refusal } from './refusal.ts'
 import {
@@ -14,12 +15,14 @@ import {
   isAccessMode,
   otherDocIds,
   repositoryOf,
+  rewrittenMessages,
   signedMessages,
   signedValues,
 } from './signed-message.ts'
 
 export interface SignatureDeps {
   listKeys: Certificates['listKeys']
+  listAuthIds: Certificates['listAuthIds']
   findDocProts: ArchiveDocuments['findDocProts']
   config: Pick<Config, 'RELAY_SIGNATURE_SKEW_MS'>
 }
@@ -30,8 +33,9 @@ export const checkSignature = async (
   command: Command,
   access: string,
   at: Date,
-  { listKeys, findDocProts, config }: SignatureDeps,
+  deps: SignatureDeps,
 ): Promise<void> => {
+  const { findDocProts, config } = deps
   const secKey = command.find('secKey')
   if (!secKey) throw new Refusal('signature_missing', 'the repository requires signed requests')
   const [accessMode, authId, expiration] = (['accessMode', 'authId', 'expiration'] as const).map((name) => required(command, name))
@@ -39,26 +43,50 @@ export const checkSignature = async (
   checkExpiration(expiration!, at, config.RELAY_SIGNATURE_SKEW_MS)
   checkAccessMode(accessMode!, access)
 
-  const { certificates, rivals } = isAuthId(authId!) ? await listKeys(repositoryId, authId!) : { certificates: [], rivals: [] }
+  const { authIds, certificates, rivals } = await findSigners(repositoryId, authId!, deps)
   if (certificates.length === 0) {
     throw new Refusal('certificate_unknown', 'no certificate has been received for this authId and repository')
   }
-  const keys = certificates.flatMap(({ der }) => (der ? [new X509Certificate(der).publicKey] : []))
+  const keys = certificates.flatMap(({ der }) => (der ? [publicKeyOf(der)] : []))
   if (keys.length === 0) throw new Refusal('certificate_inactive', 'the certificate has not been activated')
 
   const encoded = decodeSecKey(secKey)
   const signature = encoded && readSignature(encoded)
   if (!signature) throw new Refusal('signature_invalid', 'the secKey is not a readable signature in base64')
   const messages = signedMessages(command.query, command.rule)
-  if (keys.some((key) => messages.some((message) => verifies(signature, message, key)))) {
-    return checkReading(repositoryId, command, access, rivals, findDocProts)
-  }
   const signer = certificates.find(({ signerId }) => signerId === signature.signerId)
+  const isSigned = () => keys.some((key) => messages.some((message) => verifies(signature, message, key)))
+  // There are dozens of these messages, so they are tried with the key of the signer only.
+  const isRewritten = () => {
+    if (!signer?.der) return false
+    const key = publicKeyOf(signer.der)
+    return rewrittenMessages(command.query, command.rule, authIds).some((message) => verifies(signature, message, key))
+  }
+  if (isSigned() || isRewritten()) return checkReading(repositoryId, command, access, rivals, findDocProts)
   if (signer && !signer.der) throw new Refusal('certificate_inactive', 'the certificate of this signature has not been activated')
   throw new Refusal(
     'signature_invalid',
     signer ? 'the signature does not match this URL' : 'the signature was not made with an active certificate',
   )
+}
+
+const publicKeyOf = (der: Buffer) => new X509Certificate(der).publicKey
+
+// Spellings of one name. Each costs a query.
+const spellingsMax = 3
+
+/** Finds the certificates of an authId. If none of them is active, finds those of its other spellings too. */
+const findSigners = async (repositoryId: string, authId: string, { listKeys, listAuthIds }: SignatureDeps) => {
+  if (!isAuthId(authId)) return { authIds: [], certificates: [], rivals: [] }
+  const literal = await listKeys(repositoryId, authId)
+  if (literal.certificates.some(({ der }) => der)) return { authIds: [authId], ...literal }
+  const others = otherSpellings(authId, await listAuthIds(repositoryId)).slice(0, spellingsMax)
+  const found = [literal, ...(await Promise.all(others.map((name) => listKeys(repositoryId, name))))]
+  return {
+    authIds: [authId, ...others],
+    certificates: found.flatMap(({ certificates }) => certificates),
+    rivals: [...new Set(found.flatMap(({ rivals }) => rivals))],
+  }
 }
 
 const required = (command: Command, name: 'accessMode' | 'authId' | 'expiration'): string => {

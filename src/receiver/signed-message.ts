@@ -1,5 +1,6 @@
 import { decodeBytes } from '../content-server/encoding.ts'
 import type { CommandRule, ParameterName } from '../content-server/parameters.ts'
+import { encodedAsBySap, signedSpellings } from './auth-id.ts'
 import type { Parameter, Query } from './command.ts'
 import { Refusal } from './refusal.ts'
 
@@ -50,8 +51,35 @@ export const signedMessages = (query: Query, rule: Rule): Buffer[] => {
   const raw = (values: typeof inUrl) => Buffer.from(values.map(({ parameter }) => parameter.raw).join(''), 'latin1')
   const withoutScan = inUrl.filter(({ name }) => name !== 'scanPerformed')
   const decoded = Buffer.concat(withoutScan.map(({ parameter }) => decodeBytes(parameter.raw)))
-  const candidates = [raw(inUrl), raw(withoutScan), decoded]
-  return candidates.filter((candidate, index) => candidates.findIndex((other) => other.equals(candidate)) === index)
+  return distinct([raw(inUrl), raw(withoutScan), decoded])
+}
+
+const distinct = (candidates: Buffer[]) =>
+  candidates.filter((candidate, index) => candidates.findIndex((other) => other.equals(candidate)) === index)
+
+/**
+ * Returns the messages that the secKey of a request may cover if something on the way has rewritten its authId, or the encoding of its
+ * values. Their decoded values are those of the URL, and the authId is that of a certificate: this adds no other reading of a signed text.
+ * @param authIds the authId of the URL and those of the certificates that it may mean
+ */
+export const rewrittenMessages = (query: Query, rule: Rule, authIds: readonly string[]): Buffer[] => {
+  const { inUrl } = signedParameters(query, rule)
+  const withoutScan = inUrl.filter(({ name }) => name !== 'scanPerformed')
+  const spellings = signedSpellings(authIds)
+  const encodings = [
+    (raw: string) => raw,
+    (raw: string) => encodedAsBySap(decodeBytes(raw)),
+    (raw: string) => decodeBytes(raw).toString('latin1'),
+  ]
+  return distinct(
+    [inUrl, withoutScan].flatMap((signed) =>
+      encodings.flatMap((encode) =>
+        spellings.map((authId) =>
+          Buffer.from(signed.map(({ name, parameter }) => (name === 'authId' ? authId : encode(parameter.raw))).join(''), 'latin1'),
+        ),
+      ),
+    ),
+  )
 }
 
 /** An accessMode as source systems write it: `crud`, or letters of r, c, u and d in this order, each at most once. */
