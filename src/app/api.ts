@@ -18,6 +18,7 @@ import { shareOf, shareSizeOf } from '../db/share.ts'
 import { createWakeNext } from '../delivery/wake.ts'
 import { createTry } from '../enrichment/try.ts'
 import { refuseUnknown } from '../http/errors.ts'
+import { createMalformedRequests } from '../http/malformed-requests.ts'
 import { createRequestLog } from '../http/request-log.ts'
 import { createConnectionLimit, dispatch, startHttpServer, type HttpServer } from '../http/server.ts'
 import { createThreads } from '../http/threads.ts'
@@ -80,6 +81,7 @@ export const startApi = async (
     const { isDeliveryRunning } = temporal
 
     const connections = createConnectionLimit(config)
+    const malformed = createMalformedRequests({ config, log, refuse: receiver.refuseMalformed })
     const requestLog = createRequestLog(log)
     const eventStreams = createEventStreams(createReadVersions(share), log)
     const waiting = createWaiting(log)
@@ -89,6 +91,7 @@ export const startApi = async (
       ...captures.metrics,
       ...runtime.passedOver.metrics,
       ...connections.metrics,
+      ...malformed.metrics,
       ...receiver.metrics,
       ...requestLog.metrics,
       ...eventStreams.metrics,
@@ -175,7 +178,7 @@ export const startApi = async (
     ]
     const probing = await startProbesServer(probes, 'RELAY_PROBES_PORT', config, log)
     onClose(probing.close)
-    const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections)
+    const listening = await startHttpServer(middlewares, 'RELAY_PORT', config, log, connections, malformed)
     receiverOrigin = listening.localUrl
     onClose(listening.close)
     onClose(eventStreams.close)

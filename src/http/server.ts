@@ -9,16 +9,14 @@ import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { sourceOf } from '../security/address-filter.ts'
+import { headersTimeoutMs, maxHeaderBytes, safeHeaders } from './limits.ts'
+import { createMalformedRequests, type MalformedRequests } from './malformed-requests.ts'
 
 type ServerConfig = Pick<
   Config,
   PortVariable | 'RELAY_HOST' | 'RELAY_BASE_URL' | 'RELAY_TRUST_PROXY' | 'RELAY_DRAIN_MS' | 'RELAY_SHUTDOWN_GRACE_MS'
 >
 
-// Time in which a client must send its request headers.
-const headersTimeoutMs = 30_000
-/** Limit of the request line and the headers together. A signed URL with long names needs 4 KiB. */
-export const maxHeaderBytes = 64 * 1_024
 // Without any transferred byte, the connection of a running request is closed.
 export const idleTimeoutMs = 60_000
 // Between two requests. Longer than nginx and the load balancers of AWS keep an idle connection by default (60 s): otherwise, one of them may
@@ -54,6 +52,7 @@ export const startHttpServer = async (
   config: ServerConfig,
   log: Log,
   connections: Pick<ConnectionLimit, 'attach' | 'admit' | 'middleware'>,
+  malformed: Pick<MalformedRequests, 'attach' | 'admit'> = createMalformedRequests({ config, log }),
 ): Promise<HttpServer> => {
   // Use only the last address of X-Forwarded-For: the proxy in front of the relay wrote it. A client can forge the
   // others.
@@ -84,9 +83,11 @@ export const startHttpServer = async (
       keepAliveTimeout: keepAliveTimeoutMs,
       maxHeaderSize: maxHeaderBytes,
       connectionsCheckingInterval: 5_000,
+      // Node would refuse such a request without a word.
+      requireHostHeader: false,
     },
     (request, response) => {
-      if (connections.admit(request, response)) void handle(request, response)
+      if (connections.admit(request, response) && malformed.admit(request, response)) void handle(request, response)
     },
   )
   server.on('checkContinue', (request, response) => {
@@ -96,6 +97,7 @@ export const startHttpServer = async (
     server.emit('request', request, response)
   })
   connections.attach(server)
+  malformed.attach(server)
   server.timeout = idleTimeoutMs
   await listen(server, portVariable, config)
 
@@ -121,9 +123,6 @@ const dropAnswer = (context: Koa.Context): void => {
   if (context.body instanceof Readable) context.body.destroy()
   context.respond = false
 }
-
-/** Headers of every response, unless the surface that answers sets its own. */
-const safeHeaders = { 'x-content-type-options': 'nosniff', 'content-security-policy': "default-src 'none'; frame-ancestors 'none'" }
 
 const brokenOffCodes = new Set(['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_HTTP_REQUEST_TIMEOUT'])
 

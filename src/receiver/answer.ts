@@ -26,7 +26,7 @@ export const plainText = 'text/plain; charset=us-ascii'
 const descriptionMaxCharacters = 500
 
 /** Returns the answer to a refused request. Its body has the same form as the errors of the management API. */
-export const refusalAnswer = (refusal: Refusal, requestId: string): Answer => {
+export const refusalAnswer = (refusal: Refusal, requestId: string): Answer & { body: string } => {
   const { code, message, retryAfterSeconds } = refusal
   return {
     status: refusals[code].status,

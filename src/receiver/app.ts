@@ -6,13 +6,15 @@ import { clientGoneStatus } from '../capture/capture.ts'
 import type { ReplayableRequest } from '../capture/captured-requests.ts'
 import type { CaptureQueue } from '../capture/queue.ts'
 import { openStoredBody } from '../capture/stored-body.ts'
+import type { MalformedAnswer, MalformedRequest } from '../http/malformed-requests.ts'
 import type { ReadThrough } from '../migration/read-through.ts'
-import { sendAnswer, type Answer } from './answer.ts'
+import { headersOf, refusalAnswer, sendAnswer, type Answer } from './answer.ts'
 import { drainBody } from './body.ts'
-import { createExchange, isReceiverTarget, joinHeaders, type ExchangeDeps, type ReceiverRequest } from './exchange.ts'
+import { announcesBody, createExchange, isReceiverTarget, joinHeaders, type ExchangeDeps, type ReceiverRequest } from './exchange.ts'
 import { createExecute, type ExecuteDeps } from './execute.ts'
 import { receiverLimits } from './limits.ts'
 import { createReceiverLog } from './receiver-log.ts'
+import { Refusal } from './refusal.ts'
 import type { TestCreate } from './test-document.ts'
 
 export interface ReceiverDeps extends Omit<ExecuteDeps, 'receiverLog'> {
@@ -32,6 +34,8 @@ export interface Receiver {
   replay(request: ReplayableRequest, newRequestId: string): Promise<number>
   /** Executes a create of the relay itself. Resolves after it has been answered and captured. @returns the answer, if there is one */
   createTest(create: TestCreate): Promise<Answer | undefined>
+  /** Refuses a request below `/receiver` that is no HTTP, and captures it. @returns the answer, or undefined for another request */
+  refuseMalformed(request: MalformedRequest): MalformedAnswer | undefined
   metrics: Metric[]
 }
 
@@ -94,7 +98,21 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
 
   const createTest = (create: TestCreate) => executeHere(requestOfTest(create, captures))
 
-  return { middleware, replay, createTest, metrics: [...receiverLog.metrics, ...deps.readThrough.metrics] }
+  const refuseMalformed = (malformed: MalformedRequest): MalformedAnswer | undefined => {
+    if (!isReceiverTarget(malformed.target)) return undefined
+    const request = requestOfMalformed(malformed, captures)
+    const exchange = createExchange(request, deps)
+    const refusal = new Refusal('invalid_parameter', malformed.message)
+    const answer = refusalAnswer(refusal, request.id)
+    exchange.respond(answer)
+    // It has none, or was not read.
+    if (!announcesBody(request)) request.recordedBody.end()
+    receiverLog.refused(exchange, refusal)
+    exchange.end(captures.add, 'complete')
+    return { status: answer.status, headers: headersOf(answer, request.id), body: answer.body }
+  }
+
+  return { middleware, replay, createTest, refuseMalformed, metrics: [...receiverLog.metrics, ...deps.readThrough.metrics] }
 }
 
 const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
@@ -118,6 +136,21 @@ const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
     },
   }
 }
+
+const requestOfMalformed = ({ id, method, target, headers, sourceIp }: MalformedRequest, captures: CaptureQueue): ReceiverRequest => ({
+  id,
+  method,
+  target,
+  headers,
+  sourceIp,
+  body: Readable.from([]),
+  recordedBody: captures.streamingBody(sourceIp),
+  receivedAt: timeOfId(id),
+  signatureTime: timeOfId(id),
+  replayOf: null,
+  isOwn: false,
+  onAbandoned: () => {},
+})
 
 const replayOf = (replayed: ReplayableRequest, id: string, body: Readable, captures: CaptureQueue): ReceiverRequest => {
   return {

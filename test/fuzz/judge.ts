@@ -2,7 +2,7 @@ import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 import type { OpenApi } from '../../src/api/open-api/document.ts'
 import { errorStatus } from '../../src/base/errors.ts'
 import { refusals } from '../../src/domain/refusal-codes.ts'
-import { maxHeaderBytes } from '../../src/http/server.ts'
+import { maxHeaderBytes } from '../../src/http/limits.ts'
 import { isReceiverTarget } from '../../src/receiver/exchange.ts'
 import { createContract } from '../support/contract.ts'
 import type { RawAnswer } from './connection.ts'
@@ -11,8 +11,14 @@ import { serialize, type FuzzRequest } from './request.ts'
 /** Answers of the HTTP parser of Node.js, before any code of the relay. They have no body. */
 const parserStatuses = new Set([400, 408, 413, 417, 431])
 
-const isOfParser = ({ status, headers, body }: RawAnswer) =>
-  headers['x-relay-request-id'] === undefined && parserStatuses.has(status) && body.length === 0
+/** Returns true if the request was refused before a surface could serve it: only Node's own answers have a date. */
+const isOfParser = ({ status, headers }: RawAnswer) => parserStatuses.has(status) && headers['date'] === undefined
+
+const checkParserAnswer = ({ headers, body }: RawAnswer) => {
+  const { message, request_id: id } = (JSON.parse(body.toString()) as { error: Record<string, string> }).error
+  if (id === undefined || id !== headers['x-relay-request-id']) throw new Error('a refusal of the parser without its request id')
+  if (!message || !headers['x-errordescription']?.endsWith(message)) throw new Error('a refusal of the parser without its reason')
+}
 
 const apiStatus: Record<string, number> = errorStatus
 const receiverStatus: Record<string, number> = Object.fromEntries(Object.entries(refusals).map(([code, { status }]) => [code, status]))
@@ -46,7 +52,7 @@ const decodedBody = ({ headers, body }: RawAnswer): string => {
 
 const checkErrorAnswer = (answer: RawAnswer, isHead: boolean) => {
   const { status, headers } = answer
-  if (isOfParser(answer)) return
+  if (isOfParser(answer)) return checkParserAnswer(answer)
   if (headers['x-relay-request-id'] === undefined) throw new Error(`${status} lacks x-relay-request-id`)
   if (isHead && answer.body.length === 0) return
   const { code, message, request_id: id } = (JSON.parse(decodedBody(answer)) as { error: Record<string, string> }).error

@@ -31,8 +31,10 @@ import { createAcknowledgeReplayed } from '../../src/delivery/acknowledge.ts'
 import type { BulkPage } from '../../src/delivery/bulk-page.ts'
 import { createTry } from '../../src/enrichment/try.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
+import { maxHeaderBytes } from '../../src/http/limits.ts'
+import { createMalformedRequests } from '../../src/http/malformed-requests.ts'
 import { createReaderProcess } from '../../src/http/reader-process.ts'
-import { dispatch, maxHeaderBytes } from '../../src/http/server.ts'
+import { dispatch } from '../../src/http/server.ts'
 import type { RunTask } from '../../src/http/task-limits.ts'
 import { createThreads } from '../../src/http/threads.ts'
 import { createReadThrough, type ReadThroughDeps } from '../../src/migration/read-through.ts'
@@ -93,6 +95,7 @@ export interface Api extends AsyncDisposable {
   openQuery: ReturnType<typeof createSealedQueries>['open']
   keyRing: KeyRing
   receiverMetrics: Metric[]
+  malformedMetrics: Metric[]
   /** The threads of the process, for a test that holds one. */
   runOnThread: RunTask
   /** Counts the requests that wait for something to happen. */
@@ -222,7 +225,11 @@ export const startApi = async (
   )
   app.use(refuseUnknown(logs))
   const answer = app.callback()
-  const server = createServer({ maxHeaderSize: maxHeaderBytes }, (request, response) => void answer(request, response))
+  const malformed = createMalformedRequests({ config, log, refuse: receiver.refuseMalformed })
+  const server = createServer({ maxHeaderSize: maxHeaderBytes, requireHostHeader: false }, (request, response) => {
+    if (malformed.admit(request, response)) void answer(request, response)
+  })
+  malformed.attach(server)
   server.listen(0, '127.0.0.1')
   // The default of 5 s ends when a busy machine lets a test wait as long between two calls: the second would meet a connection that closes.
   server.keepAliveTimeout = 120_000
@@ -257,6 +264,7 @@ export const startApi = async (
     openQuery: sealedQueries.open,
     keyRing,
     receiverMetrics: receiver.metrics,
+    malformedMetrics: malformed.metrics,
     countWaiting: waiting.count,
     call: (method, path, options) => callJson(baseUrl, method, path, options, contract),
     tenant: (name) => createWorkspaceClient(db, baseUrl, name, contract),
