@@ -41,7 +41,7 @@ export const callFunction = async (
   call: Call,
   signal: AbortSignal,
   { outbound, config }: RfcClientDeps,
-): Promise<Exclude<ReadAnswer, { kind: 'fault' }>> => {
+): Promise<Exclude<ReadAnswer, { kind: 'fault' | 'unauthorized' }>> => {
   const timeout = AbortSignal.timeout(config.RFC_TIMEOUT_MS)
   const { status, text } = await post(target, call, AbortSignal.any([signal, timeout]), { outbound, config }).catch((thrown: unknown) => {
     if (thrown instanceof AppError) throw thrown
@@ -54,13 +54,21 @@ export const callFunction = async (
   const problem = problemByStatus[status]
   if (problem) throw new AppError('rfc_failed', problem)
   const answer = await call.readAnswer({ text, tables: call.tables })
-  if (answer.kind === 'fault')
-    throw new AppError(
-      'rfc_failed',
-      `The system answered with status ${status}: ${plainText(withoutSecrets(answer.message, Object.values(target.credentials)), messageMaxCharacters)}.`,
-    )
+  if (answer.kind === 'fault') {
+    throw new AppError('rfc_failed', `The system answered with status ${status}: ${said(answer.message, target)}.`)
+  }
+  if (answer.kind === 'unauthorized') {
+    const advice = `The user of rfc.credentials may not call this function. ${notAuthorized}`
+    throw new AppError('rfc_failed', `${advice} The system says: ${said(answer.message, target)}.`)
+  }
   return answer
 }
+
+const notAuthorized = 'Give it the authorization S_RFC for the function or its function group (transactions PFCG and SU53).'
+
+/** Returns a text of the system as it may be shown. */
+const said = (message: string, { credentials }: RfcTarget): string =>
+  plainText(withoutSecrets(message, Object.values(credentials)), messageMaxCharacters).replace(/[. ]+$/, '')
 
 // Usual causes of a status that the system answers before the function is called.
 const problemByStatus: Record<number, string> = {
@@ -92,7 +100,13 @@ const post = async (target: RfcTarget, { envelope }: Call, signal: AbortSignal, 
     headersTimeout: config.RFC_TIMEOUT_MS,
     bodyTimeout: config.RFC_TIMEOUT_MS,
   })
-  const text = await readResponse(response.body, { maxBytes: systemAnswerMaxBytes + 1, timeoutMs: config.RFC_TIMEOUT_MS, secrets: [] })
+  const text = await readResponse(response.body, {
+    maxBytes: systemAnswerMaxBytes + 1,
+    timeoutMs: config.RFC_TIMEOUT_MS,
+    secrets: [],
+    encoding: response.headers['content-encoding'],
+    contentType: [response.headers['content-type'] ?? ''].flat()[0]!,
+  })
   signal.throwIfAborted()
   if (Buffer.byteLength(text) > systemAnswerMaxBytes) throw new AppError('rfc_failed', `The answer exceeds ${systemAnswerMaxBytes} bytes.`)
   return { status: response.statusCode, text }

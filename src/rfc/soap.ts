@@ -14,11 +14,14 @@ export interface RfcCall {
   tables: Record<string, RfcValue[]>
 }
 
-/** Answer of the system. `exception`: the function raised an exception. `fault`: the function was not called. */
+/**
+ * Answer of the system. `exception`: the function raised an exception. `fault`: the function was not called. `unauthorized`: the user may not call
+ * it.
+ */
 export type RfcAnswer =
   | { kind: 'result'; exports: Record<string, RfcValue>; tables: Record<string, RfcValue[]> }
   | { kind: 'exception'; name: string; message: string }
-  | { kind: 'fault'; message: string }
+  | { kind: 'fault' | 'unauthorized'; message: string }
 
 const functionsNamespace = 'urn:sap-com:document:sap:rfc:functions'
 
@@ -88,8 +91,8 @@ export const readRfcAnswer = (text: string, tables: string[]): RfcAnswer => {
   const body = bodyOf(text)
   if (!body) return { kind: 'fault', message: 'the system did not answer in SOAP' }
   for (const [name, element] of childrenOf(body)) {
-    if (name === 'Fault') return readFault(element)
-    if (name.endsWith('.Exception')) return readException(element) ?? { kind: 'fault', message: textOf(element) }
+    if (name === 'Fault') return unlessUnauthorized(readFault(element))
+    if (name.endsWith('.Exception')) return unlessUnauthorized(readException(element))
     if (name.endsWith('.Response')) return readResult(element, tables)
   }
   return { kind: 'fault', message: 'the answer contains neither a result nor a fault' }
@@ -136,20 +139,38 @@ const bapiError = (messages: RfcValue | undefined): RfcAnswer | undefined => {
 // Form of the name of an ABAP exception.
 const exceptionName = /^[A-Z][A-Z0-9_]{2,}$/
 
-const readFault = (element: Element): RfcAnswer => {
-  const message = textOf(element)
-  if (!isParent(element)) return { kind: 'fault', message }
-  const name = [...textsOf(element['detail'] ?? ''), ...textsOf(element['faultstring'] ?? '')].find((text) => exceptionName.test(text))
-  const description = [element['detail'], element['faultstring']]
-    .map((child) => textOf(child ?? ''))
-    .filter(Boolean)
-    .join(': ')
-  return name === undefined ? { kind: 'fault', message: description || message } : { kind: 'exception', name, message: description }
+// The exception of the gateway, and what it says in English and German. An exception of the function itself, such as NO_AUTHORITY, is another thing.
+const rfcUnauthorized =
+  /RFC_NO_AUTHORITY|no RFC[- ]authori[sz]ation|not authori[sz]ed to (?:call|execute|use)[^.]*\b(?:function|RFC)|keine[^.]{0,10} RFC[- ]?Berechtigung/i
+
+const unlessUnauthorized = (answer: RfcAnswer): RfcAnswer => {
+  if (answer.kind !== 'exception' && answer.kind !== 'fault') return answer
+  const text = answer.kind === 'exception' && !answer.message.includes(answer.name) ? `${answer.name}: ${answer.message}` : answer.message
+  return rfcUnauthorized.test(text) ? { kind: 'unauthorized', message: text } : answer
 }
 
-const readException = (element: Element): RfcAnswer | undefined => {
-  const name = isParent(element) ? element['Name'] : undefined
-  return typeof name === 'string' ? { kind: 'exception', name: name.trim(), message: textOf(element) } : undefined
+const readFault = (element: Element): RfcAnswer => {
+  if (!isParent(element)) return { kind: 'fault', message: textOf(element) }
+  const texts = [...textsOf(element['detail'] ?? ''), ...textsOf(element['faultstring'] ?? '')]
+  const name = texts.find((text) => exceptionName.test(text))
+  const message = inFewWords(texts) || textOf(element)
+  return name === undefined ? { kind: 'fault', message } : { kind: 'exception', name, message }
+}
+
+/** Joins the texts of a fault, without those that another one contains: systems repeat the name and the text of an exception. */
+const inFewWords = (texts: string[]): string => {
+  const distinct = [...new Set(texts)]
+  return distinct.filter((text) => !distinct.some((other) => other !== text && other.includes(text))).join(': ')
+}
+
+/** Some systems write the name of an exception as an element, others as the only text. */
+const readException = (element: Element): RfcAnswer => {
+  const message = textOf(element)
+  const named = isParent(element) ? element['Name'] : element
+  const name = typeof named === 'string' ? named.trim() : ''
+  return name === '' || (!isParent(element) && !exceptionName.test(name))
+    ? { kind: 'fault', message }
+    : { kind: 'exception', name, message }
 }
 
 const textsOf = (element: Element): string[] => {

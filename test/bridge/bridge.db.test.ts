@@ -19,6 +19,20 @@ import { until } from '../support/until.ts'
 // These tests run against a test double built from the documented interface. No real source system was available.
 const connection = '<item><SAP_OBJECT>BKPF</SAP_OBJECT><OBJECT_ID>100019000000012026</OBJECT_ID><AR_OBJECT>FIIINVOICE</AR_OBJECT></item>'
 
+const nameXml = (encoding: string) =>
+  `<?xml version="1.0" encoding="${encoding}"?>${String(result('Z_NAME', {}, '<NAME>M\u00fcller</NAME>').body).replace(/^<\?xml.*?\?>/, '')}`
+
+// A name as systems in several code pages answer it.
+const encodedName: Record<string, { body: string | Buffer; contentType?: string }> = {
+  'charset in the header': { body: Buffer.from(nameXml('iso-8859-1'), 'latin1'), contentType: 'text/xml; charset=iso-8859-1' },
+  'charset in quotation marks': { body: Buffer.from(nameXml('iso-8859-1'), 'latin1'), contentType: 'text/xml; charset="ISO-8859-1"' },
+  'declaration only': { body: Buffer.from(nameXml('iso-8859-1'), 'latin1'), contentType: 'text/xml' },
+  'UTF-16 with a mark': { body: Buffer.from(`\ufeff${nameXml('utf-16')}`, 'utf16le'), contentType: 'text/xml; charset=utf-16' },
+  'UTF-16 without a mark': { body: Buffer.from(nameXml('utf-16'), 'utf16le'), contentType: 'text/xml' },
+  'UTF-8 with a mark': { body: `\ufeff${nameXml('utf-8')}` },
+  'empty charset': { body: nameXml('utf-8'), contentType: 'text/xml; charset=' },
+}
+
 const database = share(await createTestDatabase())
 const system = share(
   await startRfcSystem({
@@ -40,6 +54,10 @@ const system = share(
       parameters['OBJECT_ID'] === 'WRONG' ? fault('ERROR_CONNECTIONTABLE') : result('ARCHIV_CONNECTION_INSERT', parameters, ''),
     Z_SECRET: (parameters) =>
       result('Z_SECRET', parameters, '<API_TOKEN>canary-answer</API_TOKEN><LOGON><PASSWORD>canary-answer</PASSWORD></LOGON>'),
+    Z_NAME: ({ FORM: form }) => encodedName[String(form)]!,
+    Z_GROUP: () =>
+      fault('RFC_NO_AUTHORITY', '<message>User RELAY has no RFC authorization for function group ZGROUP (canary-rfc)</message>'),
+    Z_FORBIDDEN_PAGE: () => ({ status: 403, contentType: 'text/html', body: '<html>Forbidden</html>' }),
     Z_BROKEN: () => fault('Deserialization of canary-rfc failed'),
   }),
 )
@@ -57,6 +75,9 @@ const allowed = [
   'Z_LOGIN',
   'Z_SECRET',
   'Z_BROKEN',
+  'Z_NAME',
+  'Z_GROUP',
+  'Z_FORBIDDEN_PAGE',
 ]
 
 /** Starts a bridge on a free port and creates a workspace that calls the test system through it. */
@@ -204,6 +225,11 @@ describe('a remote function call', () => {
     expect(json).toEqual({ exports: { COUNT: '1' }, tables: {} })
   })
 
+  test.each(Object.keys(encodedName))('returns text of an answer as it was written: %s', async (form) => {
+    const { json } = await (await startBridge()).call('Z_NAME', { imports: { FORM: form } })
+    expect(json).toEqual({ exports: { NAME: 'Müller' }, tables: {} })
+  })
+
   test('sends and returns changing parameters', async () => {
     const { json } = await (await startBridge()).call('z_change', { imports: { cv_count: 41 } })
     expect(json).toEqual({ exports: { CV_COUNT: '42' }, tables: {} })
@@ -224,6 +250,8 @@ describe('a remote function call', () => {
     ['Z_LARGE', 502, 'rfc_failed', 'exceeds 2097152 bytes'],
     ['Z_LOGIN', 502, 'rfc_failed', 'did not answer in SOAP'],
     ['Z_BROKEN', 502, 'rfc_failed', 'Deserialization'],
+    ['Z_GROUP', 502, 'rfc_failed', 'S_RFC.*function group ZGROUP'],
+    ['Z_FORBIDDEN_PAGE', 502, 'rfc_failed', 'S_RFC'],
     ['RFC_PING', 502, 'rfc_failed', 'not found'],
   ])('of %s is answered with %i', async (functionName, status, code, words) => {
     const answer = await (await startBridge()).call(functionName)

@@ -94,8 +94,31 @@ describe('a SOAP answer', () => {
       '<F.Response><RETURN><TYPE>A</TYPE><ID>ZX</ID><NUMBER>001</NUMBER></RETURN></F.Response>',
       'ZX-001',
     ],
+    ['an exception element whose text is its name', '<r:F.Exception xmlns:r="urn:r">NOTHING_FOUND</r:F.Exception>', 'NOTHING_FOUND'],
+    [
+      'an exception of the function about an authorization',
+      '<r:F.Exception xmlns:r="urn:r"><Name>NO_AUTHORITY</Name><Message><Text>No authorization for company code 1000</Text></Message></r:F.Exception>',
+      'NO_AUTHORITY',
+    ],
   ])('with %s is read as an exception', (_, body, name) => {
     expect(readRfcAnswer(answerOf(body), ['RETURN'])).toMatchObject({ kind: 'exception', name })
+  })
+
+  test('with a repeated text says it once', () => {
+    const text = 'ERROR_CONNECTIONTABLE'
+    const body = `<e:Fault><faultstring>${text}</faultstring><detail><type>${text}</type><message>Error when inserting: ${text}</message></detail></e:Fault>`
+    expect(readRfcAnswer(answerOf(body), [])).toEqual({ kind: 'exception', name: text, message: `Error when inserting: ${text}` })
+  })
+
+  test.each([
+    '<e:Fault><faultstring>RFC_NO_AUTHORITY</faultstring><detail><message>User RELAY has no RFC authorization for function group OPTB.</message></detail></e:Fault>',
+    '<e:Fault><faultstring>No RFC authorization for function module ARCHIV_GET_CONNECTIONS</faultstring></e:Fault>',
+    '<e:Fault><faultstring>Keine RFC-Berechtigung für Funktionsbaustein ARCHIV_GET_CONNECTIONS</faultstring></e:Fault>',
+    '<e:Fault><faultstring>Error</faultstring><detail><r:Error xmlns:r="urn:r"><type>RFC_NO_AUTHORITY</type></r:Error></detail></e:Fault>',
+    '<r:F.Exception xmlns:r="urn:r"><Name>RFC_NO_AUTHORITY</Name></r:F.Exception>',
+    '<r:F.Exception xmlns:r="urn:r">RFC_NO_AUTHORITY</r:F.Exception>',
+  ])('that says that the user may not call functions is told from an exception: %s', (body) => {
+    expect(readRfcAnswer(answerOf(body), [])).toMatchObject({ kind: 'unauthorized', message: expect.stringMatching(/RFC/) })
   })
 
   test('with names of the prototype changes no object', () => {

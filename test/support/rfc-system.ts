@@ -18,7 +18,7 @@ interface ReceivedCall {
 interface Reply {
   status?: number
   contentType?: string
-  body: string
+  body: string | Buffer
   delayMs?: number
 }
 

@@ -1,5 +1,6 @@
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createInflate, createGunzip } from 'node:zlib'
+import { decodeText } from '../../domain/decoded-text.ts'
 import type { Payload } from '../connector.ts'
 import { withoutCutSecret, withoutSecrets } from './errors.ts'
 
@@ -11,6 +12,7 @@ const discardMaxBytes = 64 * 1024
  * `timeoutMs`, is cut, since its status is already known.
  * @param encoding the content encoding of the response. Some servers compress unasked
  * @param secrets are redacted, since a target may echo them
+ * @param contentType of the response, if its text may be in another encoding than UTF-8: then the bytes are decoded as it or the XML declares
  * @param onBroken is called with the reason if the response did not come whole
  */
 export const readResponse = async (
@@ -20,6 +22,7 @@ export const readResponse = async (
     timeoutMs,
     secrets,
     encoding,
+    contentType,
     onBroken,
   }: {
     maxBytes: number
@@ -27,6 +30,7 @@ export const readResponse = async (
     secrets: string[]
     onBroken?: (thrown: unknown) => void
     encoding?: string | string[] | undefined
+    contentType?: string
   },
 ): Promise<string> => {
   const timer = setTimeout(() => body.destroy(), timeoutMs)
@@ -49,7 +53,8 @@ export const readResponse = async (
     clearTimeout(timer)
   }
   const bytes = Buffer.concat(kept)
-  const text = (isComplete ? bytes : withoutCutSecret(bytes, secrets)).toString('utf8')
+  const readable = isComplete ? bytes : withoutCutSecret(bytes, secrets)
+  const text = contentType === undefined ? readable.toString('utf8') : decodeText(readable, contentType).text
   return withoutSecrets(text.replaceAll('\0', '\uFFFD'), secrets)
 }
 
