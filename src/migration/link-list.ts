@@ -21,10 +21,13 @@ export interface LinkRow {
   barcode: string | null
 }
 
-/** Names of the columns in TOA01 to TOA03, TOAHR and tables of their shape, then in BDS_BAR_EX. */
+/**
+ * Names of the columns in TOA01 to TOA03, TOAHR and tables of their shape, then in BDS_BAR_EX, then in the tables of the Knowledge Provider, which
+ * lists the documents of DMS, GOS and CRM by their physical objects (SOFFPHIO, DMS_PH_CD1, BDSPHIO22, ...). The first that a list has counts.
+ */
 const columnNames = {
-  docId: ['ARC_DOC_ID', 'EX_DOC_ID'],
-  repoId: ['ARCHIV_ID', 'CONTREP'],
+  docId: ['ARC_DOC_ID', 'EX_DOC_ID', 'PHIO_ID'],
+  repoId: ['ARCHIV_ID', 'CONTREP', 'CREP_ID'],
   objectType: ['SAP_OBJECT'],
   objectId: ['OBJECT_ID'],
   arObject: ['AR_OBJECT'],
@@ -69,7 +72,7 @@ export async function* readLinkList(bytes: AsyncIterable<Uint8Array>): AsyncGene
   }
   if (!header) {
     throw new UserError(
-      `The list has no header with a column ${columnNames.docId.join(' or ')}: export the table with the technical names of its columns.`,
+      `The list has no header with a column ${columnNames.docId.slice(0, -1).join(', ')} or ${columnNames.docId.at(-1)}: export the table with the technical names of its columns.`,
     )
   }
 }
@@ -80,9 +83,8 @@ const findHeader = (text: string): Header | undefined => {
   const columns = Object.keys(columnNames) as Column[]
   const headers = separators.map((separator) => {
     const names = cellsOf(text, separator).map((cell) => cell.toUpperCase())
-    const found = columns.map(
-      (column) => [column, names.findIndex((name) => (columnNames[column] as readonly string[]).includes(name))] as const,
-    )
+    const positionOf = (column: Column) => columnNames[column].map((name) => names.indexOf(name)).find((at) => at !== -1) ?? -1
+    const found = columns.map((column) => [column, positionOf(column)] as const)
     return { separator, width: names.length, positions: Object.fromEntries(found.filter(([, at]) => at !== -1)) as Header['positions'] }
   })
   return headers.filter(({ positions }) => positions.docId !== undefined).toSorted((one, other) => other.width - one.width)[0]

@@ -52,6 +52,16 @@ describe('an export of a link table', () => {
     ])
   })
 
+  test.each([
+    ['SOFFPHIO', 'MANDT|PH_CLASS|PHIO_ID|LO_CLASS|LOIO_ID|CREP_ID', `100|SOFFPHIO|${doc1}|SOFFLOIO|${doc2}|Z1`],
+    ['DMS_PH_CD1', 'PHIO_ID|PH_CLASS|LOIO_ID|STOR_CAT', `${doc1}|DMS_PCD1|${doc2}|DMS_C1_ST`],
+    ['a join with its links', 'PHIO_ID|ARC_DOC_ID', `${doc2}|${doc1}`],
+  ])('of physical objects of the Knowledge Provider: %s', async (_, names, cells) => {
+    for (const separator of ['|', '\t', ';', ',']) {
+      expect(await read(`${names}\n${cells}\n`.replaceAll('|', separator))).toMatchObject([{ docId: doc1 }])
+    }
+  })
+
   test('in lower case, with quoted cells, and only the column of the document ids', async () => {
     expect(await read(`object_id,arc_doc_id\n"a, ""b""",${doc1}\n`)).toMatchObject([{ objectId: 'a, "b"', docId: doc1, repoId: null }])
     expect(await read(`"ARC_DOC_ID";"OBJECT_ID"\n"${doc1}";"ü"\n`)).toMatchObject([{ docId: doc1, objectId: 'ü' }])
