@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import type { Certificates } from '../access/certificates.ts'
+import { formats } from '../content-server/parameters.ts'
 import { actorOf } from '../db/audit.ts'
 import { upstreamFields } from '../domain/upstream.ts'
+import type { DocumentMigrations } from '../migration/migrations.ts'
 import { createUpstreams, type UpstreamsDeps } from '../migration/upstreams.ts'
 import type { SendTestDocument } from '../receiver/test-document.ts'
 import { repositoryKind, weakensSignatures, type Repositories, type Repository } from '../routing/repositories.ts'
@@ -81,14 +83,15 @@ export interface RepositoryDeps extends LaunchDeps {
   repositories: Repositories
   certificates: Pick<Certificates, 'listAll'>
   sendTestDocument: SendTestDocument
+  documentMigrations: Pick<DocumentMigrations, 'firstListed'>
   keyRing: KeyRing
   outbound: UpstreamsDeps['outbound'] & UpstreamDeps['outbound']
   installation: UpstreamsDeps['installation']
 }
 
 export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
-  const { repositories, certificates, sendTestDocument, keyRing, outbound, installation, launch, batchSize } = deps
-  const testUpstream = createTestUpstream(createUpstreams({ outbound, keyRing, installation }))
+  const { repositories, certificates, sendTestDocument, documentMigrations, keyRing, outbound, installation, launch, batchSize } = deps
+  const testUpstream = createTestUpstream(createUpstreams({ outbound, keyRing, installation }), (id) => documentMigrations.firstListed(id))
   return [
     ...configuredEndpoints<Repository, typeof newRepository, ReturnType<typeof changeOf<typeof changedRepository.shape>>>(
       {
@@ -169,16 +172,24 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
       level: 'member',
       summary: 'Test the upstream of a repository',
       description:
-        'Asks the content server for the repository and, signed if a certificate is set, for a document that does not exist; `message` says ' +
-        'what it answers. Changes nothing, here or there.',
+        'Asks the content server for the repository and, signed if a certificate is set, for a document that does not exist. Then it reads one ' +
+        'that does: that of `doc_id`, else the first one of the list of the last migration. `message` says what was read, or that nothing was. ' +
+        'Changes nothing, here or there.',
       params: idParams,
+      query: z.object({
+        doc_id: z
+          .string()
+          .refine(formats.docId.accepts, `must be ${formats.docId.expected}`)
+          .optional()
+          .describe('A document that the content server has.'),
+      }),
       response: testResult,
       isTest: true,
       changesNothing: true,
       status: 200,
       conflict: 'The repository has no upstream.',
-      handle: async ({ params }, { workspaceId, signal }) => ({
-        data: await testUpstream(workspaceId, await repositories.find(workspaceId, params.id), signal),
+      handle: async ({ params, query }, { workspaceId, signal }) => ({
+        data: await testUpstream(workspaceId, await repositories.find(workspaceId, params.id), query.docId, signal),
       }),
     }),
   ]

@@ -120,6 +120,17 @@ export const createDocumentMigrations = (db: Database) => {
   }
 
   return {
+    /** Returns the first docId of the list with which documents of a repository were last migrated, if there is one. */
+    firstListed: async (repositoryId: string): Promise<string | undefined> => {
+      const last = db('document_migrations').select('id').where({ repository_id: repositoryId }).orderBy('id', 'desc').limit(1)
+      const row: { docId: string } | undefined = await db('document_migration_rows')
+        .select('doc_id as docId')
+        .where('document_migration_id', last)
+        .orderBy('position')
+        .first()
+      return row?.docId
+    },
+
     find,
 
     /** Lists migrations, newest first. */

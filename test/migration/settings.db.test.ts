@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { findUnreadableCredentials, rotateKeys } from '../../src/access/sealing-keys.ts'
+import { newId } from '../../src/base/ids.ts'
 import { applyFile, withApplyDeps } from '../../src/cli/apply/apply.ts'
 import { exportWorkspaces } from '../../src/cli/apply/export.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -35,7 +36,7 @@ const open = async () => {
   return {
     ...workspace,
     set: (upstream: object | null) => call('PATCH', path, { upstream }),
-    test: async () => (await call('POST', `${path}/test-upstream`)).json,
+    test: async (query = '') => (await call('POST', `${path}/test-upstream${query}`)).json,
     lastAudit: async () => (await call('GET', '/audit-logs?event=repository.updated')).json.data[0]?.attributes,
   }
 }
@@ -53,7 +54,12 @@ describe('the upstream of a repository', () => {
     expect(JSON.stringify(await scene.db('repositories').where({ id: repositoryId }))).not.toContain(key.privateKey.slice(40, 80))
     const asked = old.requests.length
     expect(await check()).toEqual({
-      data: { status: 'success', message: 'The content server (old content server) serves the repository Z1 and answers signed requests.' },
+      data: {
+        status: 'success',
+        message: expect.stringMatching(
+          /^The content server \(old content server\) serves the repository Z1 and answers signed requests\. No document was read:/,
+        ),
+      },
     })
     expect(old.requests.slice(asked)).toEqual([expect.stringMatching(/^info TEST-/), 'serverInfo', 'serverInfo'])
     expect(String((await source.get('D1')).body)).toBe('hello')
@@ -61,6 +67,36 @@ describe('the upstream of a repository', () => {
     expect((await source.get('D2')).status).toBe(404)
     const [row] = await scene.db('repositories').where({ id: repositoryId }).select('upstream', 'upstream_secrets_sealed')
     expect(row).toEqual({ upstream: null, upstream_secrets_sealed: null })
+  })
+
+  test('is tested with a document that it has', async () => {
+    const { set, test: check, repositoryId, workspaceId } = await open()
+    await set({ ...signed, private_key: key.privateKey })
+    old.put('D7', { data: 'hello', note: 'a note' })
+    const read = { status: 'success', message: expect.stringMatching(/The document D7 can be read: 2 components, 11 bytes\.$/) }
+    expect((await check('?doc_id=D7')).data).toEqual(read)
+    expect((await check('?doc_id=NONE')).data).toEqual({
+      status: 'failed',
+      message: expect.stringMatching(/does not have the document NONE/),
+    })
+    expect((await check(`?doc_id=${'x'.repeat(300)}`)).error).toMatchObject({ code: 'invalid_request' })
+    for (const fault of ['bare_line_feeds', 'closes_midway'] as const) {
+      old.faults.add(fault)
+      expect((await check('?doc_id=D7')).data.status).toBe(fault === 'bare_line_feeds' ? 'success' : 'failed')
+      old.faults.delete(fault)
+    }
+    const migration = { id: newId(), workspace_id: workspaceId, repository_id: repositoryId }
+    await scene.db('document_migrations').insert({
+      ...migration,
+      repo_id: 'Z1',
+      upstream_url: old.url,
+      upstream_cont_rep: 'Z1',
+      mode: 'check',
+      lists: '[]',
+      rows: 1,
+    })
+    await scene.db('document_migration_rows').insert({ document_migration_id: migration.id, position: 1, list: 0, line: 2, doc_id: 'D7' })
+    expect((await check()).data).toEqual(read)
   })
 
   test('keeps its key as long as it signs for the same address with the same certificate', async () => {
