@@ -68,7 +68,10 @@ const Refusals = ({ repoId }: { repoId: string }) => {
   const { whatToDo, remedyOfRefusal } = remediesWords()
   const refused = { repo_id: repoId, status_class: '4xx' }
   const live = useLive(`refusals ${repoId}`, (signal) =>
-    call<Schemas['CapturedRequestList']>('GET', '/requests', { query: { ...refused, per_page: refusalsMax }, signal }),
+    call<Schemas['CapturedRequestList']>('GET', '/requests', {
+      query: { ...refused, without_checks: 'true', per_page: refusalsMax },
+      signal,
+    }),
   )
   const item = ({ id, attributes }: Schemas['CapturedRequest']) => {
     const { error_code: code, request_at: at, status_code: status } = attributes

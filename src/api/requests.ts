@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
+import { checkAgent } from '../../clients/check-source/src/http.ts'
 import { isStorable } from '../base/text.ts'
 import { truncationReasons } from '../capture/body.ts'
 import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
@@ -123,6 +124,13 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
             .transform((text) => Number(text[0]))
             .optional()
             .describe('Only requests answered with a status of this class.'),
+          without_checks: z
+            .enum(['true', 'false'])
+            .transform((text) => text === 'true')
+            .optional()
+            .describe(
+              'If true, leaves out the requests of a check of the repository, of which several are refused because they have to be.',
+            ),
           method: z
             .string()
             .transform((text) => text.toUpperCase())
@@ -137,7 +145,10 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
         .refine(...isOneWay),
       response: cursorPageOf(capturedRequest),
       status: 200,
-      handle: async ({ query }, { workspaceId }) => toCursorPage(await capturedRequests.list(workspaceId, query), query, present),
+      handle: async ({ query }, { workspaceId }) => {
+        const filter = { ...query, withoutAgent: query.withoutChecks ? checkAgent : undefined }
+        return toCursorPage(await capturedRequests.list(workspaceId, filter), query, present)
+      },
     }),
 
     endpoint({

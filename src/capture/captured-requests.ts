@@ -58,6 +58,8 @@ export interface RequestFilter {
   method?: string | undefined
   repoId?: string | undefined
   docId?: string | undefined
+  /** Leaves out requests whose User-Agent is this one. */
+  withoutAgent?: string | undefined
   /** Id of a document that the request created. */
   documentId?: string | undefined
   /** Both ends are inclusive. */
@@ -109,7 +111,7 @@ const documentIdsOf = (db: Database) =>
 export const createCapturedRequests = (db: Database) => ({
   /** Lists captured requests, newest first, or oldest first after an id. */
   list: (workspaceId: string, { before, after, perPage, ...filter }: RequestFilter & CursorRequest): Promise<CursorPage<ListedRequest>> => {
-    const { channel, statusCode, errorCode, statusClass, method, repoId, docId, documentId, dateFrom, dateTo } = filter
+    const { channel, statusCode, errorCode, statusClass, method, repoId, docId, withoutAgent, documentId, dateFrom, dateTo } = filter
     const query = db('captured_requests').where({ workspace_id: workspaceId })
     if (channel) query.where({ channel })
     if (statusCode !== undefined) query.where({ status_code: statusCode })
@@ -118,6 +120,7 @@ export const createCapturedRequests = (db: Database) => ({
     if (method !== undefined) query.where({ http_method: method })
     if (repoId !== undefined) query.where({ repo_id: repoId })
     if (docId !== undefined) query.where({ doc_id: docId })
+    if (withoutAgent !== undefined) query.whereRaw("request_headers ->> 'user-agent' is distinct from ?", [withoutAgent])
     if (documentId !== undefined) {
       query.where({ id: db('documents').select('request_id').where({ workspace_id: workspaceId, id: documentId }) })
     }

@@ -1,5 +1,6 @@
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 
 const { workspace, database } = share(await startScene())
 
@@ -26,6 +27,22 @@ describe('a check of a repository', () => {
       remedy: null,
     })
     expect(await database.db('archive_documents').where({ repository_id: repositoryId, deleted_at: null })).toEqual([])
+  })
+
+  test('sends requests that a list of refused ones can leave out', async () => {
+    const { check, source, list, ask } = await start()
+    expect((await check({ profile: 'core' })).json.data.failed).toBe(0)
+    const { headers } = await source.get('NONE')
+    await until(
+      'the last request is captured',
+      () => ask('GET', `/requests/${headers['x-relay-request-id']}`),
+      ({ status }) => status === 200,
+    )
+    const refused = async (more = '') => (await ask('GET', `/requests?status_class=4xx&per_page=100${more}`)).json.data
+    expect((await refused()).length).toBeGreaterThan(5)
+    expect((await refused('&without_checks=false')).length).toBeGreaterThan(5)
+    expect(await refused('&without_checks=true')).toMatchObject([{ id: headers['x-relay-request-id'] }])
+    expect((await list(1)).length).toBeGreaterThan(5)
   })
 
   test('signs with a certificate of its own where signatures are required', async () => {

@@ -50,6 +50,9 @@ export class NoAnswer extends Deviation {
   }
 }
 
+/** The name under which every request of a check comes. A server can tell them from those of source systems by it. */
+export const checkAgent = 'content-server-check'
+
 /** Creates an HTTP client that sends a query as it is written: a signature covers its bytes. */
 export const createHttp = (address: URL, { timeoutMs, signal }: HttpOptions) => {
   const agent = new Agent({
@@ -68,7 +71,14 @@ export const createHttp = (address: URL, { timeoutMs, signal }: HttpOptions) => 
       try {
         const path = `${address.pathname}?${query}`
         const { origin } = address
-        const answer = await agent.request({ origin, path, method, headers, body: body ?? null, signal: bounded })
+        const answer = await agent.request({
+          origin,
+          path,
+          method,
+          headers: { 'user-agent': checkAgent, ...headers },
+          body: body ?? null,
+          signal: bounded,
+        })
         return {
           asked,
           status: answer.statusCode,
