@@ -26,6 +26,12 @@ const obstacleOf = ({ attributes: { channel, request_body_truncated: isTruncated
   return isTruncated && documentIds.length === 0 ? 'body' : undefined
 }
 
+const creates = new Set(['create', 'mcreate'])
+
+/** Returns true for a create whose documents exist, unless they were deleted since: its replay is refused. */
+const hasDocuments = ({ attributes: { uri, query_string: query, document_ids: documentIds } }: Request): boolean =>
+  documentIds.length > 0 && creates.has(commandOf(uri, query).toLowerCase())
+
 const titleOf = ({ http_method: method, uri, query_string: query }: Request['attributes']) =>
   [method, commandOf(uri, query), valueOf(query, 'docId')].filter(Boolean).join(' ')
 
@@ -178,6 +184,7 @@ export const RequestScreen = ({ id }: { id: string }) => {
             isAsked &&
             html`<${Confirm} title=${words.confirmReplay} action=${words.replay} onConfirm=${replay} onClose=${() => setAsked(false)}>
               <p>${words.replayEffect}</p>
+              ${hasDocuments(request) && html`<p><strong>${words.replayExists}</strong></p>`}
               <p>${words.replaySignature}</p>
               <p>${words.replayRecord}</p>
             </${Confirm}>`

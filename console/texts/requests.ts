@@ -52,7 +52,9 @@ export const en = {
   replay: 'Replay',
   confirmReplay: 'Replay this request?',
   replayEffect:
-    'The relay processes the request again, with the same bytes, URL, headers and source address. It takes effect as if it arrived now: a create makes a new document, which is delivered to every destination, and a delete deletes.',
+    'The relay processes the request again, with the same bytes, URL, headers and source address. It takes effect as if it arrived now: a create makes a document that does not exist, which is then delivered, and a delete deletes.',
+  replayExists:
+    'The document of this request exists, so the answer will be 403 document_exists, and nothing is delivered. To send the document to its destinations again, open it and choose "Deliver again".',
   replaySignature: 'Only the signature is verified as of the time of the original request, so an expired signed URL is still accepted.',
   replayRecord: 'The replay is captured as a request of its own and recorded in the audit log.',
   replayed: 'The request has been replayed. This is its captured replay.',
@@ -118,6 +120,8 @@ export const de: typeof en = {
   confirmReplay: 'Diese Anfrage erneut verarbeiten?',
   replayEffect:
     'Das Relay verarbeitet die Anfrage noch einmal, mit denselben Bytes, derselben URL, denselben Headern und derselben Absenderadresse. Sie wirkt, als träfe sie jetzt ein: Ein create legt ein neues Dokument an, das an alle Ziele zugestellt wird, ein delete löscht.',
+  replayExists:
+    'Das Dokument dieser Anfrage gibt es, daher lautet die Antwort 403 document_exists, und nichts wird zugestellt. Um das Dokument seinen Zielen erneut zu senden, öffnen Sie es und wählen „Erneut zustellen“.',
   replaySignature:
     'Nur die Signatur wird zum Zeitpunkt der ursprünglichen Anfrage geprüft. Eine signierte URL gilt also auch dann, wenn sie inzwischen abgelaufen ist.',
   replayRecord: 'Die Wiederholung wird als eigene Anfrage aufgezeichnet und steht im Auditprotokoll.',
