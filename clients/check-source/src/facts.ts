@@ -40,6 +40,7 @@ export const facts = {
   concurrency: 'Of several concurrent creates of one document, one succeeds.',
   // Read
   info: '`info` answers 200 with a part per component, without bytes: `Content-Length` 0, the size in `X-Content-Length`.',
+  'line-ends': 'Each line of a multipart answer ends with CR LF, and so does the body of each part.',
   'info-comp-id': '`info` with `compId` describes that component only.',
   'document-headers':
     '`info` and `docGet` have `X-dateC`, `X-timeC`, `X-dateM`, `X-timeM`, `X-docId`, `X-docStatus`, and `X-numberComps` and `X-contentRep` (on some pages `X-numComps` and `X-contRep`).',

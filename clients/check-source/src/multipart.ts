@@ -45,6 +45,8 @@ export const formOf = (parts: readonly SentPart[], contentType = `multipart/form
 /** The Content-Type of a form whose boundary is in quotation marks. */
 export const quotedForm = `multipart/form-data; boundary="${ownBoundary}"`
 
+const lineEnds = new Set(['\r\n', '\n'])
+
 /**
  * Reads the parts of an answer to info or docGet. A part ends where its Content-Length says, because its bytes may contain the boundary.
  * @throws `Deviation` if the form differs from that of the protocol
@@ -64,22 +66,34 @@ export const partsOf = ({ asked, headers, body }: Answer): ReceivedPart[] => {
     at += delimiter.length
     const next = body.toString('latin1', at, at + 2)
     if (next === '--') return parts
-    if (next !== '\r\n') throw malformed('no CR LF follows a boundary')
-    at += 2
+    // A check of its own says that lines end with LF alone. The others go on.
+    const end = next === '\r\n' ? next : next.slice(0, 1)
+    if (!lineEnds.has(end)) throw malformed('no CR LF follows a boundary')
+    at += end.length
     // A document without components is a boundary and the last boundary.
     if (body.indexOf(delimiter, at) === at) continue
-    const headEnd = body.indexOf('\r\n\r\n', at)
+    const headEnd = body.indexOf(end + end, at)
     if (headEnd < 0) throw malformed('the headers of a part do not end with an empty line (CR LF)')
-    const part = headersOf(body.toString('latin1', at, headEnd))
+    const part = headersOf(body.toString('latin1', at, headEnd), end)
     const length = Number(part['content-length'])
     if (!Number.isInteger(length)) throw malformed('a part has no Content-Length')
-    const end = headEnd + 4 + length
-    if (body.indexOf(delimiter, end) !== end + 2 || body.toString('latin1', end, end + 2) !== '\r\n') {
+    const begin = headEnd + 2 * end.length
+    const after = begin + length
+    // Some servers that write LF leave it out after the empty body of a part of info.
+    const isNext = body.indexOf(delimiter, after) === after
+    const isEnded = body.indexOf(delimiter, after) === after + end.length && body.toString('latin1', after, after + end.length) === end
+    if (!isEnded && !(isNext && end === '\n' && length === 0)) {
       throw malformed(`the part ${part['x-compid'] ?? ''} does not have the ${length} bytes of its Content-Length`)
     }
-    parts.push({ headers: part, body: body.subarray(headEnd + 4, end) })
-    at = end + 2
+    parts.push({ headers: part, body: body.subarray(begin, after) })
+    at = isEnded ? after + end.length : after
   }
+}
+
+/** @throws `Deviation` unless the lines of an answer to info or docGet end with CR LF, as far as they are no content */
+export const expectLineEnds = ({ asked, body }: Answer): void => {
+  if (/--[^\r\n]*\n|^[\w-]+:[^\r\n]*\n/m.test(body.toString('latin1')))
+    throw new Deviation(`a line of ${asked} ends with LF instead of CR LF`)
 }
 
 /** Returns the part of an answer about one component. @throws `Deviation` if it does not have exactly one */
@@ -89,9 +103,9 @@ export const onlyPartOf = (answer: Answer): ReceivedPart => {
   return part
 }
 
-const headersOf = (text: string): Record<string, string> =>
+const headersOf = (text: string, lineEnd: string): Record<string, string> =>
   Object.fromEntries(
-    text.split('\r\n').map((line) => {
+    text.split(lineEnd).map((line) => {
       const colon = line.indexOf(':')
       return [line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim()]
     }),

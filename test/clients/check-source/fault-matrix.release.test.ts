@@ -17,6 +17,7 @@ const failedChecks: Record<Exclude<ServerFault, 'slow'>, string[] | typeof byAll
   accepts_unsigned: ['signature-missing'],
   activates_certificates: ['put-cert-inert'],
   append_replaces: ['append'],
+  bare_line_feeds: ['server-info', 'server-info-all', 'server-time', 'line-ends'],
   closes_midway: ['create-put', 'create-exists', 'create-exists-component'],
   create_adds: ['create-exists', 'm-create-exists'],
   create_overwrites: ['create-exists', 'create-exists-component', 'm-create-exists'],

@@ -1,7 +1,7 @@
 import type { Check } from '../check.ts'
 import { expectBytes, expectContent, expectContentType, expectEqual, expectForm, expectStatus, offered } from '../expect.ts'
 import type { Answer } from '../http.ts'
-import { formOf, onlyPartOf, partOf, partsOf } from '../multipart.ts'
+import { expectLineEnds, formOf, onlyPartOf, partOf, partsOf } from '../multipart.ts'
 import { alphabet, alphabetType, compoundParts, put } from '../source.ts'
 
 const [date, time] = [/^\d{4}-\d\d-\d\d$/, /^\d\d:\d\d:\d\d$/]
@@ -68,6 +68,18 @@ export const readChecks: readonly Check[] = [
     remedy: 'Answer resultAs=html of info with status 200.',
     run: async ({ ask, alphabet: document }) =>
       expectStatus(offered(await ask('info', { docId: await document(), more: { resultAs: 'html' } })), 200),
+  },
+  {
+    id: 'line-ends',
+    title: 'the lines of info end with CR LF',
+    profile: 'wire',
+    facts: ['line-ends'],
+    remedy: 'End each line of a multipart answer with CR LF, and put a line end between the body of a part and the next boundary.',
+    run: async ({ ask, compound }) => {
+      const answer = await ask('info', { docId: await compound() })
+      expectStatus(answer, 200)
+      expectLineEnds(answer)
+    },
   },
   {
     id: 'document-headers',
