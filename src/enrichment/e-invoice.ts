@@ -20,7 +20,7 @@ const withoutPath = (name: string) =>
     .replaceAll('\uFFFD', '')
 
 const isNamed = ({ name }: PdfFile): boolean => invoiceNames.has(withoutPath(name))
-const mayBeXml = ({ name }: PdfFile): boolean => name === '' || withoutPath(name).endsWith('.xml')
+const mayBeXml = ({ name, isXml }: PdfFile): boolean => isXml || name === '' || withoutPath(name).endsWith('.xml')
 
 const causeOf = (thrown: unknown): string => {
   if (isOutOfMemory(thrown)) throw thrown

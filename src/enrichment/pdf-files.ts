@@ -1,9 +1,11 @@
-import { PDF, PdfArray, PdfDict, PdfRef, PdfStream, PdfString, type PdfObject } from '@libpdf/core'
+import { PDF, PdfArray, PdfDict, PdfName, PdfRef, PdfStream, PdfString, type PdfObject } from '@libpdf/core'
 
 /** A file in a PDF. */
 export interface PdfFile {
   /** The name in the PDF. It may contain a path. */
   name: string
+  /** Whether the PDF declares that it is XML. */
+  isXml: boolean
   /** Returns the bytes of the file. @throws if they are missing, or cannot be decoded */
   read: () => Uint8Array
 }
@@ -20,6 +22,7 @@ export class EncryptedPdfError extends Error {}
 // Objects that are looked at, the nearest to the catalog first. A scan of thousands of pages would take too long.
 const objectsMax = 20_000
 const filesMax = 200
+const xmlTypes = new Set(['text/xml', 'application/xml'])
 // The names of a file and of its bytes, the present ones first. The last three are those of PDF 1.2.
 const fileKeys = ['UF', 'F', 'Unix', 'Mac', 'DOS']
 
@@ -59,7 +62,9 @@ export const listPdfFiles = async (data: Uint8Array): Promise<PdfFiles> => {
     const of = (holder: PdfDict) => fileKeys.map((key) => resolved(holder.get(key)))
     const name = of(specification).find((each) => each instanceof PdfString)
     const stream = of(embedded).find((each) => each instanceof PdfStream)
-    return { stream, name: name?.asString() ?? '', read: () => readStream(stream) }
+    const type = resolved(stream?.get('Subtype'))
+    const isXml = type instanceof PdfName && xmlTypes.has(type.value.toLowerCase())
+    return { stream, name: name?.asString() ?? '', isXml, read: () => readStream(stream) }
   }
 
   const files = new Map<unknown, PdfFile>()

@@ -57,6 +57,7 @@ test.each([
   ['a PDF with a compressed invoice', pdfWith(deflateSync(cii), { filter: '/Filter /FlateDecode' }), ofCii],
   ['a PDF of ZUGFeRD 2.0', pdfWith(Buffer.from(cii), { name: 'zugferd-invoice.xml' }), ofCii],
   ['a PDF whose invoice has another name', pdfWith(Buffer.from(ubl), { name: 'UBL-Invoice-2.1.xml' }), ofUbl],
+  ['a PDF whose invoice says by its type that it is XML', pdfWith(Buffer.from(ubl), { name: 'invoice.att' }), ofUbl],
   ['a PDF whose invoice has a path', pdfWith(Buffer.from(cii), { name: 'c:/temp/FACTUR-X.XML' }), ofCii],
   ['a PDF of XRechnung', pdfWith(Buffer.from(ubl), { name: 'xrechnung.xml' }), ofUbl],
 ])('%s is recognised', async (_, data, expected) => {
@@ -131,7 +132,11 @@ test.each([
   ],
   ['a comment', '<!-- an invoice -->', 'the XML has no element'],
   ['a PDF without a file', pdfWith(Buffer.from(cii), { names: '' }), 'the PDF contains no electronic invoice'],
-  ['a PDF with another file', pdfWith(Buffer.from(cii), { name: 'notes.txt' }), 'the PDF contains no electronic invoice'],
+  [
+    'a PDF with another file',
+    pdfWith(Buffer.from(cii), { name: 'notes.txt', type: 'text#2Fplain' }),
+    'the PDF contains no electronic invoice',
+  ],
   ['a PDF with another XML', pdfWith(Buffer.from('<order/>'), { name: 'notes.xml' }), 'the PDF contains no electronic invoice'],
   [
     'a PDF whose invoice has another vocabulary',

@@ -155,7 +155,7 @@ test('an enrichment that finds nothing in its time has failed, and the document 
     const document = await routes.receive('hello', 'NEVERLINKED')
     await until(env, 'the enrichment has ended', async () => (await readDocument(document)).enrichments[0].status !== 'pending', 500)
     await until(env, 'the document is delivered', async () => (await document.status()) === 'delivered', 500)
-    const { enrichment } = await readDocument(document)
+    const [enrichment] = (await readDocument(document)).enrichments
     expect(enrichment.status).toBe('failed')
     expect(enrichment.attempts).toBeGreaterThan(2)
 

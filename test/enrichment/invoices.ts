@@ -60,7 +60,8 @@ export const pdfWith = (
     names = `/Names << /EmbeddedFiles << /Names [(${name}) 4 0 R] >> >>`,
     page = '',
     objects: others = [],
-  }: { name?: string; filter?: string; trailer?: string; names?: string; page?: string; objects?: string[] } = {},
+    type = 'text#2Fxml',
+  }: { name?: string; filter?: string; trailer?: string; names?: string; page?: string; objects?: string[]; type?: string } = {},
 ): Buffer => {
   const objects = [
     `<< /Type /Catalog /Pages 2 0 R ${names} >>`,
@@ -68,7 +69,7 @@ export const pdfWith = (
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] ${page} >>`,
     `<< /Type /Filespec /F (${name}) /UF (${name}) /AFRelationship /Alternative /EF << /F 5 0 R >> >>`,
   ].map((text) => Buffer.from(text))
-  const head = `<< /Type /EmbeddedFile /Subtype /text#2Fxml ${filter} /Length ${attachment.length} >>\nstream\n`
+  const head = `<< /Type /EmbeddedFile /Subtype /${type} ${filter} /Length ${attachment.length} >>\nstream\n`
   objects.push(Buffer.concat([Buffer.from(head), attachment, Buffer.from('\nendstream')]), ...others.map((text) => Buffer.from(text)))
   const parts = [Buffer.from('%PDF-1.7\n')]
   const length = () => parts.reduce((sum, part) => sum + part.length, 0)
