@@ -18,7 +18,7 @@ export type Applicability = { decision: 'apply' } | { decision: 'skip' | 'wait';
 
 /** Returns whether a step is for a document. */
 export const applicability = ({ fields = [], ...types }: StepCondition, { values, isOpen }: Known): Applicability => {
-  const wanted = Object.entries(types).filter(([, allowed]) => allowed !== undefined) as [string, string[]][]
+  const wanted = Object.entries(types).filter(([, allowed]) => allowed !== undefined)
   for (const [name, allowed] of wanted) {
     const value = values[name]
     if (value !== undefined && !allowed.some((each) => each.toLowerCase() === value.toLowerCase())) {

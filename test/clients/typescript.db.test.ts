@@ -80,7 +80,7 @@ test('pages leave no document out that a loop takes off the list, and repeat non
     insertDocument(database.db, { workspaceId: acme.id, repositoryId: wired.repositoryId, repoId: 'PAGES', docId, status: 'failed' })
   const inserted: string[] = []
   for (let index = 0; index < 47; index += 1) inserted.push(await insert(`D${index}`))
-  const query = { repo_id: 'PAGES', status: 'failed', acknowledged: 'false', per_page: 10 } as const
+  const query = { repo_id: 'PAGES', status: 'failed', acknowledged: false, per_page: 10 } as const
   const acknowledge = (id: string) => unwrap(relay.POST('/documents/{id}/acknowledge', { params: { path: { id } } }))
 
   const read: string[] = []

@@ -20,7 +20,7 @@ import { deliveryProperty, fileById, type DriveFile, type Folder } from './files
 
 /** The properties of a document that Drive gets before the content. */
 export interface FileProperties extends Pick<Payload, 'deliveryId' | 'documentId' | 'path' | 'contentType' | 'sizeBytes' | 'properties'> {
-  /** Of `fileNameOf`. */
+  /** Name from `fileNameOf`. */
   fileName: string
 }
 
