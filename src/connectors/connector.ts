@@ -210,6 +210,12 @@ export interface Connector<Config = unknown, Credentials = unknown> {
    * @throws DeliveryError; any other error counts as a failure that is retried
    */
   deliver(payload: Payload, target: Target<Config, Credentials>, context: AttemptContext): Promise<DeliveryResult>
+  /**
+   * Has the target drop the upload that an earlier attempt has saved, and that no attempt continues. Absent if the target drops it by itself, or
+   * the next upload replaces it.
+   * @param saved see `AttemptContext`
+   */
+  giveUp?(saved: unknown, target: Target<Config, Credentials>, context: AttemptContext): Promise<void>
   /** Absent if documents at this kind of target have no properties. */
   properties?: PropertyRules
   /**

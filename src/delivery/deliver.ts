@@ -13,6 +13,7 @@ import type { LinkedDownload } from '../security/download-link.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { recordInterruption, recordLoss } from './broken-off.ts'
 import { placeWaitMs, type DeliveryJob, type LoadJob } from './delivery-job.ts'
+import { endsUpload, giveUpload } from './give-up.ts'
 import { contentKeyOf, nextStep, type RunStart } from './next-step.ts'
 import { backOff, failureOf } from './outcome.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Heartbeats, type Progress } from './progress.ts'
@@ -86,6 +87,7 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
     for (;;) {
       if (!job) return (await wasPassedOver(deps.db, input)) ? { status: 'held', reason: 'doesNotMatch' } : { status: 'cancelled' }
       const next = nextStep(job, start, saved)
+      if (endsUpload(next)) await giveUpload(deps, input, job, saved, run.signal)
       switch (next.step) {
         case 'end':
           return { status: next.status }
@@ -97,6 +99,7 @@ export const deliver = async (deps: DeliverDeps, input: AttemptInput, run: Attem
           return { status: 'cancelled' }
         case 'recordLoss': {
           const outcome = await recordLoss(deps, timedInput(input, job), job, next.lost, next.goesOn)
+          if (outcome.status === 'failed') await giveUpload(deps, input, job, saved, run.signal)
           if (!next.goesOn || outcome.status !== 'retrying') return outcome
           start.hasRecordedLoss = true
           job = await load()

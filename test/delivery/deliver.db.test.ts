@@ -9,6 +9,7 @@ import { createConnectors } from '../../src/connectors/index.ts'
 import { createOpenCredentials, credentialsOwner } from '../../src/connectors/target.ts'
 import { DatabaseUnavailable } from '../../src/db/errors.ts'
 import type { DeliverDeps } from '../../src/delivery/deliver.ts'
+import { createUploadSeal } from '../../src/delivery/progress.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { createRetry } from '../../src/delivery/retry.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
@@ -867,5 +868,49 @@ describe('recording a cancellation', () => {
     await delivered.attempt()
     expect(await environment.run(delivered.recordCancellation, delivered)).toBe('delivered')
     expect(await delivered.delivery()).toMatchObject({ status: 'delivered' })
+  })
+})
+
+describe('an upload that an earlier attempt has saved', () => {
+  const saved = { upload: 'begun' }
+  const arrangeUpload = async (giveUp: (upload: unknown) => Promise<void>) => {
+    const connector: Connector = { ...findConnector('webhook')!, giveUp: (upload) => giveUp(upload) }
+    const arranged = await arrange({}, {}, () => connector)
+    const savedUpload = createUploadSeal(keyRing, arranged).seal(saved)
+    const attempt = (content: string) =>
+      arranged.attempt({}, createActivityEnvironment({ heartbeatDetails: { attemptId: 'before', content, bytesSent: 3, savedUpload } }))
+    return { ...arranged, attemptAfter: attempt }
+  }
+
+  test('is given up if the document is another one by now, and before the delivery fails because its time is over', async () => {
+    const givenUp: unknown[] = []
+    const giveUp = async (upload: unknown) => void givenUp.push(upload)
+    const changed = await arrangeUpload(giveUp)
+    expect(await changed.attemptAfter('another content')).toEqual({ status: 'delivered' })
+    expect(givenUp).toEqual([saved])
+
+    const late = await arrangeUpload(giveUp)
+    await late
+      .db('deliveries')
+      .where({ document_id: late.documentId })
+      .update({ round: 'first', failures: 1, round_remaining_ms: 60_000, round_expires_at: new Date(Date.now() - 60_000) })
+    expect(await late.attemptAfter('another content')).toMatchObject({ status: 'failed' })
+    expect(givenUp).toEqual([saved, saved])
+  })
+
+  test('that the target does not give up changes nothing of the delivery', async () => {
+    const { attemptAfter } = await arrangeUpload(() => Promise.reject(new DeliveryError('timeout', 'silent')))
+    expect(await attemptAfter('another content')).toEqual({ status: 'delivered' })
+  })
+
+  test('stays while the document waits, and is continued', async () => {
+    const givenUp: unknown[] = []
+    const { documentId, db, attemptAfter } = await arrangeUpload(async (upload) => void givenUp.push(upload))
+    const row = await db('documents')
+      .join('contents', 'contents.id', 'content_id')
+      .where('documents.id', documentId)
+      .first('content_id', 'contents.size_bytes')
+    await attemptAfter([row.content_id, row.size_bytes, 0].join())
+    expect(givenUp).toEqual([])
   })
 })

@@ -20,7 +20,7 @@ import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
 import { createClient } from './client.ts'
 import { demandsChecksum, objstoreError, refusalOf } from './errors.ts'
-import { checksumOf, findObject, findUpload, startUpload, uploadParts, type Wanted } from './multipart-upload.ts'
+import { checksumOf, findObject, findUpload, giveUpUpload, startUpload, uploadParts, type Wanted } from './multipart-upload.ts'
 import { objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './schema.ts'
 import { rolePrincipalOf, type AwsSessions, type RolePrincipal } from './sessions.ts'
 
@@ -146,6 +146,11 @@ const setTags = async (
 }
 
 const hasProperties = ({ properties }: Payload) => Object.keys(properties).length > 0
+
+export const createGiveUp =
+  (sessions: AwsSessions): NonNullable<ObjstoreConnector['giveUp']> =>
+  (saved, target, context) =>
+    withClient(sessions, target, context, (client) => giveUpUpload(client, saved, target.config.bucket, context.signal))
 
 /** What an account needs a permission for. */
 const purposes = {

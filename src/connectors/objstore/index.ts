@@ -33,6 +33,7 @@ export const createObjstore = (
   boundKeys: ['endpoint', 'ca_certificate'],
   example: objstoreExample,
   deliver: async (...attempt) => (await load()).createDeliver(memory, sessions)(...attempt),
+  giveUp: async (...upload) => (await load()).createGiveUp(sessions)(...upload),
   properties: tagProperties,
   updateMetadata: async (...update) => (await load()).createUpdateMetadata(sessions)(...update),
   probe: async (...attempt) => (await load()).createProbe(memory, sessions)(...attempt),

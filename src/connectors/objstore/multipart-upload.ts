@@ -157,6 +157,13 @@ const cleanUp = async (client: S3Client, location: UploadLocation, abortSignal: 
   }
 }
 
+/** Aborts the upload that an earlier attempt has saved, if it is one of this bucket. */
+export const giveUpUpload = async (client: S3Client, saved: unknown, bucket: string, abortSignal: AbortSignal): Promise<void> => {
+  const { success, data: upload } = savedUpload.safeParse(saved)
+  if (!success || upload.bucket !== bucket) return
+  await cleanUp(client, { Bucket: bucket, Key: upload.key, UploadId: upload.uploadId }, abortSignal)
+}
+
 /**
  * Looks up the upload that an earlier attempt saved. Asks the store for its parts. Without permission to list parts or
  * read objects (403), the upload starts again.
