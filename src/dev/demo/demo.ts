@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createClient, unwrap, type RelayClient } from '../../../clients/typescript/src/index.ts'
+import { createClient, unwrap, type EnrichmentInput, type RelayClient } from '../../../clients/typescript/src/index.ts'
 import { documentWorkflowId } from '../../../workflows/ids.ts'
 import { createKey } from '../../access/key-administration.ts'
 import { createSignInLinks } from '../../access/sign-in-links.ts'
@@ -158,7 +158,10 @@ export const runDemo = async (
 }
 
 /** Enrichments for the two kinds of invoices that arrive in one repository: each is for documents of its type. */
-const demoEnrichments = (repositoryId: string, { url, itemsPath, credentials }: Awaited<ReturnType<typeof startSourceSystem>>) => {
+const demoEnrichments = (
+  repositoryId: string,
+  { url, itemsPath, credentials }: Awaited<ReturnType<typeof startSourceSystem>>,
+): EnrichmentInput[] => {
   const common = { repository_ids: [repositoryId], wait_seconds: enrichmentWaitSeconds }
   const key = ['CompanyCode', 'AccountingDocument', 'FiscalYear']
   const filter = key.map((name, index) => `${name}%20eq%20'{erp_object_id[${['0:4', '4:14', '14:18'][index]}]}'`).join('%20and%20')
@@ -167,16 +170,16 @@ const demoEnrichments = (repositoryId: string, { url, itemsPath, credentials }: 
       ...common,
       name: 'MM invoices',
       steps: [
-        { kind: 'link' as const },
+        { kind: 'link' },
         {
-          kind: 'rfc' as const,
+          kind: 'rfc',
           name: 'invoice',
           when: { erp_object_type: ['RMRP'] },
           function: 'BAPI_INCOMINGINVOICE_GETDETAIL',
           imports: { INVOICEDOCNUMBER: '{erp_object_id[0:10]}', FISCALYEAR: '{erp_object_id[10:14]}' },
           fields: [
             { name: 'vendor', path: '$.exports.HEADERDATA.DIFF_INV' },
-            { name: 'total', path: '$.exports.HEADERDATA.GROSS_AMOUNT', type: 'number' as const },
+            { name: 'total', path: '$.exports.HEADERDATA.GROSS_AMOUNT', type: 'number' },
             { name: 'currency', path: '$.exports.HEADERDATA.CURRENCY' },
           ],
         },
@@ -188,15 +191,15 @@ const demoEnrichments = (repositoryId: string, { url, itemsPath, credentials }: 
       http: { url },
       credentials: { username: credentials.user, password: credentials.password },
       steps: [
-        { kind: 'link' as const },
+        { kind: 'link' },
         {
-          kind: 'http' as const,
+          kind: 'http',
           name: 'journal_entry',
           when: { erp_object_type: ['BKPF'] },
           path: `${itemsPath}?$format=json&$filter=${filter}`,
           fields: [
             { name: 'vendor', path: '$.d.results[*].Supplier' },
-            { name: 'total', path: '$.d.results[*].AmountInTransactionCurrency', type: 'number' as const },
+            { name: 'total', path: '$.d.results[*].AmountInTransactionCurrency', type: 'number' },
             { name: 'currency', path: '$.d.results[*].TransactionCurrency' },
           ],
         },
