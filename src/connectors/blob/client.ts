@@ -11,7 +11,7 @@ import { request as send, type Dispatcher } from 'undici'
 import { DeliveryError, type AttemptContext, type Target } from '../connector.ts'
 import { entraPrincipalOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import { readResponse } from '../shared/http.ts'
-import { noteOperation } from '../shared/operation.ts'
+import { during } from '../shared/operation.ts'
 import { withoutEvidence } from './errors.ts'
 import { operationOfRequest } from './operation.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
@@ -80,10 +80,7 @@ const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: Atte
       if (!secrets.includes(token)) secrets.push(token)
       request.headers.set('authorization', `Bearer ${token}`)
     }
-    const { response, bodyAsText } = await exchange(request, target, context).catch((thrown: unknown) => {
-      noteOperation(thrown, operationOfRequest(request) ?? '')
-      throw thrown
-    })
+    const { response, bodyAsText } = await during(operationOfRequest(request), () => exchange(request, target, context))
     if (principal && response.statusCode === 401) tokens.invalidate(principal, token)
     const headers = request.headers.clone()
     for (const name of headers.headerNames()) headers.remove(name)

@@ -8,6 +8,7 @@ import type { EntraTokens } from '../shared/entra-tokens.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { isPermanentStatus } from '../shared/final-answers.ts'
 import { percentEncoded } from '../shared/http.ts'
+import { noteOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
@@ -15,6 +16,7 @@ import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 import { createContainerClient, principalOf } from './client.ts'
 import { blobError, refusalOf, withoutEvidence } from './errors.ts'
+import { operationOfRequest } from './operation.ts'
 import { secretsOf, type BlobConfig, type BlobCredentials } from './schema.ts'
 
 const nameMaxCharacters = 1_024
@@ -123,7 +125,11 @@ const withContainer = <Result>(
   act: (container: ContainerClient, toError: (thrown: unknown) => DeliveryError) => Promise<Result>,
 ) => {
   const secrets = secretsOf(target.credentials)
-  const toError = (thrown: unknown) => blobError(thrown, target, secrets)
+  const toError = (thrown: unknown) => {
+    // An answer of the service becomes an error above the client, which has noted the other ones.
+    if (isRestError(thrown) && thrown.request !== undefined) noteOperation(thrown, operationOfRequest(thrown.request))
+    return blobError(thrown, target, secrets)
+  }
   return withDeliveryErrors(context, secrets, () => act(createContainerClient(target, tokens, context, secrets), toError), toError)
 }
 

@@ -5,9 +5,7 @@ import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError, withoutSecrets } from '../shared/errors.ts'
 import type { FinalAnswer } from '../shared/final-answers.ts'
-import { operationOf, withOperation } from '../shared/operation.ts'
 import { waitOf } from '../shared/retry-after.ts'
-import { operationOfRequest } from './operation.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
 
 // What the service says that no time changes, by its codes: https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes. Every other
@@ -104,13 +102,11 @@ export const refusalOf = (thrown: unknown): Refusal => {
 }
 
 /** Maps an error of the Blob SDK. Retries everything that is not certainly permanent. */
-export const blobError = (thrown: unknown, target: Target<BlobConfig, BlobCredentials>, secrets: string[]): DeliveryError =>
-  withOperation(
-    errorOf(thrown, target, secrets),
-    operationOf(thrown) ?? (isRestError(thrown) ? operationOfRequest(thrown.request) : undefined),
-  )
-
-const errorOf = (thrown: unknown, { config, credentials }: Target<BlobConfig, BlobCredentials>, secrets: string[]): DeliveryError => {
+export const blobError = (
+  thrown: unknown,
+  { config, credentials }: Target<BlobConfig, BlobCredentials>,
+  secrets: string[],
+): DeliveryError => {
   const status = isRestError(thrown) ? thrown.statusCode : undefined
   if (!isRestError(thrown) || status === undefined) return toDeliveryError(thrown, 'store_failure')
 

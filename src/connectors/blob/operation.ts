@@ -15,8 +15,7 @@ const names: Record<string, string> = {
 }
 
 /** Returns the operation of a request with its place. The query, which may contain a SAS token, is left out. */
-export const operationOfRequest = (request: Request | undefined): string | undefined => {
-  if (request === undefined) return undefined
+export const operationOfRequest = (request: Request): string => {
   const { origin, pathname, searchParams } = new URL(request.url)
   const name = names[`${request.method} ${searchParams.get('comp') ?? ''}`] ?? request.method
   const [, block] = /-(\d+)$/.exec(Buffer.from(searchParams.get('blockid') ?? '', 'base64').toString()) ?? []

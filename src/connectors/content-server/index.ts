@@ -4,12 +4,14 @@ import type { DocumentFacts } from '../../content-server/answers.ts'
 import { createContentServerClient, protocolVersion } from '../../content-server/client.ts'
 import { ContentServerFailure, type Outcome } from '../../content-server/failure.ts'
 import { measureDocument } from '../../content-server/measure.ts'
+import type { CommandName } from '../../content-server/parameters.ts'
 import { createRequestSigner, requestQuery } from '../../content-server/sign.ts'
 import { hopsHeader } from '../../domain/headers.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { foundInPlace, storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { isPermanentStatus } from '../shared/final-answers.ts'
+import { during } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { contentServerError, refusalOf, repositoryMissing } from './errors.ts'
 import {
@@ -64,31 +66,37 @@ const deliver = async (
   const query = requestQuery('get', 'GET', { pVersion: protocolVersion, contRep: config.repository, docId, compId })
   const path = `${config.url}?${query}`
   const send = (command: 'create' | 'update') =>
-    withPayloadStream(payload, { signal, onProgress }, async (body, abortSignal) => {
-      const component = { compId, contentType: payload.contentType, sizeBytes, body }
-      const sent = await client[command](docId, component, { signal: abortSignal })
-      if (sent.ok) return true
-      // The attempt of another component has created the document.
-      if (command === 'create' && sent.failure.code === 'forbidden') return false
-      if (command === 'create' && sent.failure.code === 'not_found') throw repositoryMissing(sent.failure, config.repository)
-      throw sent.failure
-    })
+    during(operationAt(config, command, docId, compId), () =>
+      withPayloadStream(payload, { signal, onProgress }, async (body, abortSignal) => {
+        const component = { compId, contentType: payload.contentType, sizeBytes, body }
+        const sent = await client[command](docId, component, { signal: abortSignal })
+        if (sent.ok) return true
+        // The attempt of another component has created the document.
+        if (command === 'create' && sent.failure.code === 'forbidden') return false
+        if (command === 'create' && sent.failure.code === 'not_found') throw repositoryMissing(sent.failure, config.repository)
+        throw sent.failure
+      }),
+    )
   const store = async (): Promise<DeliveryResult> => {
-    const isNew = !(await exists(client, docId, signal)) && (await send('create'))
+    const isNew = !(await during(operationAt(config, 'info', docId), () => exists(client, docId, signal))) && (await send('create'))
     if (!isNew) await send('update')
-    await expectSize(client, { docId, compId, sizeBytes }, signal)
+    await during(operationAt(config, 'info', docId, compId), () => expectSize(client, { docId, compId, sizeBytes }, signal))
     return { path, bytesSent: sizeBytes, answer: { status: isNew ? 201 : 200 } }
   }
   return storeOrFind(store, {
     attempt: payload.attempt,
     refusalOf,
     look: async () => {
-      const found = await findComponent(client, { ...payload, docId }, signal)
+      const found = await during(operationAt(config, 'get', docId, compId), () => findComponent(client, { ...payload, docId }, signal))
       return found.state === 'ours' ? { ...found, stored: { path, bytesSent: 0, answer: { status: 200, body: foundInPlace } } } : found
     },
     toError: (thrown) => contentServerError(thrown, credentials.auth_id !== undefined),
   })
 }
+
+/** Returns a command with its place, for the operator. */
+const operationAt = ({ url, repository }: ContentServerConfig, command: CommandName, docId: string, compId?: string): string =>
+  `${command} of ${[docId, ...(compId === undefined ? [] : [compId])].join('/')} in the repository ${repository} at ${url}`
 
 /** Looks at the component under the ids of a document. The server keeps nothing of the relay with it, so the content decides. */
 const findComponent = async (
@@ -149,23 +157,28 @@ const probe = async (client: Client, { config }: ContentServerTarget, { signal }
   // The id has the form of those that a source system gives.
   const docId = config.document_ids === 'relay' ? newId() : randomUUID().replaceAll('-', '').toUpperCase()
   // As a delivery does: a server may answer something else about a document that it does not have.
-  await exists(client, docId, signal)
+  await during(operationAt(config, 'info', docId), () => exists(client, docId, signal))
   const body = Buffer.from('A test of a destination of Document Relay.')
   const component = { compId: 'data', contentType: 'text/plain', sizeBytes: body.length, body }
-  const created = await client.create(docId, component, { signal })
-  if (!created.ok) throw created.failure.code === 'not_found' ? repositoryMissing(created.failure, config.repository) : created.failure
-  const described = await expectSize(client, { docId, ...component }, signal).then(
+  await during(operationAt(config, 'create', docId, component.compId), async () => {
+    const created = await client.create(docId, component, { signal })
+    if (!created.ok) throw created.failure.code === 'not_found' ? repositoryMissing(created.failure, config.repository) : created.failure
+  })
+  const described = await during(operationAt(config, 'info', docId, component.compId), () =>
+    expectSize(client, { docId, ...component }, signal),
+  ).then(
     () => undefined,
     (thrown: unknown) => ({ thrown }),
   )
-  const deleted = await client.delete(docId, { signal })
-  if (!deleted.ok) {
+  await during(operationAt(config, 'delete', docId), async () => {
+    const deleted = await client.delete(docId, { signal })
+    if (deleted.ok) return
     const { code, status, message } = deleted.failure
     throw new ContentServerFailure(code, `the document ${docId} of this test remains there, because it could not be deleted: ${message}`, {
       ...(status !== undefined && { status }),
       cause: deleted.failure.cause,
     })
-  }
+  })
   if (described) throw described.thrown
   return `The content server created a document in the repository ${config.repository}, told its size, and deleted it. No document remains.`
 }

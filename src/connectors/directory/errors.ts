@@ -2,6 +2,7 @@ import { messageOf } from '../../base/errors.ts'
 import { DeliveryError } from '../connector.ts'
 import { isPermanent, type FixedErrorCode } from '../error-codes.ts'
 import type { FinalAnswer } from '../shared/final-answers.ts'
+import { noteOperation } from '../shared/operation.ts'
 
 const systemErrors: Record<string, { code: FixedErrorCode; message: string }> = {
   EACCES: { code: 'permission_denied', message: "the worker's account has no permission to write" },
@@ -22,5 +23,9 @@ export const systemCodeOf = (thrown: unknown) => (thrown as { code?: unknown }).
 export const fileSystemError = (thrown: unknown): DeliveryError => {
   if (thrown instanceof DeliveryError) return thrown
   const { code, message } = systemErrors[String(systemCodeOf(thrown))] ?? { code: 'file_system_failure', message: undefined }
-  return new DeliveryError(code, message ? `${message} (${messageOf(thrown)})` : messageOf(thrown), { cause: thrown })
+  // Node names the call and the path behind the word of the system.
+  const { syscall, path } = thrown as NodeJS.ErrnoException
+  if (syscall !== undefined && path !== undefined) noteOperation(thrown, `${syscall} of ${path}`)
+  const [said = ''] = messageOf(thrown).split(`, ${syscall} '`, 1)
+  return new DeliveryError(code, message ? `${message} (${said})` : said, { cause: thrown })
 }

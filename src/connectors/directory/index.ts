@@ -9,6 +9,7 @@ import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload } from '../connector.ts'
 import { storeOrFind, type Found, type Refusal } from '../shared/earlier-copy.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
+import { during } from '../shared/operation.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { documentFile, requireSameLocation, sidecarFiles, sidecarProperties } from '../shared/properties.ts'
 import { partFileName, partFolders, targetSegments } from '../shared/target-path.ts'
@@ -31,9 +32,11 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
   /** Returns the real folder of a destination whose file system is mounted. Pins its mount point. */
   const openFolder = async ({ path, mount_point: expected }: DirectoryConfig, context: AttemptContext) => {
     const roots = rootsOf(context)
-    const { folder, mountPoint } = await completed(
-      mountedFolder(path, expected, seen, () => realFolder(path, roots)),
-      context,
+    const { folder, mountPoint } = await during(`look at the folder ${path}`, () =>
+      completed(
+        mountedFolder(path, expected, seen, () => realFolder(path, roots)),
+        context,
+      ),
     )
     if (expected === undefined && mountPoint !== undefined) context.pin({ mount_point: mountPoint })
     return folder
@@ -116,12 +119,12 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
             await digestOf(path, context).catch(() => {
               notes.push('It cannot read the file, so a document that may not be replaced is not recognised.')
             })
-            await completed(rm(path), context)
+            await during(`removal of ${path}`, () => completed(rm(path), context))
           } catch (thrown) {
             await cleanUp(path)
             throw thrown
           }
-          const made = await completed(makeFolder(folder, `${file.name}-folder`, rootsOf(context)), context)
+          const made = await makeFolderIn(folder, `${file.name}-folder`, rootsOf(context), context)
           // A delivery removes no folder.
           await completed(rmdir(made.folder), context).catch(() => {})
           const written = `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process.`
@@ -170,12 +173,13 @@ const writeFiles = async (
   try {
     const written: { from: string; to: string; fileId: bigint }[] = []
     for (const { name, part: from, source } of files) {
-      written.push({ from, to: join(folder, name), fileId: await writeFile(from, source, context) })
+      const fileId = await during(`write to ${from}`, () => writeFile(from, source, context))
+      written.push({ from, to: join(folder, name), fileId })
     }
     await requireMount()
     for (const { from, to, fileId } of written) {
-      const move = () => moveFile(from, to, fileId, context).then(() => 'moved' as const)
-      const look = () => findSame(from, to, context)
+      const move = () => during(`rename of ${from} to ${to}`, () => moveFile(from, to, fileId, context).then(() => 'moved' as const))
+      const look = () => during(`look at ${to}`, () => findSame(from, to, context))
       const placed = await storeOrFind<'moved' | 'found'>(move, { attempt, refusalOf, look, toError: fileSystemError })
       if (placed === 'found') await cleanUp(from)
     }
@@ -235,11 +239,14 @@ const digestOf = async (path: string, context: AttemptContext): Promise<string> 
   }
 }
 
+const makeFolderIn = (parent: string, name: string, roots: readonly string[], context: AttemptContext) =>
+  during(`creation of the folder ${join(parent, name)}`, () => completed(makeFolder(parent, name, roots), context))
+
 /** Creates the folders of a document one by one, so that none is created beyond a symbolic link that leads outside. */
 const makeFolders = async (base: string, names: string[], roots: readonly string[], context: AttemptContext): Promise<string> => {
   let parent = base
   for (const name of names) {
-    const { folder, isNew } = await completed(makeFolder(parent, name, roots), context)
+    const { folder, isNew } = await makeFolderIn(parent, name, roots, context)
     if (isNew) await flushFolder(parent, context)
     parent = folder
   }

@@ -1,5 +1,6 @@
 import { DeliveryError } from '../connector.ts'
 import { isNotFound, parseObject, requireId, type CloudApi } from '../shared/cloud-api.ts'
+import { during } from '../shared/operation.ts'
 
 export interface Folder {
   id: string
@@ -38,7 +39,8 @@ export const findFolder = async (drive: CloudApi, folderId: string): Promise<Fol
     new DeliveryError('folder_missing', `the folder ${folderId} ${reason}; share it with the account, or correct folder_id`, {
       answer: cause?.answer,
     })
-  const response = await drive.request(`/drive/v3/files/${folderId}?${query.toString()}`, { method: 'GET' }).catch((thrown: unknown) => {
+  const call = { operation: `look at the folder ${folderId}`, method: 'GET' } as const
+  const response = await drive.request(`/drive/v3/files/${folderId}?${query.toString()}`, call).catch((thrown: unknown) => {
     throw isNotFound(thrown) ? missing('does not exist, or is not shared with the account', thrown) : thrown
   })
   const { id, mimeType, driveId, trashed, capabilities } = parseObject(response.text)
@@ -70,10 +72,13 @@ const findDelivered = async (drive: CloudApi, folder: Folder, deliveryId: string
     includeItemsFromAllDrives: 'true',
     ...(folder.driveId === undefined ? { corpora: 'user' } : { corpora: 'drive', driveId: folder.driveId }),
   })
-  const { files } = parseObject((await drive.request(`/drive/v3/files?${query.toString()}`, { method: 'GET' })).text)
-  // An answer that does not come from Drive must not be taken for a search that has found nothing: a second file would be created.
-  if (!Array.isArray(files)) throw new DeliveryError('answer_unreadable', 'Drive answered a search in an unknown form')
-  return toKnownFile(files[0])
+  const operation = `search for the file of the delivery in the folder ${folder.id}`
+  return during(operation, async () => {
+    const { files } = parseObject((await drive.request(`/drive/v3/files?${query.toString()}`, { operation, method: 'GET' })).text)
+    // An answer that does not come from Drive must not be taken for a search that has found nothing: a second file would be created.
+    if (!Array.isArray(files)) throw new DeliveryError('answer_unreadable', 'Drive answered a search in an unknown form')
+    return toKnownFile(files[0])
+  })
 }
 
 const quoted = (text: string) => text.replace(/[\\']/g, '\\$&')
@@ -85,8 +90,9 @@ const quoted = (text: string) => text.replace(/[\\']/g, '\\$&')
 export const fileById = async (drive: CloudApi, folder: Folder, id: string): Promise<KnownFile | 'absent' | 'elsewhere'> => {
   const query = new URLSearchParams({ supportsAllDrives: 'true', fields: 'id,sha256Checksum,trashed,parents' })
   try {
-    const response = await drive.request(`/drive/v3/files/${id}?${query.toString()}`, { method: 'GET' })
-    requireId(response, 'Drive')
+    const operation = `look at the file ${id}`
+    const response = await drive.request(`/drive/v3/files/${id}?${query.toString()}`, { operation, method: 'GET' })
+    await during(operation, async () => requireId(response, 'Drive'))
     const file = parseObject(response.text)
     const isInFolder = file.trashed !== true && Array.isArray(file.parents) && file.parents.includes(folder.id)
     return (isInFolder && toKnownFile(file)) || 'elsewhere'
@@ -120,18 +126,25 @@ export const fileFor = async (
 /** Removes a file that a test has stored. @throws DeliveryError if it remains */
 export const removeFile = async (drive: CloudApi, id: string, removal: 'delete' | 'trash'): Promise<void> => {
   const address = `/drive/v3/files/${id}?supportsAllDrives=true`
+  const operation = `removal of the file ${id}`
   if (removal === 'delete') {
-    const { status } = await drive.request(address, { method: 'DELETE' })
+    const { status } = await drive.request(address, { operation, method: 'DELETE' })
     if (status !== 204) throw new DeliveryError('answer_unreadable', `Drive answered ${status} to its removal`)
     return
   }
-  const call = { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ trashed: true }) } as const
+  const call = {
+    operation,
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ trashed: true }),
+  } as const
   requireId(await drive.request(address, call), 'Drive')
 }
 
 /** Requests an id for a new file. The id is known before the first byte is sent and is valid for one file only. */
 const newFileId = async (drive: CloudApi): Promise<string> => {
-  const response = await drive.request('/drive/v3/files/generateIds?count=1&space=drive&type=files', { method: 'GET' })
+  const call = { operation: 'request of an id for a new file', method: 'GET' } as const
+  const response = await drive.request('/drive/v3/files/generateIds?count=1&space=drive&type=files', call)
   const { ids } = parseObject(response.text)
   const id: unknown = Array.isArray(ids) ? ids[0] : undefined
   if (typeof id !== 'string') throw new DeliveryError('answer_unreadable', 'Drive issued no id for a new file')

@@ -14,6 +14,7 @@ import {
 import { createTokenCache } from '../shared/access-tokens.ts'
 import { createCloudApi, isNotFound, requireId, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
+import { withOperation } from '../shared/operation.ts'
 import { probeContent, storedAndRemoved } from '../shared/probe-content.ts'
 import { createReadTokenFile } from '../shared/token-files.ts'
 import { driveError } from './errors.ts'
@@ -111,7 +112,7 @@ export const createDrive = (
             // The document is stored. That its properties cannot be set, for example because the file is locked, must not fail it.
             const propertiesError = await setProperties(drive, file.id, payload.properties).catch((thrown: unknown) => {
               context.signal.throwIfAborted()
-              return withoutSecrets(toDeliveryError(thrown, 'request_failed').message, drive.secrets)
+              return withoutSecrets(withOperation(toDeliveryError(thrown, 'request_failed'), thrown).message, drive.secrets)
             })
             return { ...resultOf(file.id, 0), ...(typeof propertiesError === 'string' && { propertiesError }) }
           }
@@ -175,6 +176,7 @@ export const createDrive = (
 const setProperties = async (drive: CloudApi, id: string, properties: Payload['properties']): Promise<void> => {
   if (Object.keys(properties).length === 0) return
   const response = await drive.request(`/drive/v3/files/${encodeURIComponent(id)}?supportsAllDrives=true&fields=id`, {
+    operation: `properties of the file ${id}`,
     method: 'PATCH',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ properties }),

@@ -12,6 +12,7 @@ import {
   type CloudResponse,
   type CompletedUpload,
 } from '../shared/cloud-api.ts'
+import { during } from '../shared/operation.ts'
 import { probeContent, type Content } from '../shared/probe-content.ts'
 import { shortened, targetSegments, type FileNames } from '../shared/target-path.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
@@ -89,6 +90,7 @@ export const uploadInParts = async (
   context: Pick<AttemptContext, 'signal' | 'onProgress' | 'isLast'> & { subject?: string | undefined },
 ): Promise<CompletedUpload> => {
   const { signal, onProgress, subject } = context
+  const place = placeOf(payload, folder)
   const runOf = (uploadUrl: string, faults: number) => ({
     uploadUrl,
     context,
@@ -98,10 +100,11 @@ export const uploadInParts = async (
   const found =
     resumed &&
     (await withUploadSession(drive, runOf(resumed.uploadUrl, resumed.faults), () =>
-      findSession(drive, resumed.uploadUrl, payload, subject),
+      during(`look at the upload session of ${place}`, () => findSession(drive, resumed.uploadUrl, payload, subject)),
     ))
   if (found?.completed) {
-    await requireStored(drive, folder, file, payload, found.completed)
+    const { completed } = found
+    await during(`upload of ${place}`, () => requireStored(drive, folder, file, payload, completed))
     return { response: found.completed, bytesSent: 0 }
   }
   const { uploadUrl, nextByte } = found ?? (await startSession(drive, folder, file, payload))
@@ -112,20 +115,19 @@ export const uploadInParts = async (
     const stored = await sendPartsInSequence<CloudResponse>(payload, sent, async ({ start, end, body }) => {
       // Content-Range has no form for an empty range.
       const range = end > start && { 'content-range': `bytes ${start}-${end - 1}/${payload.sizeBytes}` }
-      const answer = await drive.requestSession(uploadUrl, {
-        method: 'PUT',
-        headers: { 'content-length': String(end - start), ...range },
-        body,
+      return during(`upload of ${end > start ? `bytes ${start} to ${end - 1} of ` : ''}${place}`, async () => {
+        const headers = { 'content-length': String(end - start), ...range }
+        const answer = await drive.requestSession(uploadUrl, { method: 'PUT', headers, body })
+        if (answer.status === 308) {
+          const expected = nextByteOf(answer)
+          if (expected > start) onStored()
+          return { nextByte: expected }
+        }
+        if (answer.status >= 300) throw sessionError(answer, subject)
+        return { done: answer }
       })
-      if (answer.status === 308) {
-        const expected = nextByteOf(answer)
-        if (expected > start) onStored()
-        return { nextByte: expected }
-      }
-      if (answer.status >= 300) throw sessionError(answer, subject)
-      return { done: answer }
     })
-    await requireStored(drive, folder, file, payload, stored)
+    await during(`upload of ${place}`, () => requireStored(drive, folder, file, payload, stored))
     return stored
   })
   return { response, bytesSent: payload.sizeBytes - nextByte }
@@ -163,13 +165,16 @@ export const beginUpload = async (
   subject?: string,
 ): Promise<void> => {
   const sizeBytes = 2 * probePartBytes
+  const operation = `upload of bytes 0 to ${probePartBytes - 1} of ${placeOf(properties, folder)}`
   const { uploadUrl } = await startSession(drive, folder, { id, exists: false }, { ...properties, sizeBytes })
   try {
     const headers = { 'content-length': String(probePartBytes), 'content-range': `bytes 0-${probePartBytes - 1}/${sizeBytes}` }
-    const answer = await drive.requestSession(uploadUrl, { method: 'PUT', headers, body: probeContent(probePartBytes).open() })
-    if (answer.status === 308 && nextByteOf(answer) > 0) return
-    if (answer.status >= 300 && answer.status !== 308) throw sessionError(answer, subject)
-    throw new DeliveryError('answer_unreadable', `Drive answered ${answer.status} to a part without saying what it has`)
+    await during(operation, async () => {
+      const answer = await drive.requestSession(uploadUrl, { method: 'PUT', headers, body: probeContent(probePartBytes).open() })
+      if (answer.status === 308 && nextByteOf(answer) > 0) return
+      if (answer.status >= 300 && answer.status !== 308) throw sessionError(answer, subject)
+      throw new DeliveryError('answer_unreadable', `Drive answered ${answer.status} to a part without saying what it has`)
+    })
   } finally {
     await abortSession(drive, uploadUrl)
   }
@@ -179,6 +184,7 @@ export const beginUpload = async (
 const startSession = async (drive: CloudApi, folder: Folder, file: DriveFile, properties: FileProperties): Promise<UploadSession> => {
   const query = new URLSearchParams({ uploadType: 'resumable', supportsAllDrives: 'true', fields: 'id,sha256Checksum' })
   const response = await drive.request(`/upload/drive/v3/files${file.exists ? `/${file.id}` : ''}?${query.toString()}`, {
+    operation: `creation of an upload session for ${placeOf(properties, folder)}`,
     method: file.exists ? 'PATCH' : 'POST',
     headers: {
       'content-type': 'application/json; charset=UTF-8',
@@ -222,6 +228,8 @@ const sessionError = (response: CloudResponse, subject: string | undefined) =>
         answer: toTargetAnswer(response),
       })
     : driveError(response, subject)
+
+const placeOf = ({ path }: Pick<Payload, 'path'>, { id }: Folder) => `${fileNameOf(path)} in the folder ${id}`
 
 const octetStream = 'application/octet-stream'
 

@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { plainText } from '../../base/text.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import { parseObject } from '../shared/cloud-api.ts'
+import { during } from '../shared/operation.ts'
 import { isRecipientTooMany, isTemporary, smtpError } from './errors.ts'
 import { base64, plainResponse, xoauth2Response, type Login } from './login.ts'
 import { portOf, type EmailConfig } from './schema.ts'
@@ -37,7 +38,10 @@ export interface SmtpSession {
 export const openSmtpSession = async (config: EmailConfig, login: Login | undefined, context: AttemptContext): Promise<SmtpSession> => {
   const { connectTimeoutMs: timeoutMs, idleTimeoutMs, outbound, signal } = context
   const { host, tls, ca_certificate: caCertificate } = config
-  let socket = await outbound.connect({ host, port: portOf(config), timeoutMs, signal })
+  const port = portOf(config)
+  // The parameters of a login are secret.
+  const at = <Result>(operation: string, act: () => Promise<Result>) => during(`${operation} at ${host}:${port}`, act)
+  let socket = await at('connection', () => outbound.connect({ host, port, timeoutMs, signal }))
   const stop = () => socket.destroy(signal.reason as Error)
   signal.addEventListener('abort', stop, { once: true })
   const end = () => {
@@ -47,7 +51,7 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
   }
   const secure = async () => {
     socket.setTimeout(0)
-    socket = await outbound.secure(socket, { host, timeoutMs, caCertificate, signal })
+    socket = await at('TLS', () => outbound.secure(socket, { host, timeoutMs, caCertificate, signal }))
     endWhenIdle(socket, idleTimeoutMs)
   }
   try {
@@ -68,9 +72,11 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
       throw smtpError('connection', reply).reworded(undefined, (message) => `${message}; the relay names itself ${name}`)
     }
 
-    const greeting = await replies.next()
-    if (greeting.code !== 220) throw smtpError('connection', greeting)
-    let extensions = await greet()
+    await at('connection', async () => {
+      const greeting = await replies.next()
+      if (greeting.code !== 220) throw smtpError('connection', greeting)
+    })
+    let extensions = await at('EHLO', greet)
     if (tls === 'starttls') {
       if (!extensions.includes('STARTTLS')) {
         throw new DeliveryError(
@@ -78,17 +84,36 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
           'the server does not offer STARTTLS; set tls to implicit if it accepts TLS on another port',
         )
       }
-      const reply = await ask('STARTTLS')
-      if (reply.code !== 220) throw smtpError('connection', reply)
+      await at('STARTTLS', async () => {
+        const reply = await ask('STARTTLS')
+        if (reply.code !== 220) throw smtpError('connection', reply)
+      })
       // Text that arrives before TLS is established may come from an attacker in the network.
       if (replies.release() !== '') throw new DeliveryError('tls_failed', 'the server sent more than its agreement to STARTTLS')
       await secure()
       replies = createReplies(socket)
-      extensions = await greet()
+      extensions = await at('EHLO', greet)
     }
-    if (login) await logIn(ask, extensions, login)
+    if (login) await at('login', () => logIn(ask, extensions, login))
 
-    const reset = async () => void (await ask('RSET'))
+    const sendData = async (message: Readable): Promise<Reply> => {
+      const ready = await ask('DATA')
+      if (ready.code !== 354) throw smtpError('message', ready)
+      try {
+        await pipeline(message, dotStuffed(), socket, { end: false, signal })
+      } catch (thrown) {
+        // A server that stops reading first sends the reason, then closes the connection.
+        const early = replies.early()
+        // Nothing may be sent any more: the server would take it for a part of the message.
+        socket.destroy()
+        throw early ? smtpError('message', early) : thrown
+      }
+      socket.setTimeout(Math.max(idleTimeoutMs, acceptTimeoutMs))
+      const reply = await replies.next()
+      if (!isPositive(reply)) throw smtpError('message', reply)
+      return reply
+    }
+    const reset = () => at('RSET', async () => void (await ask('RSET')))
     const size = extensions.find((extension) => /^SIZE( |$)/.test(extension))
     // RFC 9422.
     const limits = extensions.find((extension) => extension.startsWith('LIMITS '))
@@ -98,12 +123,14 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
       end,
       reset,
       address: async (from, recipients, sizeBytes) => {
-        const sender = await ask(`MAIL FROM:<${from}>${size === undefined ? '' : ` SIZE=${sizeBytes}`}`)
-        if (!isPositive(sender)) throw smtpError('sender', sender, from)
+        await at(`MAIL FROM:<${from}>`, async () => {
+          const sender = await ask(`MAIL FROM:<${from}>${size === undefined ? '' : ` SIZE=${sizeBytes}`}`)
+          if (!isPositive(sender)) throw smtpError('sender', sender, from)
+        })
         const refused: { recipient: string; reply: Reply }[] = []
         let taken = 0
         for (const recipient of recipients.slice(0, recipientsMax)) {
-          const reply = await ask(`RCPT TO:<${recipient}>`)
+          const reply = await at(`RCPT TO:<${recipient}>`, () => ask(`RCPT TO:<${recipient}>`))
           if (!isPositive(reply) && taken > 0 && isRecipientTooMany(reply)) break
           taken += 1
           if (!isPositive(reply)) refused.push({ recipient, reply })
@@ -113,29 +140,10 @@ export const openSmtpSession = async (config: EmailConfig, login: Login | undefi
         if (!worst) return recipients.slice(taken)
         // A server that hangs up after the refusal has said why.
         await reset().catch(() => {})
-        throw smtpError(
-          'recipient',
-          worst.reply,
-          refused.map(({ recipient, reply }) => `${recipient} (${reply.code} ${reply.text})`).join(', '),
-        )
+        const addresses = refused.map(({ recipient, reply }) => `${recipient} (${reply.code} ${reply.text})`).join(', ')
+        return at('RCPT TO', () => Promise.reject(smtpError('recipient', worst.reply, addresses)))
       },
-      send: async (message) => {
-        const ready = await ask('DATA')
-        if (ready.code !== 354) throw smtpError('message', ready)
-        try {
-          await pipeline(message, dotStuffed(), socket, { end: false, signal })
-        } catch (thrown) {
-          // A server that stops reading first sends the reason, then closes the connection.
-          const early = replies.early()
-          // Nothing may be sent any more: the server would take it for a part of the message.
-          socket.destroy()
-          throw early ? smtpError('message', early) : thrown
-        }
-        socket.setTimeout(Math.max(idleTimeoutMs, acceptTimeoutMs))
-        const reply = await replies.next()
-        if (!isPositive(reply)) throw smtpError('message', reply)
-        return reply
-      },
+      send: (message) => at('DATA', () => sendData(message)),
     }
   } catch (thrown) {
     end()

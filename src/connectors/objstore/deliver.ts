@@ -13,6 +13,7 @@ import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import { secretsIn, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
 import { percentEncoded } from '../shared/http.ts'
+import { withOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
@@ -139,7 +140,7 @@ const setTags = async (
   } catch (thrown) {
     signal.throwIfAborted()
     return withoutSecrets(
-      objstoreError(thrown, config, purposes.tag, credentials.role_arn).message,
+      withOperation(objstoreError(thrown, config, purposes.tag, credentials.role_arn), thrown).message,
       secretsIn(objstoreCredentials, credentials),
     )
   }

@@ -5,7 +5,6 @@ import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
 import type { FinalAnswer } from '../shared/final-answers.ts'
-import { operationOf, withOperation } from '../shared/operation.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import type { ObjstoreConfig } from './schema.ts'
 import { sessionFinalAnswers } from './session-errors.ts'
@@ -173,7 +172,7 @@ export const demandsChecksum = (thrown: unknown): boolean => {
  * @param role the role whose session has signed the request. The next attempt may have another session
  */
 export const objstoreError = (thrown: unknown, config: ObjstoreConfig, purpose: string, role?: string): DeliveryError =>
-  thrown instanceof DeliveryError ? thrown : withOperation(errorOf(thrown, config, purpose, role), operationOf(thrown))
+  thrown instanceof DeliveryError ? thrown : errorOf(thrown, config, purpose, role)
 
 const errorOf = (thrown: unknown, config: ObjstoreConfig, purpose: string, role: string | undefined): DeliveryError => {
   const status = (thrown as ServiceError).$metadata?.httpStatusCode

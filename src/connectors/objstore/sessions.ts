@@ -5,7 +5,7 @@ import { DeliveryError, type AttemptContext, type Target } from '../connector.ts
 import { createAccessTokens, type AccessToken, type AccessTokens, type TokenCache } from '../shared/access-tokens.ts'
 import type { RequestContext } from '../shared/cloud-api.ts'
 import { withoutSecrets } from '../shared/errors.ts'
-import { withOperation } from '../shared/operation.ts'
+import { noteOperation } from '../shared/operation.ts'
 import type { ReadTokenFile } from '../shared/token-files.ts'
 import type { ObjstoreConfig, ObjstoreCredentials } from './schema.ts'
 import { sessionError } from './session-errors.ts'
@@ -67,10 +67,8 @@ export const createAwsSessions = (
       context.signal.throwIfAborted()
       const error = sessionError(thrown, principal)
       const clean = (text: string) => withoutSecrets(text, secrets)
-      throw withOperation(
-        error.reworded(thrown, clean, (answer) => ({ ...answer, ...(answer.body !== undefined && { body: clean(answer.body) }) })),
-        operation,
-      )
+      noteOperation(thrown, operation)
+      throw error.reworded(thrown, clean, (answer) => ({ ...answer, ...(answer.body !== undefined && { body: clean(answer.body) }) }))
     }
   }
   return createAccessTokens(cache, 'aws', assume)

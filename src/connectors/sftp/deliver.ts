@@ -7,6 +7,7 @@ import { newId } from '../../base/ids.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
 import { storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
+import { operationOf } from '../shared/operation.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { documentFile, requireSameLocation, sidecarFiles } from '../shared/properties.ts'
 import { partFileName, partFolders, targetSegments } from '../shared/target-path.ts'
@@ -209,7 +210,7 @@ export const probe: SftpConnector['probe'] = async (target, context) => {
     await makeAndRemoveFolder(session, folder, signal).catch((thrown: unknown) => {
       // Servers that take files often have no folders.
       if (!isInPlace || typeof sftpStatusOf(thrown) !== 'number') throw thrown
-      notes.push(`It cannot create folders, so path_template must name none (${messageOf(thrown)}).`)
+      notes.push(`It cannot create folders, so path_template must name none (${operationOf(thrown)}: ${messageOf(thrown)}).`)
     })
   })
   const written = isTaken

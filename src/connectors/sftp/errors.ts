@@ -29,13 +29,13 @@ const laterStatuses: Readonly<Record<number, string>> = {
   24: 'Is a folder',
 }
 
-/** Returns an error of a server with the operation and the path before its word, and its status behind. */
-export const withOperation = (what: string, error: Error): Error => {
+/** Returns an error of a server with its status behind its word. */
+export const withStatus = (error: Error): Error => {
   const status = sftpStatusOf(error)
   if (typeof status !== 'number') return error
   const later = laterStatuses[status]
   const word = later !== undefined && /^(unknown\b.*)?$/i.test(error.message) ? later : error.message
-  return Object.assign(new Error(`${what}: ${word} (${status})`, { cause: error }), { code: status })
+  return Object.assign(new Error(`${word} (${status})`, { cause: error }), { code: status })
 }
 
 /** Returns `true` if the server says that there is nothing at the path. */

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import ssh2, { type AuthenticationType, type ConnectConfig, type SFTPWrapper } from 'ssh2'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import type { AttemptContext, Target } from '../connector.ts'
+import { during } from '../shared/operation.ts'
 import { acceptedHostKeyTypes, hostKeyTypeOf, offeredAlgorithms } from './algorithms.ts'
-import { type Demanded, channelError, hostKeyMismatch, isNoCommonHostKey, sessionError, withOperation } from './errors.ts'
+import { type Demanded, channelError, hostKeyMismatch, isNoCommonHostKey, sessionError, withStatus } from './errors.ts'
 import { readPrivateKey } from './private-key.ts'
 import type { SftpConfig, SftpCredentials } from './schema.ts'
 
@@ -12,8 +13,8 @@ type Done<T> = (error?: Error | null, value?: T) => void
 /** An open SFTP channel. Every call ends with its answer, with the signal or with the connection. */
 export interface SftpSession {
   sftp: SFTPWrapper
-  /** @param what names the operation and the path in the error of a server that refuses it */
-  call<T = void>(what: string, run: (done: Done<T>) => void, signal: AbortSignal): Promise<T>
+  /** @param operation with its path, for the error of a server that refuses it */
+  call<T = void>(operation: string, run: (done: Done<T>) => void, signal: AbortSignal): Promise<T>
   end(): void
   /** The fingerprint of the host key that the server presented. */
   hostKey: string
@@ -34,9 +35,10 @@ export const openSftpSession = async (target: Target<SftpConfig, SftpCredentials
   const { host_key_sha256: pin } = target.config
   let types = acceptedHostKeyTypes(target.config, pin && pinnedTypes.get(pin))
   const presented: string[] = []
+  const { host, port } = target.config
   for (;;) {
     try {
-      return await connect(target, context, types)
+      return await during(`sign-in at ${host}:${port}`, () => connect(target, context, types))
     } catch (thrown) {
       if (!(thrown instanceof OtherHostKey)) {
         // The server has no key of the types that are left.
@@ -84,7 +86,7 @@ const connect = async (
   let isClosed = false
   let hostKey = ''
   let otherKey: OtherHostKey | undefined
-  const call = <T>(what: string, run: (done: Done<T>) => void, signal: AbortSignal) =>
+  const promised = <T>(run: (done: Done<T>) => void, signal: AbortSignal) =>
     new Promise<T>((resolve, reject) => {
       const stop = () => reject(signal.reason as Error)
       if (signal.aborted) return stop()
@@ -93,7 +95,7 @@ const connect = async (
       signal.addEventListener('abort', stop, { once: true })
       const done: Done<T> = (error, value) => {
         signal.removeEventListener('abort', stop)
-        if (error) reject(failure ?? withOperation(what, error))
+        if (error) reject(failure ?? withStatus(error))
         else resolve(value as T)
       }
       try {
@@ -102,6 +104,7 @@ const connect = async (
         done(thrown as Error)
       }
     })
+  const call: SftpSession['call'] = (operation, run, signal) => during(operation, () => promised(run, signal))
   const end = () => {
     client.end()
     socket.setTimeout(endTimeoutMs)
@@ -139,17 +142,13 @@ const connect = async (
   }
   let isSignedIn = false
   try {
-    await call<void>(
-      'sign-in',
-      (done) => {
-        client.once('ready', () => done()).once('error', done)
-        client.once('close', () => done(new Error('the server closed the connection')))
-        client.connect(options)
-      },
-      context.signal,
-    )
+    await promised<void>((done) => {
+      client.once('ready', () => done()).once('error', done)
+      client.once('close', () => done(new Error('the server closed the connection')))
+      client.connect(options)
+    }, context.signal)
     isSignedIn = true
-    const sftp = await call<SFTPWrapper>('opening of SFTP', (done) => client.sftp(done), context.signal)
+    const sftp = await promised<SFTPWrapper>((done) => client.sftp(done), context.signal)
     if (pin === undefined) context.pin({ host_key_sha256: hostKey })
     return { sftp, call, end, hostKey }
   } catch (thrown) {

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { request } from 'undici'
 import { DeliveryError, type AttemptContext, type TargetAnswer } from '../connector.ts'
 import { readResponse } from './http.ts'
+import { during } from './operation.ts'
 import { trackConsumption } from './payload-stream.ts'
 import { canGoOn } from './upload-parts.ts'
 
@@ -16,6 +17,12 @@ export interface CloudRequest {
   headers?: Record<string, string>
   /** A stream must have exactly the length that `content-length` announces. */
   body?: string | Readable
+}
+
+/** A request with the token of the account. */
+export interface CloudCall extends CloudRequest {
+  /** What it does, and where: an error of it begins with that. */
+  operation: string
 }
 
 export interface CloudResponse {
@@ -101,7 +108,7 @@ export interface CloudApi {
    * Sends a request with the access token, to a path below the API's root or to an address below it.
    * @throws DeliveryError for a status of 300 or more
    */
-  request(path: string, call: CloudRequest): Promise<CloudResponse>
+  request(path: string, call: CloudCall): Promise<CloudResponse>
   /**
    * Sends a request to an upload session, whatever the status of the response. The session's address is its own key; no
    * token is sent.
@@ -135,16 +142,18 @@ export const createCloudApi = ({
   context: RequestContext
 }): CloudApi => ({
   secrets,
-  request: async (path, call) => {
-    const token = await getToken()
+  request: async (path, { operation, ...call }) => {
+    const token = await during('sign-in', getToken)
     secrets.push(token)
-    const url = path.startsWith('/') ? `${root}${path}` : path
-    // A page of a list contains the address of the next page. The token must not be sent to any other host.
-    if (!url.startsWith(`${root}/`)) throw new DeliveryError('answer_unreadable', 'the service referred to a host other than its own')
-    const response = await sendCloudRequest(url, { ...call, headers: { ...call.headers, authorization: `Bearer ${token}` } }, context)
-    if (response.status < 300) return response
-    if (response.status === 401) invalidateToken(token)
-    throw toError(response)
+    return during(operation, async () => {
+      const url = path.startsWith('/') ? `${root}${path}` : path
+      // A page of a list contains the address of the next page. The token must not be sent to any other host.
+      if (!url.startsWith(`${root}/`)) throw new DeliveryError('answer_unreadable', 'the service referred to a host other than its own')
+      const response = await sendCloudRequest(url, { ...call, headers: { ...call.headers, authorization: `Bearer ${token}` } }, context)
+      if (response.status < 300) return response
+      if (response.status === 401) invalidateToken(token)
+      throw toError(response)
+    })
   },
   requestSession: (url, call, signal = context.signal) => sendCloudRequest(url, call, { ...context, signal }),
 })

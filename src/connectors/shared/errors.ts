@@ -1,4 +1,3 @@
-import { types } from 'node:util'
 import { z } from 'zod'
 import { isUntrustedCertificate, messageOf } from '../../base/errors.ts'
 import { cutToBytes } from '../../base/text.ts'
@@ -6,6 +5,7 @@ import { BlockedAddressError, UnencryptedError } from '../../security/dial.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
+import { causesOf, withOperation } from './operation.ts'
 
 const networkErrors: Record<string, { code: FixedErrorCode; message: string }> = {
   ECONNREFUSED: { code: 'connection_refused', message: 'nothing listens at the host and port' },
@@ -57,19 +57,9 @@ export const toDeliveryError = (thrown: unknown, fallbackCode: FixedErrorCode): 
   return new DeliveryError(fallbackCode, messageOf(thrown), { cause: thrown })
 }
 
-const maxCauses = 5
-
-const causesOf = (thrown: unknown): Error[] => {
-  const causes: Error[] = []
-  // isNativeError instead of instanceof: under a test runner that sandboxes modules, Node's own errors come from
-  // another realm.
-  for (let cause = thrown; types.isNativeError(cause) && causes.length < maxCauses; cause = cause.cause) causes.push(cause)
-  return causes
-}
-
 /**
- * Runs an attempt and turns every failure into a delivery error without secrets, whose answer is cut to the size that
- * is kept.
+ * Runs an attempt and turns every failure into a delivery error without secrets, which begins with the operation that has failed, if one was
+ * noted. Its answer is cut to the size that is kept.
  * @param secrets is read after a failure, so the attempt may add tokens and upload addresses while it runs
  * @param toError maps errors of targets that report more than network failures
  * @throws DeliveryError, or the signal's reason if the attempt was aborted
@@ -85,7 +75,7 @@ export const withDeliveryErrors = async <Result>(
     return await attempt()
   } catch (thrown) {
     signal.throwIfAborted()
-    throw toError(thrown).reworded(
+    throw withOperation(toError(thrown), thrown).reworded(
       thrown,
       (message) => withoutSecrets(message, secrets),
       (answer) => ({ ...answer, ...(answer.body !== undefined && { body: redactAndCut(answer.body, secrets, answerMaxBytes) }) }),

@@ -16,11 +16,12 @@ import {
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import { entraPrincipalOf, entraSecretsOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
+import { during, withOperation } from '../shared/operation.ts'
 import { probeContent, storedAndRemoved, type Content } from '../shared/probe-content.ts'
 import { namesLike, requireSameLocation } from '../shared/properties.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
-import { findItem, refusalOf, requireItem } from './items.ts'
+import { findItem, placeOf, refusalOf, requireItem } from './items.ts'
 import { findLibrary, requirePathFits, sharePointSegments, urlPath, type Library } from './library.ts'
 import {
   microsoftClouds,
@@ -109,7 +110,7 @@ export const createTeamsite = (
           // The document is stored. That its columns cannot be set must not send it again.
           const propertiesError = await setColumns(graph, address, payload.properties).catch((thrown: unknown) => {
             context.signal.throwIfAborted()
-            return withoutSecrets(toDeliveryError(thrown, 'request_failed').message, graph.secrets)
+            return withoutSecrets(withOperation(toDeliveryError(thrown, 'request_failed'), thrown).message, graph.secrets)
           })
           return {
             path: urlOf(library, segments),
@@ -182,15 +183,19 @@ const urlOf = ({ webUrl }: Library, segments: string[]) => `${webUrl}/${urlPath(
 /** Sets columns of a file; columns set by other programs are kept. */
 const setColumns = async (graph: CloudApi, file: string, columns: Payload['properties']): Promise<void> => {
   if (Object.keys(columns).length === 0) return
-  const response = await graph.request(`${file}:/listItem/fields`, {
-    method: 'PATCH',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(columns),
-  })
-  const told = parseFile(response.text)
-  if (Object.keys(columns).some((name) => name in told)) return
-  throw new DeliveryError('answer_unreadable', `SharePoint answered ${response.status} without the columns that it has set`, {
-    answer: toTargetAnswer(response),
+  const operation = `columns of ${placeOf(file)}`
+  await during(operation, async () => {
+    const response = await graph.request(`${file}:/listItem/fields`, {
+      operation,
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(columns),
+    })
+    const told = parseFile(response.text)
+    if (Object.keys(columns).some((name) => name in told)) return
+    throw new DeliveryError('answer_unreadable', `SharePoint answered ${response.status} without the columns that it has set`, {
+      answer: toTargetAnswer(response),
+    })
   })
 }
 
@@ -199,15 +204,23 @@ const fileAddress = ({ driveId }: Library, segments: string[]) => `/drives/${enc
 const upload = async (graph: CloudApi, file: string, payload: Content, context: AttemptContext): Promise<CompletedUpload> => {
   if (payload.sizeBytes > singleRequestMaxBytes) return uploadInParts(graph, file, payload, context)
   const { signal, onProgress } = context
-  const response = await sendPartsInSequence(payload, { partBytes: singleRequestMaxBytes, signal, onProgress }, async ({ end, body }) => ({
-    done: await graph.request(`${file}:/content?@microsoft.graph.conflictBehavior=replace`, {
-      method: 'PUT',
-      headers: { 'content-type': 'application/octet-stream', 'content-length': String(end) },
-      body,
-    }),
-  }))
-  requireItem(response, payload)
-  return { response, bytesSent: payload.sizeBytes }
+  const operation = `upload of ${placeOf(file)}`
+  return during(operation, async () => {
+    const response = await sendPartsInSequence(
+      payload,
+      { partBytes: singleRequestMaxBytes, signal, onProgress },
+      async ({ end, body }) => ({
+        done: await graph.request(`${file}:/content?@microsoft.graph.conflictBehavior=replace`, {
+          operation,
+          method: 'PUT',
+          headers: { 'content-type': 'application/octet-stream', 'content-length': String(end) },
+          body,
+        }),
+      }),
+    )
+    requireItem(response, payload)
+    return { response, bytesSent: payload.sizeBytes }
+  })
 }
 
 /**
@@ -216,7 +229,7 @@ const upload = async (graph: CloudApi, file: string, payload: Content, context: 
  */
 const storeAndRemove = async (graph: CloudApi, file: string, context: AttemptContext): Promise<string | undefined> => {
   const remove = async () => {
-    const { status } = await graph.request(file, { method: 'DELETE' })
+    const { status } = await graph.request(file, { operation: `removal of ${placeOf(file)}`, method: 'DELETE' })
     if (status !== 204) throw new DeliveryError('answer_unreadable', `SharePoint answered ${status} to its removal`)
   }
   const store = async () => {

@@ -1,6 +1,7 @@
 import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
 import { isNotFound, parseObject, requireId, toTargetAnswer, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
 import type { Found, Refusal } from '../shared/earlier-copy.ts'
+import { during } from '../shared/operation.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import type { Content } from '../shared/probe-content.ts'
 import { quickXorHash } from './quick-xor-hash.ts'
@@ -17,17 +18,26 @@ export const requireItem = (response: CloudResponse, { sizeBytes }: Pick<Payload
   })
 }
 
-// What SharePoint says about a file that a retention label has declared a record, or that is on hold.
-const saysProtected = /record|retention|label|on hold|locked|immutable/i
-// An upload session ends with its last part: a gateway that sends it twice gets 404.
-const refusalCodes = new Set(['access_denied', 'locked', 'http_405', 'http_409', 'http_412', 'upload_expired'])
+// With one of these, Graph refuses to replace a file that is open, that a retention label has declared a record, or that is on hold. It has no code of
+// its own for that, and its messages are in the language of the site. An upload session ends with its last part: a gateway that sends it twice gets 404.
+const refusalCodes = new Set([
+  'access_denied',
+  'locked',
+  'http_400',
+  'http_405',
+  'http_409',
+  'http_412',
+  'http_422',
+  'http_451',
+  'upload_expired',
+])
 
-/** Returns whether a refusal can mean that the file is stored, or may not be replaced. Graph has no code of its own for that. */
-export const refusalOf = (thrown: unknown): Refusal => {
-  if (!(thrown instanceof DeliveryError)) return undefined
-  const { code, message } = thrown
-  return refusalCodes.has(code) || (/^http_4(00|22)$/.test(code) && saysProtected.test(message)) ? 'perhaps' : undefined
-}
+/** Returns whether a refusal can mean that the file is stored, or may not be replaced. */
+export const refusalOf = (thrown: unknown): Refusal =>
+  thrown instanceof DeliveryError && refusalCodes.has(thrown.code) ? 'perhaps' : undefined
+
+/** Returns the place of a file in its library, as it is shown. @param file is its address in Graph, up to the colon after the path */
+export const placeOf = (file: string): string => decodeURIComponent(file.slice(file.indexOf('/root:') + '/root:'.length))
 
 /**
  * Looks at the file under the path of a document. Graph keeps nothing of the relay with a file, so the content decides.
@@ -40,8 +50,9 @@ export const findItem = async (
   { signal }: Pick<AttemptContext, 'signal'>,
 ): Promise<Found<CloudResponse>> => {
   try {
-    const response = await graph.request(`${file}?$select=id,size,eTag,file`, { method: 'GET' })
-    requireId(response, 'SharePoint')
+    const operation = `look at ${placeOf(file)}`
+    const response = await graph.request(`${file}?$select=id,size,eTag,file`, { operation, method: 'GET' })
+    await during(operation, async () => requireId(response, 'SharePoint'))
     const { size, file: facet } = parseObject(response.text) as { size?: unknown; file?: { hashes?: { quickXorHash?: unknown } } }
     const other = { state: 'other', what: 'a file with another content (SharePoint changes Office files)' } as const
     if (size !== payload.sizeBytes || facet === undefined) return other

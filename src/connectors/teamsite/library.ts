@@ -20,7 +20,8 @@ const maxNamesInMessage = 20
 export const findLibrary = async (graph: CloudApi, { siteUrl, name }: { siteUrl: string; name: string }): Promise<Library> => {
   const { hostname, pathname } = new URL(siteUrl)
   const path = pathname.replace(/\/+$/, '')
-  const site = await graph.request(`/sites/${hostname}${path && `:${path}`}?$select=id`, { method: 'GET' }).catch((thrown: unknown) => {
+  const call = { operation: `search for the site ${siteUrl}`, method: 'GET' } as const
+  const site = await graph.request(`/sites/${hostname}${path && `:${path}`}?$select=id`, call).catch((thrown: unknown) => {
     if (!isNotFound(thrown)) throw thrown
     throw new DeliveryError(
       'site_missing',
@@ -34,7 +35,7 @@ export const findLibrary = async (graph: CloudApi, { siteUrl, name }: { siteUrl:
   const names: string[] = []
   let next: string | undefined = `/sites/${encodeURIComponent(id)}/drives?$select=id,name,webUrl`
   for (let page = 0; next !== undefined && page < maxPages; page += 1) {
-    const list = parseObject((await graph.request(next, { method: 'GET' })).text)
+    const list = parseObject((await graph.request(next, { operation: `list of the libraries of ${siteUrl}`, method: 'GET' })).text)
     if (!Array.isArray(list.value)) throw unreadable('the list of libraries')
     for (const drive of list.value as { id?: unknown; name?: unknown; webUrl?: unknown }[]) {
       if (typeof drive.id !== 'string' || typeof drive.name !== 'string' || typeof drive.webUrl !== 'string') continue

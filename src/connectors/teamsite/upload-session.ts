@@ -10,10 +10,11 @@ import {
   type CloudResponse,
   type CompletedUpload,
 } from '../shared/cloud-api.ts'
+import { during } from '../shared/operation.ts'
 import type { Content } from '../shared/probe-content.ts'
 import { sendPartsInSequence, uploadOutOfStep } from '../shared/upload-parts.ts'
 import { graphError } from './errors.ts'
-import { findItem, requireItem } from './items.ts'
+import { findItem, placeOf, requireItem } from './items.ts'
 
 interface UploadSession {
   /** Secret: its holder may write this one file. */
@@ -42,6 +43,7 @@ const savedSession = z.object({
 export const uploadInParts = async (graph: CloudApi, file: string, payload: Content, context: AttemptContext): Promise<CompletedUpload> => {
   const { sizeBytes, sha256 } = payload
   const { signal, onProgress } = context
+  const place = placeOf(file)
   const save = (uploadUrl: string, faults: number) =>
     context.save({ uploadUrl, file, sha256, faults } satisfies z.output<typeof savedSession>)
   const found = await findSession(graph, file, payload, context, save)
@@ -58,13 +60,17 @@ export const uploadInParts = async (graph: CloudApi, file: string, payload: Cont
       { startByte: nextByte, partBytes, signal, onProgress },
       async ({ start, end, isLast, body }) => {
         const headers = { 'content-length': String(end - start), 'content-range': `bytes ${start}-${end - 1}/${sizeBytes}` }
-        const stored = await graph.requestSession(uploadUrl, { method: 'PUT', headers, body })
-        if (stored.status >= 300) throw sessionError(stored)
+        const operation = `upload of bytes ${start} to ${end - 1} of ${place}`
+        const stored = await during(operation, async () => {
+          const answer = await graph.requestSession(uploadUrl, { method: 'PUT', headers, body })
+          if (answer.status >= 300) throw sessionError(answer)
+          return answer
+        })
         onStored()
         return isLast && stored.status !== 202 ? { done: stored } : { nextByte: nextExpectedByte(stored) }
       },
     )
-    requireItem(last, payload)
+    await during(`upload of ${place}`, async () => requireItem(last, payload))
     return last
   })
   return { response, bytesSent: sizeBytes - nextByte }
@@ -73,6 +79,7 @@ export const uploadInParts = async (graph: CloudApi, file: string, payload: Cont
 /** Starts a session that writes the file, replacing an existing one. */
 const startSession = async (graph: CloudApi, file: string): Promise<UploadSession> => {
   const response = await graph.request(`${file}:/createUploadSession`, {
+    operation: `creation of an upload session for ${placeOf(file)}`,
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ item: { '@microsoft.graph.conflictBehavior': 'replace' } }),
@@ -102,13 +109,14 @@ const findSession = async (
   const { faults } = session
   save(uploadUrl, faults)
   const run = { uploadUrl, context, faults, saveFaults: (known: number) => save(uploadUrl, known) }
-  const response = await withUploadSession(graph, run, async () => {
+  const ask = async () => {
     const answer = await graph.requestSession(uploadUrl, { method: 'GET' })
     const error = answer.status === 200 || isGone(answer) ? undefined : graphError(answer)
     // The key in its address may have expired before it.
     if (error === undefined || error.permanent || answer.status === 401) return answer
     throw error
-  })
+  }
+  const response = await withUploadSession(graph, run, () => during(`look at the upload session of ${placeOf(file)}`, ask))
   if (isGone(response)) return 'gone'
   const nextByte = nextExpectedByte(response)
   if (nextByte !== undefined && nextByte < sizeBytes) return { uploadUrl, nextByte, faults }

@@ -9,6 +9,7 @@ import { clientPrincipalOf, createClientTokens, type ClientTokens } from '../sha
 import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { clientCertificateOf, signsIn, withSignIn } from '../shared/http-sign-in.ts'
 import { readResponse } from '../shared/http.ts'
+import { during } from '../shared/operation.ts'
 import { trackConsumption } from '../shared/payload-stream.ts'
 import { webhookError } from './errors.ts'
 import { documentMessage, jsonMessage, metadataMessage, signedHeaders, type Message } from './message.ts'
@@ -57,7 +58,12 @@ const send = (message: Message, target: WebhookTarget, context: AttemptContext, 
   const { credentials } = target
   const secrets = secretsOf(target)
   const attempt = () =>
-    withSignIn(tokens, credentials, { context, secrets }, (authorized) => sendOnce(message, target, context, { authorized, secrets }))
+    withSignIn(tokens, credentials, { context, secrets }, (authorized) => {
+      const { method, url } = target.config
+      // The rest of the address may contain a key.
+      const operation = `${method} of ${message.name} to ${new URL(url).origin}`
+      return during(operation, () => sendOnce(message, target, context, { authorized, secrets }))
+    })
   return withDeliveryErrors(context, secrets, attempt, (thrown) => networkError(thrown, credentials))
 }
 

@@ -10,6 +10,8 @@ import type { WebhookConfig } from './schema.ts'
 /** What is sent as one request. */
 export interface Message {
   id: string
+  /** What is sent, for the operator: the path of a document, or the type of another message. */
+  name: string
   contentType: string
   sizeBytes: number
   /** SHA-256 of the body, if it is known before the body is read. */
@@ -25,6 +27,7 @@ export const jsonMessage = (id: string, value: { type: string }, workspace?: str
   const body = Buffer.from(JSON.stringify(value))
   return {
     id,
+    name: value.type,
     contentType: 'application/json',
     sizeBytes: body.length,
     digest: createHash('sha256').update(body).digest(),
@@ -35,7 +38,10 @@ export const jsonMessage = (id: string, value: { type: string }, workspace?: str
 }
 
 /** Returns a message about business data of a document that was sent before. */
-export const metadataMessage = (copy: DeliveredCopy): Message => jsonMessage(copy.messageId, eventOf(copy), copy.workspace)
+export const metadataMessage = (copy: DeliveredCopy): Message => ({
+  ...jsonMessage(copy.messageId, eventOf(copy), copy.workspace),
+  name: `the business data of ${copy.path}`,
+})
 
 const eventOf = (copy: DeliveredCopy) => ({
   type: 'document.metadata',
@@ -49,6 +55,7 @@ export const documentMessage = (payload: Payload, { format, signatures }: Webhoo
   return {
     ...body,
     id: payload.messageId,
+    name: payload.path,
     headers: documentHeaders(payload, sentName(payload)),
     signatures,
     open: (onProgress) => {
