@@ -27,6 +27,14 @@ interface NetworkTarget {
   secrets: string[]
 }
 
+/** A step of a delivery that a target may refuse. */
+export interface Step {
+  /** How the error of a delivery begins that meets the refusal: with the operation and its place. */
+  operation: RegExp
+  /** What a test of the destination says that succeeds there, because it cannot try the step. Absent if it fails. */
+  untried?: RegExp
+}
+
 /** A running target, with the means to look into it. */
 export interface RunningTarget {
   connector: Connector
@@ -37,10 +45,10 @@ export interface RunningTarget {
   network?: NetworkTarget
   /** A destination whose folder, bucket, path or recipient does not exist. */
   missingLocation: { target: Target<unknown, unknown>; code: string }
-  /** Puts something before the target that refuses one step of a delivery. Absent if the kind has no such test yet. */
-  refusing?: {
-    /** The requests of a delivery of a small document and of one in parts. */
-    steps: string[]
+  /** Starts a target that refuses one step of a delivery. */
+  refusing: {
+    /** What deliveries of a small document and of one in parts ask of the target. */
+    steps: Record<string, Step>
     start(step: string): Promise<{ target: Target<unknown, unknown>; stop(): Promise<void> }>
   }
   keepsContentType: boolean
@@ -122,8 +130,6 @@ export interface Rig {
    * takes any 2xx, by contract.
    */
   demandsEvidence?: boolean
-  /** `true` if a test of a destination does what a delivery does, step by step. `RunningTarget.refusing` is needed then. */
-  testsEachStep?: boolean
   start(): Promise<RunningTarget>
   /** Returns the connector in a process that has not started the target. */
   connectorIn(processSettings: unknown): Connector

@@ -170,6 +170,7 @@ const probe = async (client: Client, { config }: ContentServerTarget, { signal }
     () => undefined,
     (thrown: unknown) => ({ thrown }),
   )
+  const refusal = described === undefined ? await addComponent(client, config, docId, { ...component, compId: 'data1' }, signal) : undefined
   await during(operationAt(config, 'delete', docId), async () => {
     const deleted = await client.delete(docId, { signal })
     if (deleted.ok) return
@@ -180,8 +181,25 @@ const probe = async (client: Client, { config }: ContentServerTarget, { signal }
     })
   })
   if (described) throw described.thrown
-  return `The content server created a document in the repository ${config.repository}, told its size, and deleted it. No document remains.`
+  const created = `The content server created a document in the repository ${config.repository}, told its size,`
+  if (refusal === undefined) return `${created} took a second component, and deleted it. No document remains.`
+  return `${created} and deleted it. No document remains. It refused a second component: ${refusal}. So a document with several is delivered in part, and none is replaced.`
 }
+
+/** Adds a component to a document, as the delivery of a document with several does. @returns why the server refuses it */
+const addComponent = (
+  client: Client,
+  config: ContentServerConfig,
+  docId: string,
+  component: Parameters<Client['update']>[1],
+  signal: AbortSignal,
+): Promise<string | undefined> =>
+  during(operationAt(config, 'update', docId, component.compId), async () => {
+    const added = await client.update(docId, component, { signal })
+    if (added.ok) return undefined
+    if (added.failure.status === undefined) throw added.failure
+    return added.failure.message
+  })
 
 const valueOf = <T>(outcome: Outcome<T>): T => {
   if (!outcome.ok) throw outcome.failure

@@ -23,7 +23,6 @@ export const rig: Rig = {
   usesNetwork: true,
   demandsEvidence: true,
   holdsSeveralParts: true,
-  testsEachStep: true,
   connectorIn: () => blob,
 
   start: async (): Promise<RunningTarget> => {
@@ -57,7 +56,11 @@ export const rig: Rig = {
       },
       missingLocation: { target: target(server.port, { container: 'not-there' }), code: 'container_missing' },
       refusing: {
-        steps: ['Put Blob', 'Put Block', 'Put Block List'],
+        steps: {
+          'Put Blob': { operation: /^Put Blob of http\S+: / },
+          'Put Block': { operation: /^Put Block \(block \d\) of http\S+: / },
+          'Put Block List': { operation: /^Put Block List of http\S+: / },
+        },
         start: async (step) => {
           const store = await startRefusingStore(server.port, (request, { searchParams }) => {
             const comp = request.method === 'PUT' ? (searchParams.get('comp') ?? 'blob') : undefined

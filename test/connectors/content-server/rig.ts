@@ -1,3 +1,4 @@
+import type { Target } from '../../../src/connectors/connector.ts'
 import { contentServer } from '../../../src/connectors/content-server/index.ts'
 import { findFreePort } from '../../../src/dev/ports.ts'
 import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
@@ -5,7 +6,8 @@ import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 import { startPages } from '../../support/pages.ts'
-import type { Rig, RunningTarget } from '../rig.ts'
+import { startRefusingStore } from '../../support/refusing-store.ts'
+import type { Rig, RunningTarget, Step } from '../rig.ts'
 
 const authId = 'CN=RELAY'
 const sample = await createThrowAwayKey('rsa', 'RELAY', 1)
@@ -22,6 +24,18 @@ const startSigned = async () => {
   ])
   server.trust(key.certificate, authId)
   return { server, credentials: credentialsOf(key), strange: credentialsOf(stranger) }
+}
+
+// A server may permit each document once: that its other components are refused must not fail the test.
+export const steps: Record<string, Step> = {
+  info: { operation: /^info of \S+ in the repository Z1 at http\S+: / },
+  create: { operation: /^create of \S+\/data in the repository Z1 at http\S+: / },
+}
+
+/** Puts a proxy before a content server that refuses a command. */
+export const refuseCommand = async (port: number, command: string, target: (port: number) => Target<unknown, unknown>) => {
+  const store = await startRefusingStore(port, (_request, { searchParams }) => (searchParams.has(command) ? { status: 422 } : undefined))
+  return { target: target(store.port), stop: store.stop }
 }
 
 export const rig: Rig = {
@@ -49,6 +63,7 @@ export const rig: Rig = {
         secrets: [credentials.private_key, strange.private_key, strange.private_key.split('\n')[1] ?? ''],
         busy: (load, retryAfter) => startBusyServer(load, { 'retry-after': retryAfter }, 'later'),
       },
+      refusing: { steps, start: async (step) => refuseCommand(server.port, step, target) },
       missingLocation: { target: target(server.port, { repository: 'NONE' }), code: 'repository_missing' },
       keepsContentType: true,
       read: async ({ docId, compId }) => all().find(({ key }) => key === `Z1/${docId}/${compId}`),

@@ -10,7 +10,7 @@ import { share } from '../../support/share.ts'
 import { describeConnector } from '../conformance.ts'
 import { contextOf, failure, payloadOf } from '../payloads.ts'
 import type { RunningTarget } from '../rig.ts'
-import { rig } from './rig.ts'
+import { refuseCommand, rig, steps } from './rig.ts'
 
 const authId = 'CN=RELAY'
 const key = await createThrowAwayKey('rsa', 'RELAY', 1)
@@ -60,6 +60,7 @@ const start = async (): Promise<RunningTarget> => {
       secrets: [key.privateKey, privateKey],
       busy: (load, retryAfter) => startBusyServer(load, { 'retry-after': retryAfter }, 'later'),
     },
+    refusing: { steps, start: async (step) => refuseCommand(scene.api.port, step, target) },
     missingLocation: { target: target(scene.api.port, { repository: 'NONE' }), code: 'repository_missing' },
     keepsContentType: true,
     read: async ({ documentId, compId }) => {

@@ -6,7 +6,7 @@ import { refuseStep } from '../../support/double.ts'
 import { startDriveDouble } from '../../support/drive-double.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { pagesOf } from '../../support/pages.ts'
-import type { Destination, Rig, RunningTarget } from '../rig.ts'
+import type { Destination, Rig, RunningTarget, Step } from '../rig.ts'
 
 /** Starts the double of Google Drive. */
 export const startDrive = async () => {
@@ -55,11 +55,11 @@ const at = (root: string, tokenUri: string): Destination => ({
 })
 
 // The rest of what a delivery asks for is cached for ten minutes.
-const steps: Record<string, RegExp> = {
-  'the search': /^GET \/drive\/v3\/files$/,
-  'an id': /generateIds/,
-  'the upload session': /^(POST|PATCH) \/upload/,
-  'the upload': /^PUT \/upload/,
+const steps: Record<string, Step & { request: RegExp }> = {
+  'the search': { request: /^GET \/drive\/v3\/files$/, operation: /^search for the file of the delivery in the folder \S+: / },
+  'an id': { request: /generateIds/, operation: /^request of an id for a new file: / },
+  'the upload session': { request: /^(POST|PATCH) \/upload/, operation: /^creation of an upload session for .+ in the folder \S+: / },
+  'the upload': { request: /^PUT \/upload/, operation: /^upload of bytes 0 to \d+ of .+ in the folder \S+: / },
 }
 
 export const rig: Rig = {
@@ -67,7 +67,6 @@ export const rig: Rig = {
   isDouble: true,
   usesNetwork: true,
   demandsEvidence: true,
-  testsEachStep: true,
   connectorIn: (settings) => createDrive((settings as { root: string }).root),
 
   start: async (): Promise<RunningTarget> => {
@@ -98,8 +97,8 @@ export const rig: Rig = {
       },
       missingLocation: { target: target({ config: { folder_id: 'not-there' } }), code: 'folder_missing' },
       refusing: {
-        steps: Object.keys(steps),
-        start: async (step) => ({ target: target(), ...refuseStep(double, steps[step]!, 403) }),
+        steps,
+        start: async (step) => ({ target: target(), ...refuseStep(double, steps[step]!.request, 403) }),
       },
       // Drive stores the media type only, without its parameters.
       keepsContentType: false,

@@ -67,6 +67,24 @@ export const rig: Rig = {
         },
         hasNoRetryAfter: true,
       },
+      refusing: {
+        steps: {
+          'the sender': { operation: /^MAIL FROM:<relay@acme\.example> at 127\.0\.0\.1:\d+: / },
+          'a recipient': { operation: /^RCPT TO at 127\.0\.0\.1:\d+: / },
+          // A test that sends a mail would be seen.
+          'the message': { operation: /^DATA at 127\.0\.0\.1:\d+: /, untried: /No mail was sent, so/ },
+        },
+        start: async (step) => {
+          const refused = refusal(554, '5.7.1 not for you')
+          server.answerWith({
+            ...usualAnswers,
+            ...(step === 'the sender' && { onMailFrom: (_address, _session, done) => done(refused) }),
+            ...(step === 'a recipient' && { onRcptTo: (_address, _session, done) => done(refused) }),
+            ...(step === 'the message' && { onData: (stream, _session, done) => stream.resume().on('end', () => done(refused)) }),
+          } satisfies Parameters<typeof server.answerWith>[0])
+          return { target: target(), stop: async () => server.answerWith(usualAnswers) }
+        },
+      },
       missingLocation: { target: target(server.port, { to: ['invoices@acme.example', 'nobody@acme.example'] }), code: 'recipient_refused' },
       keepsContentType: true,
       read: async (_payload, { path }) => {

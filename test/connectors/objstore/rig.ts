@@ -37,7 +37,6 @@ export const rig: Rig = {
   usesNetwork: true,
   demandsEvidence: true,
   holdsSeveralParts: true,
-  testsEachStep: true,
   connectorIn: () => objstore,
 
   start: async (): Promise<RunningTarget> => {
@@ -81,7 +80,12 @@ export const rig: Rig = {
       },
       missingLocation: { target: target(server.port, { bucket: 'not-there' }), code: 'bucket_missing' },
       refusing: {
-        steps: ['PutObject', 'CreateMultipartUpload', 'UploadPart', 'CompleteMultipartUpload'],
+        steps: {
+          PutObject: { operation: /^PutObject of s3:\/\/\S+: / },
+          CreateMultipartUpload: { operation: /^CreateMultipartUpload of s3:\/\/\S+: / },
+          UploadPart: { operation: /^UploadPart \(part \d\) of s3:\/\/\S+: / },
+          CompleteMultipartUpload: { operation: /^CompleteMultipartUpload of s3:\/\/\S+: / },
+        },
         start: async (step) => {
           const store = await startRefusingStore(server.port, (request, url) =>
             stepOf(request.method, url) === step

@@ -6,8 +6,28 @@ import { sftp } from '../../../src/connectors/sftp/index.ts'
 import { findFreePort } from '../../../src/dev/ports.ts'
 import { startClosingServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
+import { startPlainSftpServer, type PlainSftpServer } from '../../support/plain-sftp-server.ts'
 import { startSshd } from '../../support/sshd.ts'
-import type { Rig, RunningTarget } from '../rig.ts'
+import type { Rig, RunningTarget, Step } from '../rig.ts'
+
+const { PERMISSION_DENIED } = ssh2.utils.sftp.STATUS_CODE
+const inPlace = { write: 'in_place' }
+const forbidFolders = (server: PlainSftpServer) => server.forbidFolders(PERMISSION_DENIED)
+
+// OpenSSH refuses what the file system refuses. This server refuses one kind of request.
+const steps: Record<string, Step & { refuse(server: PlainSftpServer): void; config?: object }> = {
+  'a new file': { refuse: (server) => server.forbid(), operation: /^open of \S+\.part to write it: / },
+  'a new file in place': { refuse: (server) => server.forbid(), config: inPlace, operation: /^open of \S+ to write it: / },
+  'the bytes': { refuse: (server) => server.failWritesAfter(0), operation: /^write to \S+\.part: / },
+  'a rename': { refuse: (server) => server.failRenames(PERMISSION_DENIED, false), operation: /^rename of \S+\.part to \S+: / },
+  'a folder': { refuse: forbidFolders, operation: /^creation of the folder \S+: / },
+  'a folder in place': {
+    refuse: forbidFolders,
+    config: inPlace,
+    operation: /^creation of the folder \S+: /,
+    untried: /cannot create folders/,
+  },
+}
 
 export const rig: Rig = {
   kind: 'sftp',
@@ -39,6 +59,16 @@ export const rig: Rig = {
         secrets: [stranger.private.split('\n')[1] ?? '', server.privateKey],
         busy: startClosingServer,
         hasNoRetryAfter: true,
+      },
+      refusing: {
+        steps,
+        start: async (step) => {
+          const plain = await startPlainSftpServer('right-password')
+          const { refuse, config } = steps[step]!
+          refuse(plain)
+          const own = { host_key_sha256: undefined, ...config }
+          return { target: target(plain.port, own, { private_key: undefined, password: 'right-password' }), stop: plain.stop }
+        },
       },
       missingLocation: { target: target(server.port, { directory: 'not-there' }), code: 'directory_missing' },
       keepsContentType: false,

@@ -7,7 +7,7 @@ import { refuseStep } from '../../support/double.ts'
 import { startGraphDouble } from '../../support/graph-double.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { pagesOf } from '../../support/pages.ts'
-import type { Destination, Rig, RunningTarget } from '../rig.ts'
+import type { Destination, Rig, RunningTarget, Step } from '../rig.ts'
 
 /** Creates the connector with other hosts in place of Microsoft's. */
 const teamsiteAt = (root: string, scope: string) => {
@@ -62,10 +62,10 @@ const at = (root: string): Destination => ({
 })
 
 // The rest of what a delivery asks for is cached for ten minutes.
-const steps: Record<string, RegExp> = {
-  'the content': /:\/content$/,
-  'the upload session': /:\/createUploadSession$/,
-  'the upload host': /^PUT \/up\//,
+const steps: Record<string, Step & { request: RegExp }> = {
+  'the content': { request: /:\/content$/, operation: /^upload of \/From the relay\/.+: / },
+  'the upload session': { request: /:\/createUploadSession$/, operation: /^creation of an upload session for \/From the relay\/.+: / },
+  'the upload host': { request: /^PUT \/up\//, operation: /^upload of bytes 0 to \d+ of \/From the relay\/.+: / },
 }
 
 export const rig: Rig = {
@@ -73,7 +73,6 @@ export const rig: Rig = {
   isDouble: true,
   usesNetwork: true,
   demandsEvidence: true,
-  testsEachStep: true,
   connectorIn: (settings) => {
     const { root, scope } = settings as { root: string; scope: string }
     return teamsiteAt(root, scope)
@@ -109,8 +108,8 @@ export const rig: Rig = {
       },
       missingLocation: { target: target({ document_library: 'Nowhere' }), code: 'library_missing' },
       refusing: {
-        steps: Object.keys(steps),
-        start: async (step) => ({ target: target(), ...refuseStep(double, steps[step]!, 403) }),
+        steps,
+        start: async (step) => ({ target: target(), ...refuseStep(double, steps[step]!.request, 403) }),
       },
       keepsContentType: false,
       properties: {

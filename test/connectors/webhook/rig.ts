@@ -37,6 +37,20 @@ export const rig: Rig = {
         secrets: ['right-token', 'wrong-token', 'signing-secret'],
         busy: (load, retryAfter) => startBusyServer(load, { 'retry-after': retryAfter }, 'later'),
       },
+      refusing: {
+        steps: {
+          'every request': { operation: /^POST of \S+ to http:\/\/127\.0\.0\.1:\d+: / },
+          // What takes a document may do something with it.
+          'a document': { operation: /^POST of R1\/\S+\/data to http:\/\/127\.0\.0\.1:\d+: /, untried: /No document was sent/ },
+        },
+        start: async (step) => {
+          const other = await startHttpTarget()
+          other.answerWith(({ body }, response) =>
+            response.writeHead(step === 'a document' && body.toString().includes('"ping"') ? 200 : 422).end('not for you'),
+          )
+          return { target: target(other.port), stop: other.stop }
+        },
+      },
       missingLocation: { target: target(server.port, { url: `${server.origin}/nowhere` }), code: 'http_404' },
       keepsContentType: true,
       read: async (payload) => {
