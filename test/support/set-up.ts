@@ -29,6 +29,7 @@ import {
   findKubernetesApi,
   findNginx,
   findPgbouncer,
+  findPostfix,
   findProFtpd,
   findPostgresPrograms,
   findPrometheus,
@@ -134,6 +135,7 @@ export const setUpRelease = setUp(async (workDir) => {
     orWarn(provide('TEST_NGINX_BIN', () => findNginx(tools))),
     orWarn(provide('TEST_PROFTPD_BIN', () => findProFtpd(tools))),
     orWarn(provide('TEST_EXIM_BIN', () => findExim(tools))),
+    orWarn(provide('TEST_POSTFIX_DIR', () => findPostfix(tools))),
     orWarn(provide('TEST_POSTGRES_DIR', () => findPostgresPrograms(tools))),
     orWarn(provide('TEST_PGBOUNCER_BIN', () => findPgbouncer(tools))),
   ])

@@ -462,20 +462,22 @@ const withoutStartingServices = async (work: () => Promise<void>): Promise<void>
 }
 
 /**
- * Returns the folder with the programs prometheus and promtool: a folder of PATH, the cache, or the files of Debian's package, in this order. The package is unpacked and not installed, so no service is started and no rights are needed.
+ * Downloads a package of Debian and unpacks it, without installing it: no service is started, and no rights are needed.
+ * @param folder of the package that is kept
+ * @param use says what it is for
+ * @param remedy says what an operator can do if the package cannot be had
  */
-export const findPrometheus = async ({ config, say }: ToolOptions): Promise<string> => {
+const unpackFromDebian = async (
+  name: string,
+  target: string,
+  { folder, use, remedy }: { folder: string; use: string; remedy: string },
+  { config, say }: ToolOptions,
+): Promise<void> => {
   const env = config.childEnvironment
-  const [prometheus, promtool] = await Promise.all([findProgram('prometheus', env.PATH), findProgram('promtool', env.PATH)])
-  if (prometheus && promtool && dirname(prometheus) === dirname(promtool)) return dirname(promtool)
-  const target = join(cacheDirOf(config), 'prometheus', 'debian')
-  if (await isExecutable(join(target, 'promtool'))) return target
-
-  const remedy = 'Install Prometheus (prometheus and promtool on PATH), or set TEST_PROMETHEUS_DIR to the folder with both programs.'
   const [aptGet, dpkgDeb] = await Promise.all([findProgram('apt-get', env.PATH), findProgram('dpkg-deb', env.PATH)])
-  if (!aptGet || !dpkgDeb) throw new UserError(`Prometheus, which checks the alert rules, was not found. ${remedy}`)
-  say("Downloading Debian's package of Prometheus (19 MB) to check the alert rules: a few seconds, once.")
-  const download = (cwd: string) => runProgram(aptGet, ['download', 'prometheus'], { env, timeoutMs: downloadTimeoutMs, cwd })
+  if (!aptGet || !dpkgDeb) throw new UserError(`${name}, ${use}, was not found. ${remedy}`)
+  say(`Downloading Debian's package ${name}, ${use}: a few seconds, once.`)
+  const download = (cwd: string) => runProgram(aptGet, ['download', name], { env, timeoutMs: downloadTimeoutMs, cwd })
   try {
     await installInto(target, async (workDir) => {
       await download(workDir).catch(async (thrown: unknown) => {
@@ -484,13 +486,34 @@ export const findPrometheus = async ({ config, say }: ToolOptions): Promise<stri
         await runProgram(aptGet, ['-o', 'DPkg::Lock::Timeout=120', 'update'], { env, timeoutMs: buildTimeoutMs })
         await download(workDir)
       })
-      const packages = (await readdir(workDir)).filter((name) => name.endsWith('.deb'))
-      for (const name of packages)
-        await runProgram(dpkgDeb, ['--extract', join(workDir, name), join(workDir, 'files')], { env, timeoutMs: downloadTimeoutMs })
-      return join(workDir, 'files', 'usr', 'bin')
+      const packages = (await readdir(workDir)).filter((file) => file.endsWith('.deb'))
+      for (const file of packages)
+        await runProgram(dpkgDeb, ['--extract', join(workDir, file), join(workDir, 'files')], { env, timeoutMs: downloadTimeoutMs })
+      return join(workDir, 'files', folder)
     })
   } catch (thrown) {
-    throw new UserError(`Debian's package of Prometheus could not be downloaded. ${remedy} Output: ${messageOf(thrown)}`, { cause: thrown })
+    throw new UserError(`Debian's package ${name} could not be downloaded. ${remedy} Output: ${messageOf(thrown)}`, { cause: thrown })
   }
+}
+
+/** Returns the folder with the programs prometheus and promtool: a folder of PATH, the cache, or the files of Debian's package, in this order. */
+export const findPrometheus = async (options: ToolOptions): Promise<string> => {
+  const { config } = options
+  const { PATH } = config.childEnvironment
+  const [prometheus, promtool] = await Promise.all([findProgram('prometheus', PATH), findProgram('promtool', PATH)])
+  if (prometheus && promtool && dirname(prometheus) === dirname(promtool)) return dirname(promtool)
+  const target = join(cacheDirOf(config), 'prometheus', 'debian')
+  if (await isExecutable(join(target, 'promtool'))) return target
+  const remedy = 'Install Prometheus (prometheus and promtool on PATH), or set TEST_PROMETHEUS_DIR to the folder with both programs.'
+  await unpackFromDebian('prometheus', target, { folder: 'usr/bin', use: 'which checks the alert rules', remedy }, options)
+  return target
+}
+
+/** Returns the folder `usr` of Debian's package of Postfix. It cannot be installed beside Exim, so its files are unpacked into the cache. */
+export const findPostfix = async (options: ToolOptions): Promise<string> => {
+  const target = join(cacheDirOf(options.config), 'postfix', 'debian')
+  if (await isExecutable(join(target, 'lib/postfix/sbin/master'))) return target
+  const remedy = 'Set TEST_POSTFIX_DIR to a folder with sbin/postcat and lib/postfix/sbin/master.'
+  await unpackFromDebian('postfix', target, { folder: 'usr', use: 'a mail server of the tests', remedy }, options)
   return target
 }
