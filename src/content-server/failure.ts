@@ -32,13 +32,20 @@ export class ContentServerFailure extends Error {
   readonly status: number | undefined
   /** The time to wait that the answer names: seconds or a date. */
   readonly retryAfter: string | undefined
+  /** `true` if the answer is a page without the header of the protocol for errors: something in between may have sent it. */
+  readonly isPage: boolean
 
-  constructor(code: FailureCode, message: string, options: { status?: number; cause?: unknown; retryAfter?: string | undefined } = {}) {
+  constructor(
+    code: FailureCode,
+    message: string,
+    options: { status?: number; cause?: unknown; retryAfter?: string | undefined; isPage?: boolean } = {},
+  ) {
     super(plainText(message), { cause: options.cause })
     this.name = 'ContentServerFailure'
     this.code = code
     this.status = options.status
     this.retryAfter = options.retryAfter
+    this.isPage = options.isPage ?? false
   }
 }
 
@@ -52,10 +59,18 @@ export const contradiction = (compId: string, problem: string): ContentServerFai
   new ContentServerFailure('malformed_answer', `the content server contradicts itself about component ${compId}: ${problem}`)
 
 /** @param description what the server says about it; empty if nothing */
-export const refusedBy = (status: number, description: string, retryAfter?: string): ContentServerFailure => {
+export const refusedBy = (
+  status: number,
+  description: string,
+  { retryAfter, isPage }: { retryAfter?: string | undefined; isPage?: boolean } = {},
+): ContentServerFailure => {
   const known = (codes as Record<number, FailureCode | undefined>)[status]
   const code = known ?? (status >= 500 ? 'server_error' : 'unexpected_status')
-  return new ContentServerFailure(code, `the content server answers ${status}${description && `: ${description}`}`, { status, retryAfter })
+  return new ContentServerFailure(code, `the content server answers ${status}${description && `: ${description}`}`, {
+    status,
+    retryAfter,
+    ...(isPage !== undefined && { isPage }),
+  })
 }
 
 /** Converts anything thrown while an answer is awaited or read. */

@@ -90,10 +90,11 @@ export const failureOf = async (answer: HttpAnswer): Promise<ContentServerFailur
   const announced = answer.header('x-errordescription')
   // A body in HTML repeats the header, or is the page of a proxy.
   const body = await readText(answer.body, descriptionMaxCharacters).catch(() => '')
-  const isText = !body.trimStart().startsWith('<') && encodingOf(answer.values) === undefined
+  const isPage = body.trimStart().startsWith('<')
+  const isText = !isPage && encodingOf(answer.values) === undefined
   const description = announced === undefined ? (isText ? body : '') : decodeHeader(announced)
   const readable = withoutSignatures(printableAscii(description)).trim().slice(0, descriptionMaxCharacters)
-  return refusedBy(answer.status, readable, answer.header('retry-after'))
+  return refusedBy(answer.status, readable, { retryAfter: answer.header('retry-after'), isPage: isPage && announced === undefined })
 }
 
 /** Removes the signatures of URLs: an error page may repeat the request, and its signature can be used until it expires. */

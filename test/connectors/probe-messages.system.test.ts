@@ -21,7 +21,8 @@ const successes: Record<string, RegExp> = {
   sftp: /wrote a file in the folder .* and removed it\./,
   directory: /wrote a file in the folder .* and removed it, on the machine of this API process\./,
   email: /accepted .*the sender and all recipients\. No mail was sent/,
-  'content-server': /created a document in the repository Z1, told its size, and deleted it\. No document remains\.$/,
+  'content-server':
+    /created a document in the repository Z1, told its size, took a second component, and deleted it\. No document remains\.$/,
   webhook: /answered 2\d\d to a ping.* was delivered to it\. No document was sent: that it takes documents in the form .* was not tried\.$/,
 }
 

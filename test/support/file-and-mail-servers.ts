@@ -128,7 +128,7 @@ export const startExim = async (options: string[] = [], acls: string[] = []): Pr
   }
 }
 
-// The folders of a queue: those of its account, those that its group may use, too, and those of the superuser.
+// The folders of a queue: those of its account, and those that its group may use as well.
 const ownFolders = ['active', 'bounce', 'corrupt', 'defer', 'deferred', 'flush', 'hold', 'incoming', 'private', 'saved', 'trace']
 const sharedFolders = ['maildrop', 'public']
 const postfixServices = [

@@ -5,10 +5,12 @@ import { finalStatusRows, isPermanentStatus, type FinalAnswer } from '../shared/
 import { retryAfterMs, waitOf } from '../shared/retry-after.ts'
 
 const storageLimits = new Set(['storageQuotaExceeded', 'quotaExceeded', 'teamDriveStorageQuotaExceeded'])
+const ownStorageLimits = new Set(['storageQuotaExceeded', 'teamDriveStorageQuotaExceeded'])
 const countLimits = new Set([
   'numChildrenInNonRootLimitExceeded',
   'teamDriveFileLimitExceeded',
   'teamDriveHierarchyTooDeep',
+  'myDriveHierarchyDepthLimitExceeded',
   'activeItemCreationLimitExceeded',
 ])
 const disabled = new Set(['accessNotConfigured', 'SERVICE_DISABLED'])
@@ -86,7 +88,8 @@ export const driveError = (response: CloudResponse, subject?: string): DeliveryE
   if (status === 401) return refusal('token_refused', 'Drive refused the token')
   const isPassing = waitMs !== undefined || names.some((name) => passes.test(name))
   if (status === 403) {
-    if (isNamed(storageLimits)) {
+    // `quotaExceeded` is also what the limits of requests are called.
+    if (isNamed(storageLimits) && (isNamed(ownStorageLimits) || /storage/i.test(message))) {
       const sentence =
         subject === undefined
           ? 'a service account owns no storage of its own; use a folder of a shared drive, or name a user in subject'

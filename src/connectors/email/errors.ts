@@ -89,7 +89,7 @@ export const passingWords: readonly { words: RegExp; unless?: RegExp; meaning: s
   {
     meaning: 'a quota or a limit',
     words:
-      /quota(?!tion)|exceed|\blimits?\b|reached .{0,40}max|throttl|too many|too (fast|much|often)|\b(unusual|excessive) (rate|sending|activity)/i,
+      /quota(?!tion)|exceed|\blimit(s|ed)?\b|reached .{0,40}max|throttl|too many|too (fast|much|often)|\b(unusual|excessive) (rate|sending|activity)/i,
     unless:
       /(message|mail|content|attachment|line|header|file)s? ?(is |body |length |size |hop )?.{0,20}(size|length|too (large|big|long)|larger)|max(imum)? .{0,12}(size|length)|size .{0,20}(limit|exceed)|too (large|big|long)\b|\bhops?\b|\bloop|(bad|invalid|unknown|unrecognized|syntax|protocol) (command|recipient|user|address|error)|too many (errors|received)|off[- ]?limits/i,
   },
@@ -99,7 +99,11 @@ export const passingWords: readonly { words: RegExp; unless?: RegExp; meaning: s
     words:
       /mailbox (is |size |has )?.{0,20}(full|limit|quota|exceed)|full mailbox|(insufficient|not enough|out of|no) .{0,20}(storage|space|disk|memory|resources)|(disk|storage) (is )?full|storage allocation/i,
   },
-  { meaning: 'load', words: /gr[ea]y-?list|\bbusy\b|overload|congest|load .{0,10}high|maintenance|shutting down/i },
+  {
+    meaning: 'load',
+    words:
+      /gr[ea]y-?list|\bbusy\b|overload|congest|load .{0,10}high|maintenance|shutting down|(scanner|filter|backend|server|system).{0,20} (not |un)available/i,
+  },
 ]
 
 const enhancedStatus = /(?:^|[\s#(<[])([245])\.(\d{1,3})\.(\d{1,3})(?![\d.])/

@@ -5,6 +5,7 @@ import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
 import type { FinalAnswer } from '../shared/final-answers.ts'
+import { deniesPlainly, saysBusy, saysClock, saysDamaged, saysFull } from '../shared/passing-words.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import type { ObjstoreConfig } from './schema.ts'
 import { sessionFinalAnswers } from './session-errors.ts'
@@ -116,18 +117,6 @@ export const objstoreFinalAnswers: readonly FinalAnswer[] = [
 // Codes that say several things: the message of the store tells which.
 const isVague = new Set(['AccessDenied', 'AccessForbidden', 'Forbidden', 'AccountProblem', 'AllAccessDisabled', 'InvalidPayer'])
 const isVagueRequest = new Set(['BadRequest', 'InvalidArgument', 'InvalidRequest', 'InvalidBucketState', 'MethodNotAllowed'])
-
-// A policy that denies names the key, which may contain any of the words below.
-const deniesPlainly = /not authorized to perform|explicit deny/i
-// Backblaze B2 answers `AccessDenied` "Transaction cap exceeded", MinIO `XMinioAdminBucketQuotaExceeded`, Ceph 403 `QuotaExceeded`.
-const saysFull =
-  /quota|\bcap exceeded|storage.?(?:is )?full|(?:insufficient|not enough|out of|no) ?(?:storage|disk)? ?(?:space|capacity)|(?:storage|usage|disk).?limit|disk full/i
-const saysBusy =
-  /throttl|too.?many|slow.?down|(?:rate|request|requests|bandwidth|traffic|qps|frequency|connection)s?.?(?:rate.?)?limit|limit.?(?:exceeded|reached)|rate.?exceeded|try.?again|retry|temporar|unavailable|timed?.?out|maintenance|overload|read.?only mode/i
-const saysDamaged =
-  /(?:checksum|digest|sha-?256|sha-?1|md5|crc)[^.]*(?:invalid|mismatch|not match|differ|wrong|incorrect|fail)|(?:mismatch|not match|incorrect)[^.]*(?:checksum|digest|sha-?256|md5|crc)/i
-const saysClock =
-  /signature (?:has )?(?:expired|not yet)|(?:earlier|later) than|skew|request.?time|request date|\bclocks?\b|request has expired|not yet valid/i
 
 /** Returns true for an answer whose code is final and whose message says that it passes. */
 const passesByMessage = (name: string, message: string): boolean => {

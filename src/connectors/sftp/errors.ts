@@ -1,8 +1,8 @@
 import ssh2 from 'ssh2'
 import { messageOf } from '../../base/errors.ts'
-import { plainText } from '../../base/text.ts'
 import { DeliveryError } from '../connector.ts'
 import { toDeliveryError } from '../shared/errors.ts'
+import { saysFull, saysThatItPasses } from '../shared/passing-words.ts'
 
 const { STATUS_CODE } = ssh2.utils.sftp
 
@@ -44,7 +44,10 @@ export const isAbsent = (thrown: unknown) => sftpStatusOf(thrown) === STATUS_COD
 /** Maps an error of an open SFTP session. */
 export const sftpError = (thrown: unknown): DeliveryError => {
   const status = sftpStatusOf(thrown)
-  if (status === STATUS_CODE.PERMISSION_DENIED) {
+  const text = messageOf(thrown)
+  if (typeof status === 'number' && saysFull.test(text)) return new DeliveryError('storage_full', text, { cause: thrown })
+  // Servers on Windows say so of a file that another program has open.
+  if (status === STATUS_CODE.PERMISSION_DENIED && !saysThatItPasses(text)) {
     return new DeliveryError(
       'permission_denied',
       `the account has no permission to write; it must be allowed to create, rename and delete files (${messageOf(thrown)})`,
@@ -103,9 +106,12 @@ export const channelError = (thrown: unknown): DeliveryError => {
   if (length !== undefined) {
     const bytes = Buffer.alloc(4)
     bytes.writeInt32BE(Number(length) | 0)
+    const beginning = bytes.toString('latin1')
+    // The length may be that of a later packet, of which the text is a part.
+    const shown = /^[\x20-\x7e]+$/.test(beginning) ? `, which begins with "${beginning}"` : ''
     return new DeliveryError(
       'sftp_unavailable',
-      `the server sent text instead of SFTP, which begins with "${plainText(bytes.toString('latin1'))}": the shell or a login script of the account prints something; it must produce no output for sessions without a terminal (received message too long ${length})`,
+      `the server sent text instead of SFTP${shown}: the shell or a login script of the account prints something; it must produce no output for sessions without a terminal (received message too long ${length})`,
       { cause: thrown },
     )
   }

@@ -20,7 +20,7 @@ export interface CloudRequest {
 }
 
 /** A request with the token of the account. */
-export interface CloudCall extends CloudRequest {
+interface CloudCall extends CloudRequest {
   /** What it does, and where: an error of it begins with that. */
   operation: string
 }

@@ -1,3 +1,5 @@
+import { saysClock, saysThatItPasses } from './passing-words.ts'
+
 /**
  * The statuses with which a server says something that no time changes, and what that is. Every other one is retried, known or not: locks,
  * conflicts, limits, a server that is not ready, a proxy that wants a login, and what a gateway makes up.
@@ -37,6 +39,27 @@ export const finalStatusRows = (except: readonly number[] = []): FinalAnswer[] =
   Object.entries(finalStatuses)
     .filter(([status]) => !except.includes(Number(status)))
     .map(([status, meaning]) => ({ answer: status, meaning }))
+
+// With these, a server may mean a limit, a lock or a clock: it has no other status for that, or does not use it.
+const vagueStatuses = new Set([400, 403, 422])
+
+/** An answer of a server that may be anything. */
+interface Answer {
+  status: number
+  /** The time after which the answer asks the relay to try again: then the refusal passes, whatever its status is. */
+  waitMs: number | undefined
+  /** What it says. */
+  text: string
+  /** `true` if it is a page for people. A firewall or a proxy in between answers 403 with one, and programs do not. */
+  isPage: boolean
+}
+
+/** Returns true if an answer says something that no time changes. */
+export const isFinalAnswer = ({ status, waitMs, text, isPage }: Answer): boolean => {
+  if (!isPermanentStatus(status, waitMs) || (status === 403 && isPage)) return false
+  if (status === 401) return !saysClock.test(text)
+  return !(vagueStatuses.has(status) && saysThatItPasses(text))
+}
 
 /** @param waitMs the time after which the answer asks the relay to try again: then the refusal passes, whatever its status is */
 export const isPermanentStatus = (status: number, waitMs?: number): boolean => waitMs === undefined && Object.hasOwn(finalStatuses, status)

@@ -27,7 +27,7 @@ const isDenial = new Set(Object.keys(denials).map(spelled))
 
 // Codes of conditions that pass, with whatever status Graph and the upload host of SharePoint send them: limits, load, conflicts, sessions.
 const passes =
-  /throttl|too ?many|limit|busy|unavailable|not ?available|time ?out|retry|conflict|modified|mismatch|locked|generalexception|internal|unknownerror|fragment|session/i
+  /throttl|too ?many|limit|busy|unavailable|not ?available|time ?out|retry|conflict|modified|mismatch|lock|read.?only|generalexception|internal|unknownerror|fragment|session/i
 
 const storageLimits = /^(?:quotaLimitReached|quotaExceeded|insufficientStorage)$/i
 

@@ -1,9 +1,9 @@
 import { STATUS_CODES } from 'node:http'
 import { DeliveryError, type TargetAnswer } from '../connector.ts'
-import { finalStatusRows, isPermanentStatus } from '../shared/final-answers.ts'
+import { finalStatusRows, isFinalAnswer } from '../shared/final-answers.ts'
 import { waitOf, type AnswerHeaders } from '../shared/retry-after.ts'
 
-/** The answers after which nothing is sent again, unless they name a time to wait. */
+/** The answers after which nothing is sent again, unless they say that they pass: by a time to wait, or in words. */
 export const webhookFinalAnswers = finalStatusRows()
 
 /** Maps a response that is no success. */
@@ -20,7 +20,9 @@ export const webhookError = (
     })
   }
   const waitMs = waitOf(headers, new Date())
-  const details = { permanent: isPermanentStatus(statusCode, waitMs), retryAfterMs: waitMs, answer }
+  const isPage = /^text\/html\b/i.test(String(headers['content-type'] ?? ''))
+  const permanent = isFinalAnswer({ status: statusCode, waitMs, text: answer.body ?? '', isPage })
+  const details = { permanent, retryAfterMs: waitMs, answer }
   return statusCode === 401
     ? new DeliveryError('credentials_refused', `${status}: it refuses the credentials of the destination`, details)
     : new DeliveryError(`http_${statusCode}`, status, details)

@@ -7,6 +7,7 @@ import { startHttpTarget } from '../../support/http-target.ts'
 import { oddHeads, startOddServer } from '../../support/odd-heads.ts'
 import type { ServerFault } from '../../support/old-content-server-faults.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
+import { startRefusingStore } from '../../support/refusing-store.ts'
 import { share } from '../../support/share.ts'
 import { startWormStore } from '../../support/worm-store.ts'
 import { contextOf, failure, payloadOf } from '../payloads.ts'
@@ -109,6 +110,39 @@ test.each([
   const sent = contentServer.deliver(payloadOf(Buffer.from('hello'), { docId: 'D1', compId: 'data' }), target, context)
   if (code === undefined) expect(await sent).toMatchObject({ bytesSent: 5, answer: { status: 201 } })
   else expect(await failure(sent)).toMatchObject({ code })
+})
+
+test.each<[number, Record<string, string>, string, string, boolean]>([
+  [
+    401,
+    { 'x-errordescription': 'the URL expired at 2026-11-29T08:00:00.000Z; the time here is 2026-11-29T09:00:00.000Z' },
+    '',
+    'credentials_refused',
+    false,
+  ],
+  [401, { 'x-errordescription': 'signature invalid' }, '', 'credentials_refused', true],
+  [403, { 'content-type': 'text/html' }, '<html>blocked by the firewall</html>', 'http_403', false],
+  [403, { 'content-type': 'text/html', 'x-errordescription': 'no access mode' }, '<html>no access mode</html>', 'http_403', true],
+  [400, { 'x-errordescription': 'the storage is full' }, '', 'http_400', false],
+  [400, { 'x-errordescription': 'docId is missing' }, '', 'http_400', true],
+])('%i with %j is final only if no time changes it: %s %s %s', async (status, headers, page, code, permanent) => {
+  await using server = await startHttpTarget()
+  server.answerWith((_, response) => response.writeHead(status, headers).end(page))
+  const target = { config: contentServer.config.parse({ url: server.origin, repository: 'Z1' }), credentials: {} }
+  expect(await failure(contentServer.deliver(payloadOf(Buffer.from('hello')), target, context))).toMatchObject({ code, permanent })
+})
+
+test('a test says that a content server refuses a second component, and deletes the first', async () => {
+  await using old = await start([])
+  await using before = await startRefusingStore(old.server.port, (_, { searchParams }) =>
+    searchParams.has('update') ? { status: 403, headers: { 'x-errordescription': 'documents are closed' } } : undefined,
+  )
+  const target = {
+    ...old.target,
+    config: { ...old.target.config, url: old.server.url.replace(`:${old.server.port}/`, `:${before.port}/`) },
+  }
+  expect(await contentServer.probe(target, context)).toMatch(/It refused a second component: .*403: documents are closed/)
+  expect(old.server.documents.size).toBe(0)
 })
 
 describe('a content server that is broken', () => {

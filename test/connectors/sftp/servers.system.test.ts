@@ -246,6 +246,20 @@ describe('sftp to a server without extensions', () => {
     })
   })
 
+  test.each<[string, string, boolean]>([
+    ['Permission denied', 'permission_denied', true],
+    ['Access is denied.', 'permission_denied', true],
+    ['Permission denied: disk quota exceeded', 'storage_full', false],
+    ['There is not enough space on the disk.', 'storage_full', false],
+    ['The process cannot access the file because it is being used by another process.', 'sftp_failure', false],
+    ['File is locked by another session', 'sftp_failure', false],
+    ['Too many open files, try again later', 'sftp_failure', false],
+  ])('a server that has one status for all refusals is taken at its word: %s', async (word, code, permanent) => {
+    server.forbid(STATUS_CODE.PERMISSION_DENIED, word)
+    const error = await failure(sftp.deliver(payloadOf(Buffer.from('x'), { path: 'quota/a.pdf' }), target(), contextOf(outbound)))
+    expect(error).toMatchObject({ code, permanent })
+  })
+
   describe('an upload that has failed', () => {
     const size = 12 * MiB
     const attempt = async (payload: Payload, saved?: unknown, signal?: AbortSignal) => {

@@ -119,6 +119,13 @@ describe('teamsite, against a double of Microsoft Graph', () => {
   test.each<[string, DoubleResponse, string]>([
     ['a 412 to a request without a condition', graphError(412, 'resourceModified'), 'http_412'],
     ['a limit that is named with 403', graphError(403, 'activityLimitReached'), 'http_403'],
+    ['a service that may only be read for now', graphError(400, 'serviceReadOnly'), 'http_400'],
+    ['a lock with another status', graphError(403, 'lockNotFoundOrAlreadyExpired'), 'http_403'],
+    [
+      'an open file with another code',
+      { status: 403, json: { error: { code: 'notAllowed', innerError: { code: 'resourceLocked' } } } },
+      'http_403',
+    ],
     ['an unknown code with 403', graphError(403, 'siteIsBeingMoved'), 'http_403'],
     ['403 with a time to wait', graphError(403, 'accessDenied', { 'retry-after': '2.542' }), 'http_403'],
     ['400 with a time to wait', graphError(400, 'invalidRequest', { 'retry-after': '2' }), 'http_400'],

@@ -110,6 +110,37 @@ describe('the response to a webhook', () => {
     })
   })
 
+  test.each<[number, string, Record<string, string>]>([
+    [403, '<html><title>Just a moment...</title></html>', { 'content-type': 'text/html; charset=UTF-8' }],
+    [403, '<HTML><HEAD><TITLE>Request blocked</TITLE></HEAD>', { 'content-type': 'TEXT/HTML' }],
+    [403, '{"message":"You have exceeded a secondary rate limit"}', {}],
+    [403, '{"message":"Limit Exceeded"}', {}],
+    [403, '{"error":"quota exceeded for this month"}', {}],
+    [403, 'There might be too much traffic. Try again later.', {}],
+    [403, '{"message":"forbidden"}', { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '30' }],
+    [400, '{"code":"ThrottlingException","message":"Rate exceeded"}', {}],
+    [400, 'SHA-256 digest does not match the body', {}],
+    [422, 'The record is locked by another user', {}],
+    [401, 'Message timestamp too old', {}],
+    [401, 'the clocks differ by more than five minutes', {}],
+  ])('with status %i passes if it says so: %s', async (status, text, headers) => {
+    answer(status, headers, text)
+    expect(await failure(deliver(payloadOf(Buffer.from('x'))))).toMatchObject({ permanent: false, answer: { status } })
+  })
+
+  test.each<[number, string, Record<string, string>]>([
+    [403, '{"message":"Forbidden"}', { 'content-type': 'application/json' }],
+    [404, '<html>not here</html>', { 'content-type': 'text/html' }],
+    [413, '<html>413 Request Entity Too Large: limit exceeded</html>', { 'content-type': 'text/html' }],
+    [400, 'the maximum size limit is exceeded', {}],
+    [422, 'the file is too large: limit exceeded', {}],
+    [400, '{"error":"invalid_grant","retryable":"do not retry"}', {}],
+    [401, 'the token has expired; request limit unlimited', {}],
+  ])('with status %i is final if it does not: %s', async (status, text, headers) => {
+    answer(status, headers, text)
+    expect(await failure(deliver(payloadOf(Buffer.from('x'))))).toMatchObject({ permanent: true, answer: { status } })
+  })
+
   test.each([200, 201, 202, 204])('with status %i means delivered', async (status) => {
     answer(status)
     expect(await deliver(payloadOf(Buffer.from('x')))).toMatchObject({ answer: { status } })
