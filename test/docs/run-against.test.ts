@@ -16,7 +16,8 @@ const rowsOf = (kind: string): string[][] => {
   return lines.slice(1).map((line) => line.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, '')))
 }
 
-const report = /\]\(https:\/\/(?:github\.com\/([\w.-]+\/[\w.-]+)\/issues\/\d+|www\.rfc-editor\.org\/\S+|(?:learn\.microsoft|docs\.aws\.amazon)\.com\/\S+)\)/g
+const report =
+  /\]\(https:\/\/(?:github\.com\/([\w.-]+\/[\w.-]+)\/issues\/\d+|www\.rfc-editor\.org\/\S+|(?:learn\.microsoft|docs\.aws\.amazon)\.com\/\S+)\)/g
 
 test.each(connectorTypes)('%s lists servers with the tests that run against them, and the reports of those that were rebuilt', (kind) => {
   const rows = rowsOf(kind)

@@ -229,7 +229,7 @@ const sessionError = (response: CloudResponse, subject: string | undefined) =>
       })
     : driveError(response, subject)
 
-const placeOf = ({ path }: Pick<Payload, 'path'>, { id }: Folder) => `${fileNameOf(path)} in the folder ${id}`
+const placeOf = ({ fileName }: Pick<FileProperties, 'fileName'>, { id }: Folder) => `${fileName} in the folder ${id}`
 
 const octetStream = 'application/octet-stream'
 
