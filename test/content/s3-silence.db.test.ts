@@ -21,6 +21,9 @@ const { db } = database
 const workspaceId = newId()
 await db('workspaces').insert({ id: workspaceId, user_slug: 'acme', workspace_slug: 'silence' })
 
+// Each test counts what it leaves itself.
+beforeEach(() => db('contents').delete())
+
 const openStore = ({ endpoint }: SilentStore, own = db, waitMs = silenceMs) => {
   const config = testConfig({
     CONTENT_S3_ENDPOINT: endpoint,
@@ -85,7 +88,6 @@ describe.each(silences)('a store of which %s', (_, start) => {
     await expect(openStore(silent).write(workspaceId, mebibytes(count))).rejects.toMatchObject({ code: 'unavailable' })
     const rows = await db('contents').where({ workspace_id: workspaceId })
     expect(rows).toMatchObject([{ owned_at: null, store: 's3' }])
-    await db('contents').where({ workspace_id: workspaceId }).delete()
   })
 
   test('fails a read, a size and a removal', async () => {
@@ -98,7 +100,6 @@ describe.each(silences)('a store of which %s', (_, start) => {
     await db('contents').insert({ id, workspace_id: workspaceId, store: 's3' })
     await expect(store.remove([id])).rejects.toMatchObject({ code: 'unavailable' })
     expect(await db('contents').where({ workspace_id: workspaceId })).toMatchObject([{ id, removal_began_at: expect.any(Date) }])
-    await db('contents').where({ workspace_id: workspaceId }).delete()
   })
 })
 
@@ -139,7 +140,6 @@ test('a store that is silent from the second part on fails the upload, and its p
   await until('the parts are removed', () =>
     store.requests.some((request) => request.startsWith('DELETE') && request.includes('uploadId=1')),
   )
-  await db('contents').where({ workspace_id: workspaceId }).delete()
 })
 
 test('a store that answers each request late is not silent', async () => {
@@ -159,7 +159,6 @@ test('a store that answers each request late is not silent', async () => {
   const content = await openStore(store, db, waitMs).write(workspaceId, mebibytes(20))
   expect(performance.now() - startedAt).toBeGreaterThan(waitMs)
   expect(content.sizeBytes).toBe(20 * MiB)
-  await db('contents').where({ workspace_id: workspaceId }).delete()
 })
 
 test('creates for a silent store hold no connection, and requests that need no store are answered', async () => {

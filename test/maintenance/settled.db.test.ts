@@ -25,6 +25,9 @@ const { db } = share(await createTestDatabase())
 const outbound = share(disposable(createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS }), (each) => each.close()))
 const target = share(await startHttpTarget())
 
+// Retention runs over all workspaces, and each test counts what it takes.
+beforeEach(() => db('workspaces').delete())
+
 const names = ['a', 'b', 'c'] as const
 const receiveFor = async (inactive: string[] = []) => {
   const plans = names.map((name) => ({ name, config: { url: `${target.origin}/${name}` } }))
