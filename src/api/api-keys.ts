@@ -37,7 +37,6 @@ export const apiKeyEndpoints = ({ apiKeys }: ApiKeyDeps): Endpoint[] => {
       description: 'Returns the API keys that have not been revoked, newest first.',
       query: pageQuery,
       response: pageOfMany(apiKey),
-      status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await apiKeys.list(workspaceId, query), query, present),
     }),
 
@@ -70,7 +69,6 @@ export const apiKeyEndpoints = ({ apiKeys }: ApiKeyDeps): Endpoint[] => {
       description: 'The key is refused from the next request on.',
       params: idParams,
       response: 'none',
-      status: 204,
       handle: ({ params }, { workspaceId, actor }) => apiKeys.revoke(params.id, actorOf(actor), workspaceId),
     }),
   ]

@@ -36,7 +36,6 @@ export const attemptEndpoints = ({ attemptLog }: AttemptDeps): Endpoint[] => {
       params: idParams,
       query: pageQuery,
       response: pageOfMany(attempt),
-      status: 200,
       handle: async ({ params, query }, { workspaceId }) => {
         return toPage(await attemptLog.list(workspaceId, params.id, query), query, resourceOf('delivery_attempt'))
       },

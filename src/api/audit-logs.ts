@@ -104,7 +104,6 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
       description: 'Returns who changed what in the workspace, newest first, or oldest first with `after`.',
       query: followQuery.extend(filters).refine(...isOneWay),
       response: cursorPageOf(auditLog),
-      status: 200,
       handle: async (input, { workspaceId }) => toCursorPage(await auditLogs.list(workspaceId, input.query), input.query, present),
     }),
 
@@ -118,7 +117,6 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
         'Accepts the filters of the list and returns the newest entries first. `per_page` has no effect. A cell that a spreadsheet could take for a formula begins with an apostrophe.',
       query: cursorQuery.extend(filters).extend({ spreadsheet }),
       response: 'csv',
-      status: 200,
       handle: async (input, { workspaceId, actor }) => ({
         fileName: 'audit-logs.csv',
         columns: csvColumns,

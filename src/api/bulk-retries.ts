@@ -281,7 +281,6 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
         'acknowledged or replayed. `POST /documents/replay` replays their requests, and `POST /documents/acknowledge` acknowledges them.',
       query: pageQuery,
       response: pageOfMany(discardedGroup),
-      status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await discarded.list(workspaceId, query), query, presentGroup),
     }),
 
@@ -293,7 +292,6 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       description: 'Returns the bulk retries of the workspace with their progress, newest first.',
       query: pageQuery,
       response: pageOfMany(bulkRetry),
-      status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await bulkRetries.list(workspaceId, query), query, present),
     }),
 
@@ -305,7 +303,6 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       description: 'Shows the progress of a bulk retry, and how many of its deliveries have arrived.',
       params: idParams,
       response: one(singleBulkRetry),
-      status: 200,
       handle: async ({ params }, { workspaceId }) => ({ data: present(await bulkRetries.find(workspaceId, params.id)) }),
     }),
 
@@ -319,7 +316,6 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       params: idParams,
       response: one(singleBulkRetry),
       conflict: 'The bulk retry has already ended.',
-      status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
         await bulkRetries.find(workspaceId, id)
         if (!(await bulkRetries.cancel(id, actorOf(actor)))) throw new AppError('conflict', 'This bulk retry has already ended.')

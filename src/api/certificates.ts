@@ -64,7 +64,6 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       params: idParams,
       query: pageQuery,
       response: pageOfMany(certificate),
-      status: 200,
       handle: async ({ params, query }, { workspaceId }) => {
         await repositories.find(workspaceId, params.id)
         return toPage(await certificates.list(workspaceId, params.id, query), query, present)
@@ -110,7 +109,6 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       params: certificateParams,
       body: z.strictObject({ status }).meta({ id: 'CertificateChange' }),
       response: one(certificate),
-      status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {
         const owner = { workspaceId, repositoryId: params.id, actor: actorOf(actor) }
         return { data: present(await certificates.setStatus(owner, params.certificateId, body.status)) }
@@ -130,7 +128,6 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       params: idParams,
       query: z.strictObject({ status: z.enum(['inactive']).describe('Must be `inactive`. Active certificates are deleted one by one.') }),
       response: 'none',
-      status: 204,
       handle: ({ params }, { workspaceId, actor }) =>
         certificates.deleteInactive({ workspaceId, repositoryId: params.id, actor: actorOf(actor) }),
     }),
@@ -144,7 +141,6 @@ export const certificateEndpoints = ({ certificates, repositories, maxCertificat
       description: 'If the source system sends the certificate again, it is added as inactive.',
       params: certificateParams,
       response: 'none',
-      status: 204,
       handle: ({ params }, { workspaceId, actor }) =>
         certificates.delete({ workspaceId, repositoryId: params.id, actor: actorOf(actor) }, params.certificateId),
     }),

@@ -89,7 +89,6 @@ export const configuredEndpoints = <Row extends { id: string }, Input extends z.
       description: descriptions.list,
       query: pageQuery.extend(described.filter ?? {}),
       response: pageOfMany(resource),
-      status: 200,
       handle: async ({ query }, { workspaceId, actor }) =>
         toPage(await uses.list(workspaceId, query as never), query as never, presentTo(actor)) as never,
     }),
@@ -103,7 +102,6 @@ export const configuredEndpoints = <Row extends { id: string }, Input extends z.
       params: idParams,
       response: one(single),
       version,
-      status: 200,
       handle: async ({ params }, { workspaceId, actor }) => answerTo(actor, await uses.find(workspaceId, params.id)),
     }),
 
@@ -136,7 +134,6 @@ export const configuredEndpoints = <Row extends { id: string }, Input extends z.
       body: described.change.meta({ id: `${id}Change` }),
       response: one(resource),
       version,
-      status: 200,
       checksVersion: true,
       handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Row) => {
@@ -157,7 +154,6 @@ export const configuredEndpoints = <Row extends { id: string }, Input extends z.
         ...(descriptions.delete !== undefined && { description: descriptions.delete }),
         params: idParams,
         response: 'none',
-        status: 204,
         checksVersion: true,
         handle: ({ params }, { workspaceId, actor, checkVersion }) =>
           uses.delete!(workspaceId, params.id, actorOf(actor), checkOf(checkVersion)),

@@ -71,7 +71,6 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
           .describe('Only active connections (`true`) or only inactive ones (`false`).'),
       }),
       response: allOrPageOf(connection),
-      status: 200,
       handle: async ({ query }, { workspaceId }) => {
         const page = pageOrAll(query)
         const { items: data, total } = await connections.list(workspaceId, query.isActive ?? null, page)
@@ -88,7 +87,6 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
       params: idParams,
       response: one(connection),
       version,
-      status: 200,
       handle: async ({ params }, { workspaceId }) => {
         return { data: await connections.find(workspaceId, params.id) }
       },
@@ -122,7 +120,6 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
       body: previewedConnection.meta({ id: 'ConnectionPreviewInput' }),
       response: one(connectionPreview),
       changesNothing: true,
-      status: 200,
       handle: async ({ body }, { workspaceId }) => {
         return { data: { documents: await connections.preview(workspaceId, body.repositoryIds, body.settings) } }
       },
@@ -150,7 +147,6 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
         })
         .meta({ id: 'UpdatedConnectionResponse' }),
       version,
-      status: 200,
       checksVersion: true,
       handle: async ({ params, body }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Connection) => checkVersion(connectionKind.versionOf(current))
@@ -170,7 +166,6 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
       description: 'Cancels the deliveries that the connection held. Deliveries that have already started continue.',
       params: idParams,
       response: z.object({ message: z.string() }).meta({ id: 'DeletedConnection' }),
-      status: 200,
       checksVersion: true,
       handle: async ({ params }, { workspaceId, actor, checkVersion }) => {
         const check = (current: Connection) => checkVersion(connectionKind.versionOf(current))

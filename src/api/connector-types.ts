@@ -75,7 +75,6 @@ export const connectorTypeEndpoints = ({ findConnector }: { findConnector: FindC
       summary: 'List connector types',
       description: 'Describes the types of destinations: the schemas of their values, which of them are secret, and what each type can do.',
       response: named(connectorType, 'List', z.object({ data: z.array(connectorType) })),
-      status: 200,
       handle: async () => ({ data: (described ??= describe()) }),
     }),
   ]

@@ -37,7 +37,6 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       response: testResult,
       isTest: true,
       changesNothing: true,
-      status: 200,
       handle: async ({ body }, { workspaceId, signal }) => ({ data: await testNew(workspaceId, body, signal) }),
     }),
 
@@ -52,7 +51,6 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       params: idParams,
       response: testResult,
       isTest: true,
-      status: 200,
       handle: async ({ params: { id } }, { workspaceId, signal }) => {
         const result = await test(workspaceId, id, signal)
         await deps.wakeNext(id)
@@ -74,7 +72,6 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
       response: testResult,
       isTest: true,
       changesNothing: true,
-      status: 200,
       handle: async ({ params: { id }, body }, { workspaceId, signal }) => ({ data: await testChange(workspaceId, id, body, signal) }),
     }),
 
@@ -89,7 +86,6 @@ export const destinationTestEndpoints = (deps: DestinationTestDeps): Endpoint[] 
         'of one document, erase its content.',
       params: idParams,
       response: 'none',
-      status: 204,
       handle: ({ params }, { workspaceId, actor }) => deps.destinations.revokeDownloadLinks(workspaceId, params.id, actorOf(actor)),
     }),
   ]

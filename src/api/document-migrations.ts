@@ -74,7 +74,6 @@ export const documentMigrationEndpoints = ({ documentMigrations }: DocumentMigra
       'Returns the migrations from the upstreams of repositories with their progress, newest first. `relay migrate-documents` starts them, because it reads the lists.',
     query: pageQuery.extend({ repository_id: resourceId.optional().describe('Only migrations into this repository.') }),
     response: pageOfMany(documentMigration),
-    status: 200,
     handle: async ({ query }, { workspaceId }) => toPage(await documentMigrations.list(workspaceId, query), query, present),
   }),
 
@@ -86,7 +85,6 @@ export const documentMigrationEndpoints = ({ documentMigrations }: DocumentMigra
     description: 'Shows the progress of a migration, and how many rows of its lists have each verdict.',
     params: idParams,
     response: one(documentMigration),
-    status: 200,
     handle: async ({ params }, { workspaceId }) => ({ data: present(await documentMigrations.find(workspaceId, params.id)) }),
   }),
 
@@ -99,7 +97,6 @@ export const documentMigrationEndpoints = ({ documentMigrations }: DocumentMigra
       ...changes[verb],
       params: idParams,
       response: one(documentMigration),
-      status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => ({
         data: present(await documentMigrations[verb]({ workspaceId, id, actor: actorOf(actor) })),
       }),

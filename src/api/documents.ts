@@ -119,7 +119,6 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
       description: 'Returns the documents of the workspace, newest first, in numbered pages. `GET /documents/search` has more conditions.',
       query: pageQuery.extend(listConditions),
       response: pageOfMany(document),
-      status: 200,
       handle: async ({ query }, { workspaceId }) => toPage(await documents.list(workspaceId, query), query, presentListed(query.include)),
     }),
 
@@ -136,7 +135,6 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
         'follows them misses one that took more than a minute: `GET /events` has no gap.',
       query: followQuery.extend({ ...listConditions, ...searchQuery }).refine(...isOneWay),
       response: cursorPageOf(document, 'DocumentSearchResult'),
-      status: 200,
       handle: async ({ query: { include, ...search } }, { workspaceId }) =>
         toCursorPage(await documents.search(workspaceId, search), search, presentListed(include)),
     }),
@@ -156,7 +154,6 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
           .describe(`How long to wait for a final status: at most ${waitSecondsMax} seconds. 0 does not wait.`),
       }),
       response: one(singleDocument),
-      status: 200,
       handle: async ({ params: { id }, query: { waitSeconds: seconds = 0 } }, { workspaceId, actor, signal, elsewhere }) => {
         const found = await documents.find(workspaceId, id)
         if (seconds === 0 || isFinal(found.status)) return { data: presentSingle(found) }
@@ -176,7 +173,6 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
       params: idParams,
       response: 'bytes',
       hasRanges: true,
-      status: 200,
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.findContent(workspaceId, params.id)
         return downloadOf(contents, found, fileNameOf(found))
@@ -204,7 +200,6 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
         })
         .meta({ id: 'DocumentMetadataChange', minProperties: 1 }),
       response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata }).meta({ id: 'UpdatedMetadata' })),
-      status: 200,
       handle: async ({ params, body }, { workspaceId, actor }) => {
         if (Object.values(body).every((value) => value === undefined)) {
           throw invalidRequest('body', [
@@ -250,7 +245,6 @@ export const acknowledgeEndpoints = ({ acknowledge, documents }: AcknowledgeDeps
       })
       .meta({ id: 'AcknowledgedDocumentResponse' }),
     conflict: 'The document has not failed, and was not discarded.',
-    status: 200,
     handle: async ({ params: { id } }, { workspaceId, actor }) => {
       await acknowledge(workspaceId, id, actorOf(actor))
       const found = await documents.find(workspaceId, id)
@@ -280,7 +274,6 @@ export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endp
       'are cancelled, and download links end. The document stays in the lists with `content_retained` false. Irreversible.',
     params: idParams,
     response: 'none',
-    status: 204,
     handle: async ({ params: { id } }, { workspaceId, actor, elsewhere }) => {
       const erased = await erase(workspaceId, id, actorOf(actor))
       launch(erased.messages)

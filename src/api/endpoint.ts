@@ -77,7 +77,8 @@ interface Definition<
   response: Response
   /** True if the response, which is `bytes`, can be read in ranges. */
   hasRanges?: true
-  status: number
+  /** The status of a success. By default 200, or 204 without a body. */
+  status?: number
   /** When the endpoint answers a valid request with 409. If absent, the endpoint never does. */
   conflict?: string
   /** When the endpoint answers a valid request with 410. If absent, the endpoint never does. */
@@ -120,7 +121,11 @@ const announce = (context: Koa.Context, { since, sunset, link }: Deprecation): v
 }
 
 /** An endpoint of any input and output. Routes, API reference and typed client are generated from a table of these. */
-export type Endpoint = Omit<Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>, 'handle' | 'alternative' | 'version'> & {
+export type Endpoint = Omit<
+  Definition<z.ZodObject, z.ZodObject, z.ZodObject, ResponseKind>,
+  'handle' | 'alternative' | 'version' | 'status'
+> & {
+  status: number
   version?(answer: unknown): unknown
   alternative?: { status: number; description: string; response?: ResponseKind; appliesTo(answer: unknown): boolean }
   handle(input: { params: unknown; query: unknown; body: unknown }, context: RequestContext): Promise<unknown>
@@ -135,7 +140,7 @@ export const endpoint = <
   Other extends ResponseKind = Response,
 >(
   definition: Definition<Params, Query, Body, Response, Other>,
-): Endpoint => definition
+): Endpoint => ({ status: definition.response === 'none' ? 204 : 200, ...definition })
 
 const read = <Schema extends z.ZodObject>(
   schema: Schema,

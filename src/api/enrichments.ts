@@ -107,7 +107,6 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
         .meta({ id: 'EnrichmentTryInput' }),
       response: tried,
       isTest: true,
-      status: 200,
       handle: async ({ params: { id }, body: { documentId } }, { workspaceId, actor, signal }) => ({
         data: { steps: await tryEnrichment({ workspaceId, id, documentId, actor: actorOf(actor) }, signal) },
       }),

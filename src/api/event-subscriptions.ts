@@ -70,7 +70,6 @@ export const eventSubscriptionEndpoints = ({ events, eventSubscriptions }: Event
     params: idParams,
     body: eventReplay.meta({ id: 'EventReplayInput' }),
     response: one(subscription),
-    status: 200,
     gone: goneCursor,
     handle: async ({ params, body: { after } }, { workspaceId, actor }) => {
       await eventSubscriptions.find(workspaceId, params.id)

@@ -78,7 +78,6 @@ export const eventEndpoints = ({ events, newEvents }: EventDeps): Endpoint[] => 
       'of a document in their order. Events are kept for `events_days` of the workspace.',
     query,
     response,
-    status: 200,
     gone: goneCursor,
     handle: async ({ query: { waitSeconds: seconds, perPage: limit, ...first } }, { workspaceId, actor, signal, elsewhere }) => {
       const until = performance.now() + seconds * 1_000

@@ -65,7 +65,6 @@ export const failureEndpoints = ({ failures }: FailureDeps): Endpoint[] => [
         .describe('Only deliveries that have had their status for at least this number of seconds.'),
     }),
     response: pageOfMany(failureGroup),
-    status: 200,
     handle: async ({ query }, { workspaceId }) => toPage(await failures.list(workspaceId, query), query, present),
   }),
 ]

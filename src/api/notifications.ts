@@ -80,7 +80,6 @@ export const notificationEndpoints = (deps: NotificationDeps): Endpoint[] => {
       params: idParams,
       response: testResult,
       isTest: true,
-      status: 200,
       handle: async ({ params: { id } }, { actor, signal }) => ({
         data: await test(actor.workspace, id, actorOf(actor), signal),
       }),
@@ -95,7 +94,6 @@ export const notificationEndpoints = (deps: NotificationDeps): Endpoint[] => {
       params: idParams,
       query: cursorQuery,
       response: cursorPageOf(notice),
-      status: 200,
       handle: async ({ params, query }, { workspaceId }) => {
         await notifications.find(workspaceId, params.id)
         return toCursorPage(await noticeLog.list(params.id, query), query, presentNotice)

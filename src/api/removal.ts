@@ -89,7 +89,6 @@ export const deletionEndpoint = <Current>({
     params: idParams,
     query,
     response: 'none',
-    status: 204,
     headers: {
       [removedConnectionsHeader]: `The ids of the connections that were deleted too, separated by commas; empty if there were none. At most ${headerMaxIds}: the audit entry names all.`,
       [affectedDestinationsHeader]: `The ids of the other destinations that also lose documents, separated by commas; empty if there are none. At most ${headerMaxIds}: the audit entry names all.`,

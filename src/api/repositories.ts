@@ -186,7 +186,6 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
       response: testResult,
       isTest: true,
       changesNothing: true,
-      status: 200,
       conflict: 'The repository has no upstream.',
       handle: async ({ params, query }, { workspaceId, signal }) => ({
         data: await testUpstream(workspaceId, await repositories.find(workspaceId, params.id), query.docId, signal),

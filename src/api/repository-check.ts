@@ -60,7 +60,6 @@ export const repositoryCheckEndpoints = ({ repositories, checkRepository }: Repo
       body: checkInput,
       response: one(checkReport),
       isTest: true,
-      status: 200,
       conflict: 'The repository is inactive, no connection leads from it to a destination, or a check of the workspace is running.',
       handle: async ({ params, body }, { workspaceId, actor, signal }) => {
         const found = await repositories.find(workspaceId, params.id)

@@ -144,7 +144,6 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
         })
         .refine(...isOneWay),
       response: cursorPageOf(capturedRequest),
-      status: 200,
       handle: async ({ query }, { workspaceId }) => {
         const filter = { ...query, withoutAgent: query.withoutChecks ? checkAgent : undefined }
         return toCursorPage(await capturedRequests.list(workspaceId, filter), query, present)
@@ -159,7 +158,6 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
       description: 'Returns the request with its headers, and a preview of each body that is HTML, JSON or XML under 64 KiB.',
       params: idParams,
       response: one(singleRequest),
-      status: 200,
       handle: async ({ params }, { workspaceId }) => {
         return { data: await presentSingle(await capturedRequests.find(workspaceId, params.id, previewMaxBytes)) }
       },
@@ -175,7 +173,6 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
         'Returns 404 if the body is not stored.',
       params: idParams.extend({ kind: z.enum(['request', 'response']).describe('Which body to download.') }),
       response: 'bytes',
-      status: 200,
       handle: async ({ params: { id, kind } }, { workspaceId }) => {
         const found = await capturedRequests.findBody(workspaceId, id, kind)
         return {

@@ -68,7 +68,6 @@ export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext,
       params: idParams,
       response,
       conflict: 'The document has no failed or cancelled delivery to an existing destination (`nothing_to_retry`).',
-      status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
         const messages = await retry.retryDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
         return presentAndLaunch(workspaceId, id, messages)
@@ -87,7 +86,6 @@ export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext,
       params: idParams,
       response,
       conflict: 'No delivery of the document waits for an attempt (`nothing_to_retry`).',
-      status: 200,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
         const messages = await attemptNow.attemptDocument({ workspaceId, documentId: id, actor: actorOf(actor) })
         return presentAndLaunch(workspaceId, id, messages)
@@ -104,7 +102,6 @@ export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext,
       params: deliveryParams,
       response,
       conflict: 'The delivery does not wait for an attempt (`nothing_to_retry`).',
-      status: 200,
       handle: async ({ params: { id, destinationId } }, { workspaceId, actor }) => {
         const request = { workspaceId, documentId: id, destinationId, actor: actorOf(actor) }
         return presentAndLaunch(workspaceId, id, await attemptNow.attemptDocument(request))
@@ -143,7 +140,6 @@ export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext,
       params: deliveryParams,
       response,
       conflict: 'The delivery is in progress, has succeeded, is held by an inactive connection or cannot be made (`nothing_to_retry`).',
-      status: 200,
       handle: async ({ params: { id, destinationId } }, { workspaceId, actor, elsewhere }) => {
         const request = { workspaceId, documentId: id, destinationId, actor: actorOf(actor) }
         const askTemporal: IsDeliveryRunning = (...delivery) => elsewhere(() => isRunning(...delivery))

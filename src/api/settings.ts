@@ -38,7 +38,6 @@ export const settingsEndpoints = ({ workspaces, keyRing, outbound, config }: Set
       description: 'Returns the effective settings, including defaults.',
       response,
       version,
-      status: 200,
       handle: async (_, { workspaceId }) => present(workspaceId, await workspaces.findSettings(workspaceId)),
     }),
 
@@ -52,7 +51,6 @@ export const settingsEndpoints = ({ workspaces, keyRing, outbound, config }: Set
       body: settingsPatchFields.meta({ id: 'SettingsChange' }),
       response,
       version,
-      status: 200,
       checksVersion: true,
       handle: async ({ body }, { workspaceId, actor, checkVersion }) => {
         await requireEncryptedBridge({ outbound, config }, body.rfc?.url)

@@ -175,7 +175,6 @@ export const statsEndpoints = ({ statistics, destinationStatistics }: StatsDeps)
       connector_type: connectorTypeName.optional().describe('Only deliveries to destinations with this connector.'),
     }),
     response: one(resource('Stats', 'stats', attributes)),
-    status: 200,
     handle: async ({ query: { dateFrom: from, dateTo: to, ...filter } }, { workspaceId }) => {
       const range = rangeOf({ from, to })
       return present(workspaceId, await statistics.read(workspaceId, { ...range, ...filter }))
@@ -196,7 +195,6 @@ export const statsEndpoints = ({ statistics, destinationStatistics }: StatsDeps)
       destination_id: z.string().optional().describe('Only this destination.'),
     }),
     response: pageOfMany(resource('DestinationStats', 'destination_stats', destinationAttributes)),
-    status: 200,
     handle: async ({ query: { dateFrom: from, dateTo: to, ...query } }, { workspaceId }) => {
       const range = rangeOf({ from, to })
       return toPage(await destinationStatistics.list(workspaceId, { ...range, ...query }), query, presentDestination)

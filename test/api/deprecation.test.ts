@@ -13,7 +13,6 @@ const old = endpoint({
   level: 'viewer',
   summary: 'List old things',
   response: z.object({ data: z.array(z.string()), meta: z.object({ per_page: z.int(), next_cursor: z.string() }) }),
-  status: 200,
   deprecated: { since: '2027-01-31', sunset: '2027-09-30', link },
   handle: async () => ({ data: [], meta: { perPage: 25, nextCursor: '01K9R4B6ZD8M2V7X0QF3N5T1CE' } }),
 })

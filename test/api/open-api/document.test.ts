@@ -162,7 +162,6 @@ test('two different schemas with the same name are an error', () => {
       summary: 'One',
       params: idParams,
       response: one(resource('Thing', 'thing', attributes)),
-      status: 200,
       handle: () => Promise.reject(new Error('never called')),
     })
   const things = [thingEndpoint('/things/:id', z.object({ a: z.string() })), thingEndpoint('/others/:id', z.object({ b: z.string() }))]
