@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { UserError } from '../base/errors.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
+import { snakeCased } from '../domain/casing.ts'
 import { isLevel, keyLevels } from '../security/levels.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { createApiKey, createApiKeys } from './api-keys.ts'
@@ -52,18 +53,7 @@ export const createKey = async (db: Database, { workspace: workspaceName, level,
 export const listKeys = async (db: Database, workspaceName?: string) => {
   const workspace = workspaceName === undefined ? undefined : await findWorkspace(db, workspaceName)
   const keys = await createApiKeys(db).listEverywhere(workspace?.id)
-  return keys.map((key) => ({
-    id: key.id,
-    level: key.level,
-    name: key.name,
-    user_slug: key.userSlug,
-    workspace_slug: key.workspaceSlug,
-    user_id: key.userId,
-    expires_at: key.expiresAt,
-    last_used_at: key.lastUsedAt,
-    revoked_at: key.revokedAt,
-    created_at: key.createdAt,
-  }))
+  return snakeCased(keys)
 }
 
 /** `relay key revoke`. @throws `UserError` if the key does not exist or is already revoked */

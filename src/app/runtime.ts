@@ -13,7 +13,7 @@ import { createOutbox } from '../db/outbox.ts'
 import { requirePrimary, requireServer } from '../db/require-server.ts'
 import type { Dependency } from '../observe/probes.ts'
 import { createDownloadLinks } from '../security/download-link.ts'
-import { createOutboundGuard } from '../security/outbound.ts'
+import { openOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { isUnavailable } from '../temporal/errors.ts'
@@ -79,11 +79,7 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
   onClose(() => db.destroy())
   const temporal = openTemporal(config)
   onClose(temporal.close)
-  const guard = createOutboundGuard({
-    allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
-    proxyUrl: config.RELAY_OUTBOUND_PROXY,
-    noProxy: config.RELAY_OUTBOUND_NO_PROXY,
-  })
+  const guard = openOutboundGuard(config)
   const outbound = tracing ? traceConnections(tracing, guard) : guard
   onClose(outbound.close)
   const outbox = createOutbox(db)

@@ -4,38 +4,21 @@ import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
-import { createOutbox, type OutboxMessage } from '../db/outbox.ts'
-import { withDatabase } from '../db/with-database.ts'
+import type { OutboxMessage } from '../db/outbox.ts'
 import { createBulkRetries, type BulkAction, type BulkOutcome, type BulkRetry, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
-import { openTemporal } from '../temporal/client.ts'
-import { createLauncher } from '../temporal/launcher.ts'
+import { snakeCased } from '../domain/casing.ts'
+import { withLauncher } from './with-launcher.ts'
 
 /** Poll interval of a running bulk retry. */
 const lookMs = 1_000
 /** How long the command waits for the deliveries after the last document. A target that is down can take hours. */
 const outcomeMs = 10_000
 
-const present = ({
-  id,
-  action,
-  status,
-  matchedDocuments,
-  retriedDocuments,
-  skippedDocuments,
-  retriedDeliveries,
-  ...outcome
-}: BulkRetry & BulkOutcome) => ({
-  id,
-  action,
-  status,
-  matched_documents: matchedDocuments,
-  retried_documents: retriedDocuments,
-  skipped_documents: skippedDocuments,
-  retried_deliveries: retriedDeliveries,
-  delivered_deliveries: outcome.deliveredDeliveries,
-  failed_deliveries: outcome.failedDeliveries,
-  open_deliveries: outcome.openDeliveries,
-})
+const present = ({ id, action, status, matchedDocuments, retriedDocuments, skippedDocuments, ...outcome }: BulkRetry & BulkOutcome) => {
+  const { retriedDeliveries, deliveredDeliveries, failedDeliveries, openDeliveries } = outcome
+  const deliveries = { retriedDeliveries, deliveredDeliveries, failedDeliveries, openDeliveries }
+  return snakeCased({ id, action, status, matchedDocuments, retriedDocuments, skippedDocuments, ...deliveries })
+}
 
 export type EndedBulkRetry = ReturnType<typeof present>
 
@@ -84,22 +67,23 @@ export const withBulkRetries = <Result>(
   log: Log,
   verb: string,
   run: (db: Database, begin: BeginBulkRetry) => Promise<Result>,
-): Promise<Result> =>
-  withDatabase(config, verb, async (db) => {
-    const temporal = openTemporal(config)
-    const launcher = createLauncher(temporal, createOutbox(db), log)
-    try {
-      return await run(db, (message) => launcher.sendAll([message]))
-    } finally {
-      await launcher.close()
-      await temporal.close()
-    }
-  })
+): Promise<Result> => withLauncher(config, log, verb, (db, launcher) => run(db, (message) => launcher.sendAll([message])))
 
-/** Says to people what became of the deliveries of a bulk retry. */
-export const outcomeLinesOf = (result: EndedBulkRetry): string[] =>
-  result.retried_deliveries === 0
-    ? []
-    : [
-        `Of ${countOf(result.retried_deliveries, 'delivery', 'deliveries')}, ${result.delivered_deliveries} arrived, ${result.failed_deliveries} failed and ${result.open_deliveries} are open.`,
-      ]
+/**
+ * Says to people what became of a bulk retry.
+ * @param verb what was done with the documents: `replayed`
+ * @param left why documents were skipped
+ */
+export const describeBulkRetry = (result: EndedBulkRetry | { matched_documents: number }, verb: string, left: string): string[] => {
+  const documents = (count: number) => countOf(count, 'document', 'documents')
+  if (!('status' in result)) return [`${documents(result.matched_documents)} would be ${verb}.`]
+  const { retried_documents: taken, matched_documents: matched, skipped_documents: skipped, retried_deliveries: deliveries } = result
+  const { delivered_deliveries: arrived, failed_deliveries: failed, open_deliveries: open } = result
+  return [
+    `${taken} of ${documents(matched)} ${verb}${result.status === 'cancelled' ? ', then the bulk retry was cancelled' : ''}.`,
+    ...(skipped === 0 ? [] : [`${documents(skipped)} left: ${left}`]),
+    ...(deliveries === 0
+      ? []
+      : [`Of ${countOf(deliveries, 'delivery', 'deliveries')}, ${arrived} arrived, ${failed} failed and ${open} are open.`]),
+  ]
+}

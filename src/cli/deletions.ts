@@ -8,7 +8,7 @@ import { createInstallation } from '../db/installation.ts'
 import { listDeletions, type Deletion } from '../migration/deletions.ts'
 import { toUpstreamFailure, UpstreamFailure } from '../migration/failure.ts'
 import { createUpstreams, type Asked } from '../migration/upstreams.ts'
-import { createOutboundGuard } from '../security/outbound.ts'
+import { openOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { cellOf, tableOf } from './output.ts'
@@ -41,11 +41,7 @@ export const showDeletions = async (
   if (!isRepeated || deletions.length === 0) return deletions
   const { upstream } = repository
   if (!upstream) throw new UserError(`The repository ${repoId} has no upstream.`)
-  const outbound = createOutboundGuard({
-    allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
-    proxyUrl: config.RELAY_OUTBOUND_PROXY,
-    noProxy: config.RELAY_OUTBOUND_NO_PROXY,
-  })
+  const outbound = openOutboundGuard(config)
   const repeated: Repeated[] = []
   try {
     const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
@@ -101,13 +97,6 @@ const deleteUpstream = async ({ client, describe }: Asked, { docId, compId }: De
   if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
   return 'deleted'
 }
-
-export const presentDeletion = ({ docId, compId, deletedAt, ...upstream }: Repeated) => ({
-  doc_id: docId,
-  comp_id: compId,
-  deleted_at: deletedAt.toISOString(),
-  ...upstream,
-})
 
 const resultOf = ({ result, reason }: Repeated): string => (reason === undefined ? (result ?? 'not asked') : `${result}: ${reason}`)
 

@@ -1,4 +1,3 @@
-import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -7,7 +6,7 @@ import type { Database } from '../db/database.ts'
 import { createBulkRetries, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
 import { dateFrom, dateTo } from '../domain/date-range.ts'
 import { findWorkspace } from '../workspace/administration.ts'
-import { makeBulkRetry, outcomeLinesOf, withBulkRetries, type BeginBulkRetry, type EndedBulkRetry } from './bulk-retry.ts'
+import { describeBulkRetry, makeBulkRetry, withBulkRetries, type BeginBulkRetry, type EndedBulkRetry } from './bulk-retry.ts'
 
 /** What `relay deliver` is told. */
 export interface DeliverOptions {
@@ -92,13 +91,9 @@ export const deliver = (config: Config, log: Log, options: DeliverOptions) =>
   withBulkRetries(config, log, 'deliver', (db, begin) => deliverDocuments(db, begin, options))
 
 /** Returns lines for people. */
-export const describeDelivered = (result: EndedBulkRetry | { matched_documents: number }): string[] => {
-  const documents = (count: number) => countOf(count, 'document', 'documents')
-  if (!('status' in result)) return [`${documents(result.matched_documents)} would be delivered.`]
-  const { retried_documents: taken, matched_documents: matched, skipped_documents: skipped } = result
-  return [
-    `${taken} of ${documents(matched)} planned${result.status === 'cancelled' ? ', then the bulk retry was cancelled' : ''}.`,
-    ...(skipped === 0 ? [] : [`${documents(skipped)} left: the filter of the connection, a change or a deletion excludes them now.`]),
-    ...outcomeLinesOf(result),
-  ]
-}
+export const describeDelivered = (result: EndedBulkRetry | { matched_documents: number }): string[] =>
+  describeBulkRetry(
+    result,
+    'status' in result ? 'planned' : 'delivered',
+    'the filter of the connection, a change or a deletion excludes them now.',
+  )

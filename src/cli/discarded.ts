@@ -1,46 +1,32 @@
-import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
+import { snakeCased } from '../domain/casing.ts'
 import { createDiscarded } from '../observe/discarded.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
-import { makeBulkRetry, outcomeLinesOf, withBulkRetries, type BeginBulkRetry, type EndedBulkRetry } from './bulk-retry.ts'
+import { describeBulkRetry, makeBulkRetry, withBulkRetries, type BeginBulkRetry, type EndedBulkRetry } from './bulk-retry.ts'
 import { cellOf, tableOf } from './output.ts'
 
 /** Repositories of each workspace that `relay discarded list` lists. */
 const listedMax = 100
-interface Group {
-  workspace: string
-  repo_id: string
-  is_connected: boolean
-  documents: number
-  newest_at: string
-}
 
 /** `relay discarded list`: the repositories with discarded documents that need attention, of one workspace or of all. */
-export const listDiscarded = async (db: Database, name: string | undefined): Promise<Group[]> => {
+export const listDiscarded = async (db: Database, name: string | undefined) => {
   const workspaces = name === undefined ? await createWorkspaces(db).list() : [await findWorkspace(db, name)]
-  const groups: Group[] = []
+  const groups = []
   for (const { id, userSlug, workspaceSlug } of workspaces) {
     const { items } = await createDiscarded(db).list(id, { page: 1, perPage: listedMax })
-    groups.push(
-      ...items.map(({ repoId, isConnected, documents, newestAt }) => ({
-        workspace: `${userSlug}/${workspaceSlug}`,
-        repo_id: repoId,
-        is_connected: isConnected,
-        documents,
-        newest_at: newestAt.toISOString(),
-      })),
-    )
+    const shown = items.map(({ repoId, isConnected, documents, newestAt }) => ({ repoId, isConnected, documents, newestAt }))
+    groups.push(...shown.map((group) => ({ workspace: `${userSlug}/${workspaceSlug}`, ...group })))
   }
-  return groups
+  return snakeCased(groups)
 }
 
 /** Returns a table for people. */
-export const describeDiscarded = (groups: Group[]): string[] => {
+export const describeDiscarded = (groups: Awaited<ReturnType<typeof listDiscarded>>): string[] => {
   if (groups.length === 0) return ['No discarded document needs attention.']
   return tableOf(
     ['WORKSPACE', 'REPOSITORY', 'DOCUMENTS', 'NEWEST (UTC)', 'CONNECTED'],
@@ -48,7 +34,7 @@ export const describeDiscarded = (groups: Group[]): string[] => {
       group.workspace,
       group.repo_id,
       String(group.documents),
-      cellOf(new Date(group.newest_at)),
+      cellOf(group.newest_at),
       group.is_connected ? 'yes' : 'no',
     ]),
   )
@@ -89,18 +75,9 @@ export const treatDiscardedOf = (config: Config, log: Log, treatment: Treatment)
   withBulkRetries(config, log, 'discarded', (db, begin) => treatDiscarded(db, begin, treatment))
 
 /** Returns lines for people. */
-export const describeTreated = (action: 'replay' | 'acknowledge', result: EndedBulkRetry | { matched_documents: number }): string[] => {
-  const documents = (count: number) => countOf(count, 'document', 'documents')
-  const verb = action === 'replay' ? 'replayed' : 'acknowledged'
-  if (!('status' in result)) return [`${documents(result.matched_documents)} would be ${verb}.`]
-  const { retried_documents: retried, matched_documents: matched, skipped_documents: skipped } = result
-  return [
-    `${retried} of ${documents(matched)} ${verb}${result.status === 'cancelled' ? ', then the bulk retry was cancelled' : ''}.`,
-    ...(skipped === 0
-      ? []
-      : [
-          `${documents(skipped)} left: the replay was refused, or the request or its body is no longer stored. The source system has to send them again.`,
-        ]),
-    ...outcomeLinesOf(result),
-  ]
-}
+export const describeTreated = (action: 'replay' | 'acknowledge', result: EndedBulkRetry | { matched_documents: number }): string[] =>
+  describeBulkRetry(
+    result,
+    action === 'replay' ? 'replayed' : 'acknowledged',
+    'the replay was refused, or the request or its body is no longer stored. The source system has to send them again.',
+  )

@@ -9,6 +9,7 @@ import { messageOf, UserError } from '../base/errors.ts'
 import { systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
+import { snakeCased } from '../domain/casing.ts'
 import { migrationVerdicts, type MigrationMode, type MigrationVerdict } from '../domain/document-migration.ts'
 import { csvOptions, type Separator } from '../http/attachments.ts'
 import { createDocumentMigrations, judgedRows, type DocumentMigration } from '../migration/migrations.ts'
@@ -151,20 +152,9 @@ const verdictsOf = (counts: Record<MigrationVerdict, number>): string => {
   return counted.length === 0 ? '' : `: ${counted.join(', ')}`
 }
 
-export const presentMigration = (migration: DocumentMigration) => ({
-  id: migration.id,
-  repo_id: migration.repoId,
-  mode: migration.mode,
-  status: migration.status,
-  documents_per_minute: migration.documentsPerMinute,
-  rows: migration.rows,
-  ...Object.fromEntries(migrationVerdicts.map((verdict) => [verdict, migration[verdict]])),
-  copied_bytes: migration.copiedBytes,
-  waiting_reason: migration.waitingReason,
-  lists: migration.lists.map(({ name, sha256, rows, otherRows }) => ({ name, sha256, rows, other_rows: otherRows })),
-  created_at: migration.createdAt.toISOString(),
-  ended_at: migration.endedAt?.toISOString() ?? null,
-})
+/** Returns a migration as JSON shows it: without its upstream, which is that of the repository. */
+export const presentMigration = ({ repositoryId: _, upstreamUrl: __, upstreamContRep: ___, ...migration }: DocumentMigration) =>
+  snakeCased(migration)
 
 /** Returns lines for people. */
 export const describeMigration = (migration: DocumentMigration): string[] => [

@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander'
 import type { CommandContext } from './context.ts'
 import type { DeliverOptions } from './deliver.ts'
+import type { ShownDocument } from './documents.ts'
 import { jsonOption, printProgress, printResult, type OutputOptions } from './output.ts'
 
 const workspaceOption = new Option('--workspace <user/workspace>', 'only documents of this workspace')
@@ -13,6 +14,16 @@ type DeliverFlags = Omit<DeliverOptions, 'workspace' | 'destination' | 'document
 
 /** Adds the commands that find, show, retry and deliver documents. */
 export const addDocumentVerbs = (program: Command, context: CommandContext) => {
+  const print = async (options: OutputOptions, shown: ShownDocument) => {
+    const { describeDocument, withConsoleUrl } = await import('./documents.ts')
+    const document = withConsoleUrl(await context.baseUrl(), shown)
+    printResult(options, document, describeDocument(document))
+  }
+  const change = async (verb: 'retry' | 'attempt' | 'enrich', reference: string, { workspace, ...options }: DocumentOptions) => {
+    const { changeDocument } = await import('./documents.ts')
+    const settings = await context.config()
+    await print(options, await changeDocument(settings, await context.openLog(settings), verb, reference, workspace))
+  }
   program
     .command('find <text>')
     .description(
@@ -33,34 +44,21 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
     .addOption(workspaceOption)
     .addOption(jsonOption)
     .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
-      const { describeDocument, showDocument, withConsoleUrl } = await import('./documents.ts')
-      const document = withConsoleUrl(await context.baseUrl(), await context.inDatabase((db) => showDocument(db, reference, workspace)))
-      printResult(options, document, describeDocument(document))
+      const { showDocument } = await import('./documents.ts')
+      await print(options, await context.inDatabase((db) => showDocument(db, reference, workspace)))
     })
-  program
-    .command('retry <document>')
-    .description('retry the failed and cancelled deliveries of a document, given by its id or docId')
-    .addOption(workspaceOption)
-    .addOption(jsonOption)
-    .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
-      const { describeDocument, retryDocument, withConsoleUrl } = await import('./documents.ts')
-      const settings = await context.config()
-      const changed = await retryDocument(settings, await context.openLog(settings), reference, workspace)
-      const document = withConsoleUrl(await context.baseUrl(), changed)
-      printResult(options, document, describeDocument(document))
-    })
-  program
-    .command('attempt <document>')
-    .description('make the next attempt of the waiting deliveries of a document now')
-    .addOption(workspaceOption)
-    .addOption(jsonOption)
-    .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
-      const { attemptDocument, describeDocument, withConsoleUrl } = await import('./documents.ts')
-      const settings = await context.config()
-      const changed = await attemptDocument(settings, await context.openLog(settings), reference, workspace)
-      const document = withConsoleUrl(await context.baseUrl(), changed)
-      printResult(options, document, describeDocument(document))
-    })
+  const verbs = {
+    retry: 'retry the failed and cancelled deliveries of a document, given by its id or docId',
+    attempt: 'make the next attempt of the waiting deliveries of a document now',
+  } as const
+  for (const verb of ['retry', 'attempt'] as const) {
+    program
+      .command(`${verb} <document>`)
+      .description(verbs[verb])
+      .addOption(workspaceOption)
+      .addOption(jsonOption)
+      .action((reference: string, options: DocumentOptions) => change(verb, reference, options))
+  }
   program
     .command('deliver <user/workspace> <destination> [document...]')
     .description(
@@ -87,17 +85,11 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
     .option('--try', 'make the calls in this process, show what they find, and store nothing')
     .addOption(workspaceOption)
     .addOption(jsonOption)
-    .action(async (reference: string, { workspace, try: isTry, ...options }: DocumentOptions & { try?: boolean }) => {
-      const { describeDocument, describeTry, enrichDocument, tryDocument, withConsoleUrl } = await import('./documents.ts')
-      const settings = await context.config()
-      if (isTry) {
-        const tried = await tryDocument(settings, reference, workspace)
-        printResult(options, tried, describeTry(tried))
-        return
-      }
-      const changed = await enrichDocument(settings, await context.openLog(settings), reference, workspace)
-      const document = withConsoleUrl(await context.baseUrl(), changed)
-      printResult(options, document, describeDocument(document))
+    .action(async (reference: string, { try: isTry, ...options }: DocumentOptions & { try?: boolean }) => {
+      if (!isTry) return change('enrich', reference, options)
+      const { describeTry, tryDocument } = await import('./documents.ts')
+      const tried = await tryDocument(await context.config(), reference, options.workspace)
+      return printResult(options, tried, describeTry(tried))
     })
 }
 

@@ -7,28 +7,28 @@ import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { createStores } from '../content/configured-stores.ts'
-import { systemActor } from '../db/audit.ts'
+import { systemActor, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
-import { createOutbox, type OutboxMessage } from '../db/outbox.ts'
+import type { OutboxMessage } from '../db/outbox.ts'
 import type { Start } from '../db/starts.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { createAttemptNow } from '../delivery/attempt-now.ts'
 import { createRetry } from '../delivery/retry.ts'
 import { businessObjectText } from '../domain/business-object.ts'
+import { snakeCased } from '../domain/casing.ts'
 import { endSentences, mostUrgentFirst, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { findEnrichmentsFor } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
-import { createOutboundGuard } from '../security/outbound.ts'
+import { openOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
-import { openTemporal } from '../temporal/client.ts'
-import { createLauncher } from '../temporal/launcher.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../workspace/workspaces.ts'
 import { cellOf, tableOf } from './output.ts'
 import { remedyOf } from './remedy.ts'
+import { withLauncher } from './with-launcher.ts'
 
 /** Documents of each workspace that `relay find` lists. */
 export const foundMax = 50
@@ -61,37 +61,16 @@ const findById = async (db: Database, workspace: string | undefined, id: string)
   return owner ? [{ workspace: nameOf(owner), workspaceId: owner.id, document: await documents.find(owner.id, id) }] : []
 }
 
-const present = ({ workspace, document }: Found) => ({
-  id: document.id,
-  workspace,
-  repo_id: document.repoId,
-  doc_id: document.docId,
-  comp_id: document.compId,
-  status: document.status,
-  content_type: document.contentType,
-  size_bytes: document.sizeBytes,
-  received_at: document.receivedAt.toISOString(),
-  superseded_at: document.supersededAt?.toISOString() ?? null,
-  erp_object_type: document.erpObjectType,
-  erp_object_id: document.erpObjectId,
-  ar_object: document.arObject,
-  deliveries: document.deliveries.map((delivery) => ({
-    destination_id: delivery.destinationId,
-    destination_name: delivery.destinationName,
-    status: delivery.status,
-    attempts: delivery.attempts,
-    path: delivery.path,
-    delivered_at: delivery.deliveredAt?.toISOString() ?? null,
-    next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
-    waiting_for: delivery.waitingFor && {
-      reason: delivery.waitingFor.reason,
-      connection_id: delivery.waitingFor.connectionId,
-      connection_name: delivery.waitingFor.connectionName,
-    },
-    last_error: delivery.lastError,
-    ended_by: delivery.endedBy,
-  })),
-})
+const present = ({ workspace, document }: Found) => {
+  const { id, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt } = document
+  const { erpObjectType, erpObjectId, arObject } = document
+  const deliveries = document.deliveries.map(({ destinationId, destinationName, status: state, attempts, path, ...delivery }) => {
+    const { deliveredAt, nextAttemptAt, waitingFor, lastError, endedBy } = delivery
+    return { destinationId, destinationName, status: state, attempts, path, deliveredAt, nextAttemptAt, waitingFor, lastError, endedBy }
+  })
+  const facts = { id, workspace, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt }
+  return snakeCased({ ...facts, erpObjectType, erpObjectId, arObject, deliveries })
+}
 
 export type FoundDocument = ReturnType<typeof present>
 
@@ -121,61 +100,44 @@ export const showDocument = async (db: Database, reference: string, workspace?: 
   return { ...present(found), fields, enrichments: shown }
 }
 
-type ShownDocument = Awaited<ReturnType<typeof showDocument>>
+export type ShownDocument = Awaited<ReturnType<typeof showDocument>>
 
 /** A complete enrichment is shown if optional fields are missing, or steps were skipped, with the reasons. */
 const hasSomethingToSay = ({ status, steps }: ShownDocument['enrichments'][number]): boolean =>
   status !== 'complete' || steps.some(({ error }) => error !== null)
 
-/** Changes the deliveries of a document, and sends the messages that follow. What cannot be sent is sent later by a worker. */
-const changeDeliveries = (
-  { config, log, reference, workspace }: { config: Config; log: Log; reference: string; workspace: string | undefined },
-  verb: string,
-  change: (found: Found & { db: Database }) => Promise<(OutboxMessage | Start)[]>,
-): Promise<ShownDocument> =>
-  withDatabase(config, verb, async (db) => {
-    const found = await findOne(db, reference, workspace)
-    const messages = await change({ ...found, db })
-    const temporal = openTemporal(config)
-    const launcher = createLauncher(temporal, createOutbox(db), log)
-    try {
-      await launcher.sendAll(messages)
-    } finally {
-      await launcher.close()
-      await temporal.close()
-    }
-    return showDocument(db, found.document.id, workspace)
-  })
+type Change = (
+  db: Database,
+  config: Config,
+  request: { workspaceId: string; documentId: string; actor: AuditActor },
+) => Promise<(OutboxMessage | Start)[]>
 
-/**
- * `relay retry`: retries the failed and cancelled deliveries of a document.
- * @param reference id or docId of a document
- * @throws `UserError` if there is no such document, or nothing to retry
- */
-export const retryDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<ShownDocument> =>
-  changeDeliveries({ config, log, reference, workspace }, 'retry', ({ db, workspaceId, document }) =>
-    createRetry(db, config).retryDocument({ workspaceId, documentId: document.id, actor: systemActor }),
-  )
-
-/**
- * `relay attempt`: makes the next attempt of the waiting deliveries of a document now.
- * @param reference id or docId of a document
- * @throws `UserError` if there is no such document, or nothing waits
- */
-export const attemptDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<ShownDocument> =>
-  changeDeliveries({ config, log, reference, workspace }, 'attempt', ({ db, workspaceId, document }) =>
-    createAttemptNow(db, config).attemptDocument({ workspaceId, documentId: document.id, actor: systemActor }),
-  )
-
-/**
- * `relay enrich`: has the calls for the business data of a document made again.
- * @param reference id or docId of a document
- * @throws `UserError` or `AppError` if there is no such document, or no enrichment
- */
-export const enrichDocument = (config: Config, log: Log, reference: string, workspace?: string): Promise<ShownDocument> =>
-  changeDeliveries({ config, log, reference, workspace }, 'enrich', async ({ db, workspaceId, document }) => {
-    await createRunAgain(db)({ workspaceId, documentId: document.id, actor: systemActor })
+/** What the verbs change. `retry`: the failed and cancelled deliveries. `attempt`: those that wait. `enrich`: the business data. */
+const changes = {
+  retry: (db, config, request) => createRetry(db, config).retryDocument(request),
+  attempt: (db, config, request) => createAttemptNow(db, config).attemptDocument(request),
+  enrich: async (db, _, request) => {
+    await createRunAgain(db)(request)
     return []
+  },
+} satisfies Record<string, Change>
+
+/**
+ * `relay retry`, `relay attempt` and `relay enrich`. Also sends the messages that follow.
+ * @param reference id or docId of a document
+ * @throws `UserError` or `AppError` if there is no such document, or nothing to change
+ */
+export const changeDocument = (
+  config: Config,
+  log: Log,
+  verb: keyof typeof changes,
+  reference: string,
+  workspace?: string,
+): Promise<ShownDocument> =>
+  withLauncher(config, log, verb, async (db, launcher) => {
+    const { workspaceId, document } = await findOne(db, reference, workspace)
+    await launcher.sendAll(await changes[verb](db, config, { workspaceId, documentId: document.id, actor: systemActor }))
+    return showDocument(db, document.id, workspace)
   })
 
 /**
@@ -187,11 +149,7 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
     const { workspaceId, document } = await findOne(db, reference, workspace)
     const enrichments = await findEnrichmentsFor(db, workspaceId, document.id)
     if (enrichments.length === 0) throw new UserError('No enrichment serves the repository of the document.')
-    const outbound = createOutboundGuard({
-      allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
-      proxyUrl: config.RELAY_OUTBOUND_PROXY,
-      noProxy: config.RELAY_OUTBOUND_NO_PROXY,
-    })
+    const outbound = openOutboundGuard(config)
     const closing: (() => Promise<unknown>)[] = [outbound.close]
     try {
       const tryOn = createTry({
@@ -235,7 +193,7 @@ const objectTextOf = ({ erp_object_type: type, erp_object_id: key }: FoundDocume
   businessObjectText({ type, key }, 'en')
 
 const columnsOf = (document: FoundDocument): string[] => [
-  cellOf(new Date(document.received_at)),
+  cellOf(document.received_at),
   document.status,
   `${document.workspace} ${document.repo_id}`,
   document.doc_id,

@@ -28,7 +28,8 @@ export const tableOf = (header: string[], rows: string[][]): string[] => {
 }
 
 /** Returns a time for a table, in UTC and without milliseconds: `2026-11-24 09:30:00`. */
-export const cellOf = (time: Date | null): string => time?.toISOString().slice(0, 19).replace('T', ' ') ?? '-'
+export const cellOf = (time: Date | string | null): string =>
+  time === null ? '-' : new Date(time).toISOString().slice(0, 19).replace('T', ' ')
 
 /** Returns what precedes the result of a dry run. */
 export const dryRunNote = (dryRun: boolean | undefined): string => (dryRun ? 'Nothing was changed. A run would report: ' : '')

@@ -3,27 +3,17 @@ import type { Config } from '../config/config.ts'
 import { createStores } from '../content/configured-stores.ts'
 import { verifyContents, type DamagedDocument, type Verified } from '../content/verify.ts'
 import { withDatabase } from '../db/with-database.ts'
-
-const present = ({ workspace, repoId, docId, compId, documentId, contentId, store, problem }: DamagedDocument) => ({
-  workspace,
-  repo_id: repoId,
-  doc_id: docId,
-  comp_id: compId,
-  document_id: documentId,
-  content_id: contentId,
-  store,
-  problem,
-})
+import { snakeCased, type SnakeCased } from '../domain/casing.ts'
 
 interface Result extends Verified {
-  documents: ReturnType<typeof present>[]
+  documents: SnakeCased<DamagedDocument>[]
 }
 
 /** `relay contents verify`: lists the documents whose content is not stored as the database has it. */
 export const verifyAllContents = (config: Config, { isRead }: { isRead: boolean }): Promise<Result> =>
   withDatabase(config, 'verify', async (db) => {
     const documents: Result['documents'] = []
-    const report = (damaged: DamagedDocument) => void documents.push(present(damaged))
+    const report = (damaged: DamagedDocument) => void documents.push(snakeCased(damaged))
     const verified = await verifyContents(db, await createStores(db, config), { isRead, report })
     return { ...verified, documents }
   })

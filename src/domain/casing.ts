@@ -15,6 +15,19 @@ export type CamelCased<T> = T extends Date
       ? { [Key in keyof T as Key extends string ? (string extends Key ? Key : CamelCase<Key>) : Key]: CamelCased<T[Key]> }
       : T
 
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Name
+
+/** The same value with snake_case keys, and with times as text. */
+export type SnakeCased<T> = T extends Date
+  ? string
+  : T extends readonly (infer Item)[]
+    ? SnakeCased<Item>[]
+    : T extends object
+      ? { [Key in keyof T as Key extends string ? SnakeCase<Key> : Key]: SnakeCased<T[Key]> }
+      : T
+
 /** The output of a schema after `toCamelCase`. */
 export type CamelCasedOutput<Schema extends z.ZodType> = CamelCased<z.output<Schema>>
 
@@ -23,6 +36,17 @@ export const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) =>
 
 /** Returns a name of the API or of a column as TypeScript has it. */
 export const camelCase = (name: string) => name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+
+/** Renames all keys of a value from camelCase to snake_case, without a schema: for JSON that the command line prints. */
+export const snakeCased = <T>(value: T): SnakeCased<T> => {
+  const renamed = (part: unknown): unknown => {
+    if (part instanceof Date) return part.toISOString()
+    if (Array.isArray(part)) return part.map(renamed)
+    if (typeof part !== 'object' || part === null) return part
+    return Object.fromEntries(Object.entries(part).map(([name, inner]) => [snakeCase(name), renamed(inner)]))
+  }
+  return renamed(value) as SnakeCased<T>
+}
 
 const rename = (schema: unknown, value: unknown, names: (snakeCaseName: string) => { from: string; to: string }): unknown => {
   if (value === null || value === undefined) return value

@@ -3,7 +3,7 @@ import { request } from 'undici'
 import { messageOf } from '../base/errors.ts'
 import { plainText } from '../base/text.ts'
 import { allowableCidrs } from './address-filter.ts'
-import { createOutboundGuard, type Outbound, type OutboundGuard } from './outbound.ts'
+import { openOutboundGuard, type Outbound, type OutboundConfig, type OutboundGuard } from './outbound.ts'
 
 /** What identifies the relay at an OpenID provider. */
 export interface ProviderSettings {
@@ -65,11 +65,8 @@ const reasonMaxCharacters = 500
  * Creates the guard of connections to the provider. It allows private addresses: the operator of the installation names the provider, and
  * should not have to open its network to the destinations of all workspaces.
  */
-export const createProviderGuard = (config: {
-  RELAY_OUTBOUND_PROXY?: string | undefined
-  RELAY_OUTBOUND_NO_PROXY: string[]
-}): OutboundGuard =>
-  createOutboundGuard({ allowedCidrs: allowableCidrs, proxyUrl: config.RELAY_OUTBOUND_PROXY, noProxy: config.RELAY_OUTBOUND_NO_PROXY })
+export const createProviderGuard = (config: Omit<OutboundConfig, 'RELAY_ALLOWED_PRIVATE_CIDRS'>): OutboundGuard =>
+  openOutboundGuard({ ...config, RELAY_ALLOWED_PRIVATE_CIDRS: allowableCidrs })
 
 const readLimited = async (body: AsyncIterable<Buffer>): Promise<Buffer> => {
   const chunks: Buffer[] = []

@@ -92,6 +92,20 @@ interface RoutedOptions extends ConnectionOptions {
 // Destinations with different CA certificates cannot share connections. The least recently used pool is closed to make room.
 const maxPools = 64
 
+export interface OutboundConfig {
+  RELAY_ALLOWED_PRIVATE_CIDRS: string[]
+  RELAY_OUTBOUND_PROXY?: string | undefined
+  RELAY_OUTBOUND_NO_PROXY: string[]
+}
+
+/** Creates an outbound guard with the settings of the installation. */
+export const openOutboundGuard = (config: OutboundConfig): OutboundGuard =>
+  createOutboundGuard({
+    allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
+    proxyUrl: config.RELAY_OUTBOUND_PROXY,
+    noProxy: config.RELAY_OUTBOUND_NO_PROXY,
+  })
+
 /**
  * Creates an outbound guard. The guard checks every address after name resolution and connects to exactly that address.
  * A name that resolves to another address a moment later (DNS rebinding) is therefore not a way around the check. The proxy of a route is

@@ -8,7 +8,7 @@ import { isLostRace } from '../../db/errors.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { rfcBoundKeys } from '../../domain/rfc-settings.ts'
 import { rfcBoundValues, settingsPatchFields } from '../../domain/settings.ts'
-import { createOutboundGuard } from '../../security/outbound.ts'
+import { openOutboundGuard } from '../../security/outbound.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { readWorkspaceName } from '../../workspace/administration.ts'
 import { createWorkspaces, lockRouting, settingsChange } from '../../workspace/workspaces.ts'
@@ -32,11 +32,7 @@ import type { WantedWorkspace } from './workspaces-file.ts'
 export const withApplyDeps = async <T>(config: Config, variables: NodeJS.ProcessEnv, work: (deps: ApplyDeps) => Promise<T>): Promise<T> => {
   const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
   const findConnector = createConnectors(config).find
-  const outbound = createOutboundGuard({
-    allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS,
-    proxyUrl: config.RELAY_OUTBOUND_PROXY,
-    noProxy: config.RELAY_OUTBOUND_NO_PROXY,
-  })
+  const outbound = openOutboundGuard(config)
   try {
     return await work({ config, variables, keyRing, findConnector, outbound })
   } finally {
