@@ -1,5 +1,6 @@
-import { Counter, Gauge, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import { AppError } from '../base/errors.ts'
+import { counterOf, gaugeOf } from '../base/metrics.ts'
 import type { Actor } from '../security/api-keys.ts'
 
 // A request that waits longer for its turn is answered 429. As long as a statement waits for a connection: a page that asks for much at a
@@ -47,19 +48,13 @@ export const createPlaces = ({ total, waitMaxMs: maxMs = waitMaxMs, restMaxMs: r
   const lines = new Map<string, Set<Waiter>>()
   let runningInAll = 0
 
-  const refused = new Counter({
-    name: 'relay_api_requests_refused_total',
-    help: 'Requests to the management API that were answered 429, because their workspace or key had too many that run or wait',
-    registers: [],
-  })
-  const waiting = new Gauge({
-    name: 'relay_api_requests_waiting',
-    help: 'Requests to the management API that wait for their turn',
-    registers: [],
-    collect() {
-      this.set([...lines.values()].reduce((sum, line) => sum + line.size, 0))
-    },
-  })
+  const refused = counterOf(
+    'relay_api_requests_refused_total',
+    'Requests to the management API that were answered 429, because their workspace or key had too many that run or wait',
+  )
+  const waiting = gaugeOf('relay_api_requests_waiting', 'Requests to the management API that wait for their turn', () =>
+    [...lines.values()].reduce((sum, line) => sum + line.size, 0),
+  )
 
   const count = (keys: string[], change: number) => {
     for (const key of keys) {

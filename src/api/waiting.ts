@@ -1,7 +1,8 @@
-import { Gauge, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import { z } from 'zod'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { Log } from '../base/log.ts'
+import { gaugeOf } from '../base/metrics.ts'
 import type { Actor } from '../security/api-keys.ts'
 
 // Half of the idle time after which nginx, the load balancers of AWS and the relay itself close a connection.
@@ -119,14 +120,7 @@ export const createWaiting = (log: Log, otherLimits: Partial<typeof waitingLimit
     }
   }
 
-  const gauge = new Gauge({
-    name: 'relay_waiting_requests',
-    help: 'Requests that wait until something has happened',
-    registers: [],
-    collect() {
-      this.set(ends.size)
-    },
-  })
+  const gauge = gaugeOf('relay_waiting_requests', 'Requests that wait until something has happened', () => ends.size)
 
   return {
     topic,

@@ -1,6 +1,7 @@
-import { Counter, Gauge, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import { counterOf, gaugeOf } from '../base/metrics.ts'
 import type { Config } from '../config/config.ts'
 import { isOutage } from '../db/errors.ts'
 import { sourceOf } from '../security/address-filter.ts'
@@ -71,31 +72,18 @@ export const createCaptureQueue = (
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> | undefined
 
-  const lost = new Counter({
-    name: 'relay_captures_lost_total',
-    help: 'Requests that were not captured, by reason: full (too many were waiting), budget (of refused or failed requests), no_workspace, refused (by the database), unwritten (at shutdown)',
-    labelNames: ['reason'],
-    registers: [],
-  })
-  // The first increase counts only if Prometheus has seen the 0 before it.
-  for (const reason of ['full', 'budget', 'no_workspace', 'refused', 'unwritten']) lost.inc({ reason }, 0)
-  const length = new Gauge({
-    name: 'relay_captures_waiting',
-    help: 'Captured requests waiting to be written',
-    registers: [],
-    collect() {
-      this.set(waiting.length)
-    },
-  })
-
-  const oldest = new Gauge({
-    name: 'relay_capture_oldest_seconds',
-    help: 'Time since the response of the oldest captured request that waits to be written; 0 if none waits',
-    registers: [],
-    collect() {
-      this.set(waiting[0] ? Math.max(0, (Date.now() - waiting[0].response.at.getTime()) / 1_000) : 0)
-    },
-  })
+  const lost = counterOf(
+    'relay_captures_lost_total',
+    'Requests that were not captured, by reason: full (too many were waiting), budget (of refused or failed requests), no_workspace, refused (by the database), unwritten (at shutdown)',
+    ['reason'],
+    ['full', 'budget', 'no_workspace', 'refused', 'unwritten'].map((reason) => ({ reason })),
+  )
+  const length = gaugeOf('relay_captures_waiting', 'Captured requests waiting to be written', () => waiting.length)
+  const oldest = gaugeOf(
+    'relay_capture_oldest_seconds',
+    'Time since the response of the oldest captured request that waits to be written; 0 if none waits',
+    () => (waiting[0] ? Math.max(0, (Date.now() - waiting[0].response.at.getTime()) / 1_000) : 0),
+  )
 
   const lose = (reason: 'full' | 'refused' | 'unwritten', ids: string[]) => {
     lost.inc({ reason }, ids.length)
@@ -130,6 +118,11 @@ export const createCaptureQueue = (
       if (isOutage(thrown)) throw thrown
       return writeEach(captures)
     }
+  }
+
+  const releaseBodies = (request: RequestFacts, response: ResponseFacts) => {
+    request.body.release()
+    response.body.release()
   }
 
   const bytesOf = ({ request, response, headBytes }: WaitingCapture) => headBytes + request.body.heldBytes() + response.body.heldBytes()
@@ -220,35 +213,30 @@ export const createCaptureQueue = (
       try {
         await write([await captureOf(request, response)])
       } finally {
-        request.body.release()
-        response.body.release()
+        releaseBodies(request, response)
       }
     },
 
     /** Adds a capture to the queue without waiting. Takes ownership of both bodies. */
     add: (request: RequestFacts, response: ResponseFacts): void => {
-      const releaseBodies = () => {
-        request.body.release()
-        response.body.release()
-      }
       if (isClosed) {
-        releaseBodies()
+        releaseBodies(request, response)
         return lose('unwritten', [request.id])
       }
       if (budgetOf(response)?.isSpent(nameOf(request))) {
-        releaseBodies()
+        releaseBodies(request, response)
         return lost.inc({ reason: 'budget' })
       }
       const headBytes = headBytesOf(request, response)
       const ownMemory = memory.of(sourceOf(request.sourceIp))
       if (!ownMemory.reserve(headBytes, 'head')) {
-        releaseBodies()
+        releaseBodies(request, response)
         if (isFull) return lost.inc({ reason: 'full' })
         isFull = true
         return lose('full', [request.id])
       }
       const release = () => {
-        releaseBodies()
+        releaseBodies(request, response)
         ownMemory.release(headBytes)
       }
       waiting.push({ request, response, headBytes, release })

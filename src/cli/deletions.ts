@@ -5,6 +5,7 @@ import { ContentServerFailure } from '../content-server/failure.ts'
 import { record, systemActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
+import { snakeCased } from '../domain/casing.ts'
 import { listDeletions, type Deletion } from '../migration/deletions.ts'
 import { toUpstreamFailure, UpstreamFailure } from '../migration/failure.ts'
 import { createUpstreams, type Asked } from '../migration/upstreams.ts'
@@ -97,6 +98,8 @@ const deleteUpstream = async ({ client, describe }: Asked, { docId, compId }: De
   if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
   return 'deleted'
 }
+
+export const presentDeletions = (deletions: Repeated[]) => snakeCased(deletions)
 
 const resultOf = ({ result, reason }: Repeated): string => (reason === undefined ? (result ?? 'not asked') : `${result}: ${reason}`)
 

@@ -153,8 +153,10 @@ const verdictsOf = (counts: Record<MigrationVerdict, number>): string => {
 }
 
 /** Returns a migration as JSON shows it: without its upstream, which is that of the repository. */
-export const presentMigration = ({ repositoryId: _, upstreamUrl: __, upstreamContRep: ___, ...migration }: DocumentMigration) =>
-  snakeCased(migration)
+export const presentMigration = (migration: DocumentMigration) => {
+  const { repositoryId: _, upstreamUrl: __, upstreamContRep: ___, ...shown } = migration
+  return snakeCased(shown)
+}
 
 /** Returns lines for people. */
 export const describeMigration = (migration: DocumentMigration): string[] => [

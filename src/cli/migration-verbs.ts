@@ -1,5 +1,4 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { snakeCased } from '../domain/casing.ts'
 import type { Separator } from '../http/attachments.ts'
 import type { DocumentMigration } from '../migration/migrations.ts'
 import type { CommandContext } from './context.ts'
@@ -146,11 +145,11 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
     .option('--delete', 'delete it at the upstream, too: after the source system was switched back and everything was delivered there')
     .addOption(jsonOption)
     .action(async (workspace: string, repoId: string, { delete: isRepeated = false, ...options }: OutputOptions & { delete?: boolean }) => {
-      const { deletionLine, describeDeletions, showDeletions } = await import('./deletions.ts')
+      const { deletionLine, describeDeletions, presentDeletions, showDeletions } = await import('./deletions.ts')
       const deletions = await inDatabase((db, config) =>
         showDeletions(db, config, { workspace, repoId, isRepeated }, (repeated) => printProgress(deletionLine(repeated))),
       )
-      printResult(options, snakeCased(deletions), describeDeletions(deletions))
+      printResult(options, presentDeletions(deletions), describeDeletions(deletions))
       if (deletions.some(({ result }) => result === 'failed')) process.exitCode = 1
     })
 

@@ -1,5 +1,6 @@
-import { Counter, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import type { Log } from '../base/log.ts'
+import { counterOf } from '../base/metrics.ts'
 import { isOutage } from './errors.ts'
 
 /** The loops whose objects do not stop each other. */
@@ -41,14 +42,12 @@ interface Reports {
 
 /** Creates the function that the loops of a process use, with its metric. Without a log, nothing is logged. */
 export const createOnItsOwn = ({ log, concernsAll = isOutage }: Reports = {}) => {
-  const counter = new Counter({
-    name: 'relay_passed_over_total',
-    help: 'Objects that a loop has passed over because its work for them failed, by loop. Its next run tries them again',
-    labelNames: ['loop'],
-    registers: [],
-  })
-  // The first increase counts only if Prometheus has seen the 0 before it.
-  for (const loop of loops) counter.inc({ loop }, 0)
+  const counter = counterOf(
+    'relay_passed_over_total',
+    'Objects that a loop has passed over because its work for them failed, by loop. Its next run tries them again',
+    ['loop'],
+    loops.map((loop) => ({ loop })),
+  )
 
   /** Notes an object that was passed over. */
   const passOver = (loop: Loop, subject: Record<string, string>, thrown: unknown): void => {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { Counter, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import { enrichedData } from '../archive/enriched-data.ts'
 import type { Log } from '../base/log.ts'
+import { counterOf } from '../base/metrics.ts'
 import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
 import { DeliveryError, type Connector, type DeliveredCopy, type FindConnector } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
@@ -196,13 +197,12 @@ interface LateDataDeps extends CallTargetDeps {
 /** Creates the activity that brings late data to the copies at a destination. */
 export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = {}) => {
   const { db, log, onItsOwn } = deps
-  const updates = new Counter({
-    name: 'relay_late_data_total',
-    help: 'Tries to bring data to a delivered copy, by connector and outcome: `updated`, `retrying` or `failed`',
-    labelNames: ['connector', 'outcome'],
-    registers: [],
-  })
-  for (const connector of connectorTypes) for (const outcome of ['updated', 'failed']) updates.inc({ connector, outcome }, 0)
+  const updates = counterOf(
+    'relay_late_data_total',
+    'Tries to bring data to a delivered copy, by connector and outcome: `updated`, `retrying` or `failed`',
+    ['connector', 'outcome'],
+    connectorTypes.flatMap((connector) => ['updated', 'failed'].map((outcome) => ({ connector, outcome }))),
+  )
 
   /**
    * Brings data to a copy. A failure of the target is returned.

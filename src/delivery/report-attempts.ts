@@ -1,6 +1,7 @@
-import { Counter, Histogram, type Metric } from 'prom-client'
+import { Histogram, type Metric } from 'prom-client'
 import { timeOfId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { counterOf } from '../base/metrics.ts'
 import { errorClassOf } from '../connectors/error-codes.ts'
 import { connectorTypes } from '../connectors/index.ts'
 import type { RecordAttempt } from './record-attempt.ts'
@@ -12,26 +13,18 @@ const seconds = (milliseconds: number) => milliseconds / 1_000
  * @param workflowId returns the id of the workflow that the running activity belongs to
  */
 export const createAttemptReports = (log: Log, workflowId: () => string | undefined) => {
-  const attempts = new Counter({
-    name: 'relay_attempts_total',
-    help: 'Recorded attempts by connector, outcome and error class (empty for an attempt that succeeded)',
-    labelNames: ['connector', 'outcome', 'error_class'],
-    registers: [],
-  })
-  const deliveries = new Counter({
-    name: 'relay_deliveries_total',
-    help: 'Deliveries that an attempt has ended, by connector and outcome: `delivered` or `failed`',
-    labelNames: ['connector', 'outcome'],
-    registers: [],
-  })
-  // The first increase counts only if Prometheus has seen the 0 before it.
-  for (const connector of connectorTypes) for (const outcome of ['delivered', 'failed']) deliveries.inc({ connector, outcome }, 0)
-  const bytes = new Counter({
-    name: 'relay_sent_bytes_total',
-    help: 'Bytes that attempts have sent, by connector',
-    labelNames: ['connector'],
-    registers: [],
-  })
+  const attempts = counterOf(
+    'relay_attempts_total',
+    'Recorded attempts by connector, outcome and error class (empty for an attempt that succeeded)',
+    ['connector', 'outcome', 'error_class'],
+  )
+  const deliveries = counterOf(
+    'relay_deliveries_total',
+    'Deliveries that an attempt has ended, by connector and outcome: `delivered` or `failed`',
+    ['connector', 'outcome'],
+    connectorTypes.flatMap((connector) => ['delivered', 'failed'].map((outcome) => ({ connector, outcome }))),
+  )
+  const bytes = counterOf('relay_sent_bytes_total', 'Bytes that attempts have sent, by connector', ['connector'])
   const attemptDurations = new Histogram({
     name: 'relay_attempt_duration_seconds',
     help: 'Duration of an attempt, by connector and outcome',

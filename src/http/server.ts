@@ -3,10 +3,11 @@ import type { AddressInfo, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import Koa, { type Middleware } from 'koa'
-import { Counter, Gauge, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import { UserError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
+import { counterOf, gaugeOf } from '../base/metrics.ts'
 import type { Config } from '../config/config.ts'
 import { sourceOf } from '../security/address-filter.ts'
 import { headersTimeoutMs, maxHeaderBytes, safeHeaders } from './limits.ts'
@@ -189,20 +190,12 @@ export const createConnectionLimit = (config: ConnectionLimitConfig): Connection
   const pipelined = new WeakMap<Socket, number>()
   let open = 0
 
-  const gauge = new Gauge({
-    name: 'relay_http_connections',
-    help: 'Open connections of the HTTP server',
-    registers: [],
-    collect() {
-      this.set(open)
-    },
-  })
-  const refused = new Counter({
-    name: 'relay_http_connections_refused_total',
-    help: 'Connections and requests that were refused, by limit: total, address, pipelined',
-    labelNames: ['limit'],
-    registers: [],
-  })
+  const gauge = gaugeOf('relay_http_connections', 'Open connections of the HTTP server', () => open)
+  const refused = counterOf(
+    'relay_http_connections_refused_total',
+    'Connections and requests that were refused, by limit: total, address, pipelined',
+    ['limit'],
+  )
 
   /** Counts one connection or request of an address. @returns a function that ends it, or undefined if there are too many */
   const enter = (perAddress: Map<string, number>, address: string): (() => void) | undefined => {

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Counter, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
 import { messageOf } from '../base/errors.ts'
+import { counterOf } from '../base/metrics.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import type { DocumentFacts, MeasuredDocument } from '../content-server/answers.ts'
 import { UpstreamFailure } from './failure.ts'
@@ -46,21 +47,18 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
   const upstreams = createUpstreams(deps)
   const running = new Map<string, Promise<Settled>>()
   const closing = new AbortController()
-  const requests = new Counter({
-    name: 'relay_upstream_requests_total',
-    help: 'Questions for a document to the upstream of a repository, by outcome: `found`, `missing`, or `failed`: the source system was answered 503',
-    labelNames: ['outcome'],
-    registers: [],
-  })
-  const documents = new Counter({
-    name: 'relay_upstream_documents_total',
-    help: 'Documents that were fetched from the upstream of a repository, by outcome: `kept`, `exists` if it had been kept meanwhile, `not_kept` if a quota forbids it, or `failed`',
-    labelNames: ['outcome'],
-    registers: [],
-  })
-  // The first increase counts only if Prometheus has seen the 0 before it.
-  for (const outcome of ['found', 'missing', 'failed']) requests.inc({ outcome }, 0)
-  for (const outcome of ['kept', 'failed']) documents.inc({ outcome }, 0)
+  const requests = counterOf(
+    'relay_upstream_requests_total',
+    'Questions for a document to the upstream of a repository, by outcome: `found`, `missing`, or `failed`: the source system was answered 503',
+    ['outcome'],
+    ['found', 'missing', 'failed'].map((outcome) => ({ outcome })),
+  )
+  const documents = counterOf(
+    'relay_upstream_documents_total',
+    'Documents that were fetched from the upstream of a repository, by outcome: `kept`, `exists` if it had been kept meanwhile, `not_kept` if a quota forbids it, or `failed`',
+    ['outcome'],
+    ['kept', 'failed'].map((outcome) => ({ outcome })),
+  )
 
   const keyOf = ({ id }: Key, docId: string) => `${id}/${docId}`
 

@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import { Gauge, type Metric } from 'prom-client'
+import { gaugeOf } from '../base/metrics.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Outbox } from '../db/outbox.ts'
@@ -31,18 +32,8 @@ export const createPools = (stuckMs = poolStuckMs): { metric: Metric; watch(db: 
     labelNames: ['state'],
     registers: [],
     collect() {
-      this.set(
-        { state: 'used' },
-        sum((pool) => pool.numUsed()),
-      )
-      this.set(
-        { state: 'free' },
-        sum((pool) => pool.numFree()),
-      )
-      this.set(
-        { state: 'waiting' },
-        sum((pool) => pool.numPendingAcquires()),
-      )
+      const [used, free, waiting] = [sum((pool) => pool.numUsed()), sum((pool) => pool.numFree()), sum((pool) => pool.numPendingAcquires())]
+      for (const [state, count] of Object.entries({ used, free, waiting })) this.set({ state }, count)
     },
   })
   return {
@@ -70,34 +61,18 @@ export const createPools = (stuckMs = poolStuckMs): { metric: Metric; watch(db: 
 
 /** What waits for Temporal: commands in the outbox, and deliveries to begin. */
 export const createWaitingMetrics = (db: Database, outbox: Pick<Outbox, 'count' | 'oldestDueSeconds'>): Metric[] => [
-  new Gauge({
-    name: 'relay_waiting',
-    help: 'Commands not yet sent to Temporal, and deliveries that are due and not yet begun',
-    registers: [],
-    async collect() {
-      const counts = Promise.all([outbox.count(), measureWaiting(db).then(({ count }) => count)])
-      this.set(
-        await counts.then(
-          ([commands, deliveries]) => commands + deliveries,
-          () => Number.NaN,
-        ),
-      )
-    },
+  gaugeOf('relay_waiting', 'Commands not yet sent to Temporal, and deliveries that are due and not yet begun', async () => {
+    const [commands, deliveries] = await Promise.all([outbox.count(), measureWaiting(db)])
+    return commands + deliveries.count
   }),
-  new Gauge({
-    name: 'relay_waiting_oldest_seconds',
-    help: 'Time for which the oldest unsent command, or the oldest new document that is not begun, has been due; 0 if there is none',
-    registers: [],
-    async collect() {
-      const ages = Promise.all([outbox.oldestDueSeconds(), measureWaiting(db).then(({ oldestSeconds }) => oldestSeconds)])
-      this.set(
-        await ages.then(
-          (seconds) => Math.max(...seconds),
-          () => Number.NaN,
-        ),
-      )
+  gaugeOf(
+    'relay_waiting_oldest_seconds',
+    'Time for which the oldest unsent command, or the oldest new document that is not begun, has been due; 0 if there is none',
+    async () => {
+      const [commandSeconds, { oldestSeconds }] = await Promise.all([outbox.oldestDueSeconds(), measureWaiting(db)])
+      return Math.max(commandSeconds, oldestSeconds)
     },
-  }),
+  ),
 ]
 
 interface Storage {
@@ -124,25 +99,17 @@ const readStorage = async (db: Database, maxBytes: number): Promise<Storage> => 
   return rows[0]!
 }
 
-export const createStorageMetrics = (db: Database, { RELAY_WORKSPACE_MAX_BYTES }: Pick<Config, 'RELAY_WORKSPACE_MAX_BYTES'>): Metric[] => {
-  const gauge = (name: string, help: string, value: (storage: Storage) => number) =>
-    new Gauge({
-      name,
-      help,
-      registers: [],
-      async collect() {
-        this.set(await readStorage(db, RELAY_WORKSPACE_MAX_BYTES).then(value, () => Number.NaN))
-      },
-    })
-  return [
-    gauge('relay_stored_bytes', 'Bytes of content that all workspaces store', ({ bytes }) => bytes),
-    gauge(
-      'relay_workspace_quota_used_ratio',
-      'Stored bytes of the fullest workspace, divided by its quota; 0 if no workspace has a quota',
-      ({ usedRatio }) => usedRatio,
-    ),
-  ]
-}
+export const createStorageMetrics = (
+  db: Database,
+  { RELAY_WORKSPACE_MAX_BYTES: maxBytes }: Pick<Config, 'RELAY_WORKSPACE_MAX_BYTES'>,
+): Metric[] => [
+  gaugeOf('relay_stored_bytes', 'Bytes of content that all workspaces store', async () => (await readStorage(db, maxBytes)).bytes),
+  gaugeOf(
+    'relay_workspace_quota_used_ratio',
+    'Stored bytes of the fullest workspace, divided by its quota; 0 if no workspace has a quota',
+    async () => (await readStorage(db, maxBytes)).usedRatio,
+  ),
+]
 
 export const createRepositoryMetrics = (db: Database): Metric[] => [
   new Gauge({
@@ -159,24 +126,18 @@ export const createRepositoryMetrics = (db: Database): Metric[] => [
 ]
 
 export const createHeldBackMetric = (db: Database): Metric =>
-  new Gauge({
-    name: 'relay_events_held_back_seconds',
-    help: 'Age of the oldest event that readers do not see yet, because a transaction that began earlier still runs; 0 if there is none',
-    registers: [],
-    async collect() {
-      this.set(await measureHeldBack(db).catch(() => Number.NaN))
-    },
-  })
+  gaugeOf(
+    'relay_events_held_back_seconds',
+    'Age of the oldest event that readers do not see yet, because a transaction that began earlier still runs; 0 if there is none',
+    () => measureHeldBack(db),
+  )
 
 export const createOverdueMetric = (db: Database, config: Pick<Config, 'RECONCILE_INTERVAL_MS'>): Metric =>
-  new Gauge({
-    name: 'relay_deliveries_overdue',
-    help: `Open deliveries whose next attempt is overdue and about which nobody has asked Temporal, up to ${maxCountedOverdue}`,
-    registers: [],
-    async collect() {
-      this.set(await countOverdue(db, config).catch(() => Number.NaN))
-    },
-  })
+  gaugeOf(
+    'relay_deliveries_overdue',
+    `Open deliveries whose next attempt is overdue and about which nobody has asked Temporal, up to ${maxCountedOverdue}`,
+    () => countOverdue(db, config),
+  )
 
 // Several Prometheus servers and people may read the metrics, and Temporal should be asked less often than that.
 const keptMs = 10_000
@@ -216,11 +177,8 @@ export const readFreeBytes = async (directory: string): Promise<number> => {
 export const dataDirMetricName = 'relay_data_dir_free_bytes'
 
 export const createDataDirMetric = (dataDir: string): Metric =>
-  new Gauge({
-    name: dataDirMetricName,
-    help: 'Free bytes of the disk with RELAY_DATA_DIR, on which the embedded PostgreSQL and Temporal store their data',
-    registers: [],
-    async collect() {
-      this.set(await readFreeBytes(dataDir).catch(() => Number.NaN))
-    },
-  })
+  gaugeOf(
+    dataDirMetricName,
+    'Free bytes of the disk with RELAY_DATA_DIR, on which the embedded PostgreSQL and Temporal store their data',
+    () => readFreeBytes(dataDir),
+  )

@@ -1,8 +1,9 @@
-import { Counter, Histogram, type Metric } from 'prom-client'
+import { Histogram, type Metric } from 'prom-client'
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import type { InsertedDocument } from '../archive/receive.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { Log } from '../base/log.ts'
+import { counterOf } from '../base/metrics.ts'
 import { plainValue } from '../base/text.ts'
 import { commandRules } from '../content-server/parameters.ts'
 import type { Exchange } from './exchange.ts'
@@ -14,25 +15,18 @@ const valueMaxCharacters = 200
 
 /** Creates the log lines and metrics of the receivers. */
 export const createReceiverLog = (log: Log) => {
-  const received = new Counter({
-    name: 'relay_documents_received_total',
-    help: 'Documents that were committed, by outcome: `accepted`, or `discarded` because they lead to no destination',
-    labelNames: ['outcome'],
-    registers: [],
-  })
-  const bytes = new Counter({
-    name: 'relay_received_bytes_total',
-    help: 'Bytes of the documents that were committed',
-    registers: [],
-  })
-  const refusals = new Counter({
-    name: 'relay_receiver_refusals_total',
-    help: 'Requests to receivers that were refused, by the code of the refusal',
-    labelNames: ['code'],
-    registers: [],
-  })
-  // The first increase counts only if Prometheus has seen the 0 before it.
-  for (const code of ['quota_exceeded', 'rate_limited']) refusals.inc({ code }, 0)
+  const received = counterOf(
+    'relay_documents_received_total',
+    'Documents that were committed, by outcome: `accepted`, or `discarded` because they lead to no destination',
+    ['outcome'],
+  )
+  const bytes = counterOf('relay_received_bytes_total', 'Bytes of the documents that were committed')
+  const refusals = counterOf(
+    'relay_receiver_refusals_total',
+    'Requests to receivers that were refused, by the code of the refusal',
+    ['code'],
+    [{ code: 'quota_exceeded' }, { code: 'rate_limited' }],
+  )
   const durations = new Histogram({
     name: 'relay_receiver_request_duration_seconds',
     help: 'Time from the arrival of a request to a receiver to its answer, by command and the class of the status',

@@ -1,9 +1,10 @@
 import { PassThrough } from 'node:stream'
 import type { Context } from 'koa'
-import { Gauge, type Metric } from 'prom-client'
+import type { Metric } from 'prom-client'
 import { createConcurrencyLimit } from '../../base/concurrency-limit.ts'
 import { AppError } from '../../base/errors.ts'
 import type { Log } from '../../base/log.ts'
+import { gaugeOf } from '../../base/metrics.ts'
 import type { Actor } from '../../security/api-keys.ts'
 import { changeKinds, type ReadVersions, type Versions } from './changes.ts'
 
@@ -82,14 +83,7 @@ export const createEventStreams = (readVersions: ReadVersions, log: Log, otherLi
     }, limits.intervalMs)
   }
 
-  const gauge = new Gauge({
-    name: 'relay_event_streams',
-    help: 'Pages of the console that listen for changes',
-    registers: [],
-    collect() {
-      this.set(streams.size)
-    },
-  })
+  const gauge = gaugeOf('relay_event_streams', 'Pages of the console that listen for changes', () => streams.size)
 
   return {
     metrics: [gauge] as Metric[],
