@@ -12,7 +12,6 @@ import type { Log } from '../base/log.ts'
 import { createBridge } from '../bridge/app.ts'
 import { createCheckRepository } from '../check-source/check-repository.ts'
 import type { Config } from '../config/config.ts'
-import { createInstallation } from '../db/installation.ts'
 import { keepPartitions } from '../db/partitions.ts'
 import { shareOf, shareSizeOf } from '../db/share.ts'
 import { createWakeNext } from '../delivery/wake.ts'
@@ -36,7 +35,6 @@ import { createSendTestDocument } from '../receiver/test-document.ts'
 import { createPinConfig } from '../routing/pin-config.ts'
 import { warnAboutOpenReceivers } from '../routing/repository-warnings.ts'
 import { listPollers } from '../temporal/pollers.ts'
-import { createWorkspaces } from '../workspace/workspaces.ts'
 import { openEnrichmentTasks } from './enrichment-tasks.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
@@ -64,7 +62,7 @@ export const startApi = async (
   { probes = createProbes(log), tracing }: ApiOptions = {},
 ): Promise<Running & StartedApi> =>
   startWith(config, 'api', { log, tracing }, async (runtime) => {
-    const { db, temporal, outbound, outbox, launcher, findConnector, stores, keyRing, downloadLinks, onClose } = runtime
+    const { db, temporal, outbox, launcher, stores, downloadLinks, onClose } = runtime
     // The pool serves the source systems first: whatever is asked for in another way uses a share of it.
     const shareSize = shareSizeOf(config)
     const share = shareOf(db, shareSize)
@@ -106,57 +104,24 @@ export const startApi = async (
     ])
     const bridgeThreads = createThreads()
     onClose(bridgeThreads.close)
-    const bridge = createBridge({
-      ...bridgeUseCases(share),
-      db: share,
-      config,
-      log,
-      requestLog,
-      keyRing,
-      outbound,
-      authenticator,
-      captures,
-      runOnThread: bridgeThreads.run,
-    })
-    const downloads = createDownloads({
-      documents: createDocuments(share),
-      contents: stores,
-      links: downloadLinks,
-      config,
-      log,
-      requestLog,
-    })
-    const useCases = apiUseCases(share, { config, findConnector, keyRing, outbound })
+    const common = { ...runtime, db: share, contents: stores, requestLog, authenticator }
+    const bridge = createBridge({ ...common, ...bridgeUseCases(share), captures, runOnThread: bridgeThreads.run })
+    const downloads = createDownloads({ ...common, documents: createDocuments(share), links: downloadLinks })
+    const useCases = apiUseCases(share, runtime)
     const api = createApi({
+      ...common,
       ...useCases,
       documentEnds: waiting.topic(useCases.documents.findEnded),
       newEvents: waiting.topic(useCases.events.findWaiting),
-      config,
-      log,
-      requestLog,
       places,
-      keyRing,
-      outbound,
-      authenticator,
-      findConnector,
-      pinConfig: createPinConfig(share, { keyRing, findConnector }),
-      contents: stores,
+      pinConfig: createPinConfig(share, runtime),
       launch,
       wakeNext: createWakeNext(share, config, launch, log),
       isDeliveryRunning,
       replay,
       sendTestDocument,
       checkRepository,
-      tryEnrichment: createTry({
-        db: share,
-        contents: stores,
-        config,
-        keyRing,
-        outbound,
-        workspaces: createWorkspaces(share),
-        installation: createInstallation(share),
-        ...openEnrichmentTasks(onClose),
-      }),
+      tryEnrichment: createTry({ ...common, ...bridgeUseCases(share), ...openEnrichmentTasks(onClose) }),
       people: signIn.people,
     })
     const reference = createReference(config)
@@ -165,16 +130,16 @@ export const startApi = async (
       dispatch({ healthz: probes.middleware }),
       ...(tracing ? [traceRequests(tracing)] : []),
       dispatch({
-        '': leadToConsole({ config, log, requestLog }),
+        '': leadToConsole(common),
         receiver: receiver.middleware,
         bridge,
         'openapi.json': reference,
         docs: reference,
-        console: createConsole({ config, log, requestLog, keyRing, authenticator, eventStreams, ...signIn }),
+        console: createConsole({ ...common, eventStreams, ...signIn }),
         download: downloads,
         api,
       }),
-      refuseUnknown({ log, requestLog }),
+      refuseUnknown(common),
     ]
     const probing = await startProbesServer(probes, 'RELAY_PROBES_PORT', config, log)
     onClose(probing.close)

@@ -72,18 +72,13 @@ export const startWorker = async (
     // alive, but not ready.
     const listening = await startProbesServer(probes, 'RELAY_WORKER_PORT', config, log)
     runtime.onClose(listening.close)
-    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, passedOver, onClose } = runtime
+    const { db, temporal, outbound, launcher, stores, keyRing, downloadLinks, passedOver, onClose } = runtime
     const { onItsOwn, passOver } = passedOver
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db)
     const { replay, readThrough } = openReceiver(runtime)
-    const bulkPage = createBulkPage({
-      db,
-      replay,
-      acknowledge: createAcknowledge(db),
-      acknowledgeReplayed: createAcknowledgeReplayed(db),
-      config,
-    })
+    const acknowledging = { acknowledge: createAcknowledge(db), acknowledgeReplayed: createAcknowledgeReplayed(db) }
+    const bulkPage = createBulkPage({ db, replay, ...acknowledging, config })
     const release = createRelease(db, onItsOwn)
     const useCases = receiverUseCases(db, config)
     const { installation } = useCases
@@ -113,65 +108,28 @@ export const startWorker = async (
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
     const sideWork = createSideWork(db, temporal.startSideWork, onItsOwn)
     const dispatcher = createDispatcher({ db, temporal, sideWork, config, log, passOver })
-    const openCredentials = createOpenCredentials(keyRing)
+    // What calls to other systems take.
+    const calling = { ...runtime, contents: stores, installation, openCredentials: createOpenCredentials(keyRing), onItsOwn }
     const delivery = createDeliveryActivities({
-      db,
+      ...calling,
       loadJob: createLoadJob(db, config, dispatcher.noteBegun),
       recordAttempt: attemptSpans ? attemptSpans.reporting(recordAttempt) : recordAttempt,
       redeliverNewer: createRedeliverNewer(db),
       slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),
       wakeNext,
-      contents: stores,
-      findConnector,
-      openCredentials,
-      pinConfig: createPinConfig(db, { keyRing, findConnector }),
+      pinConfig: createPinConfig(db, runtime),
       downloadUrl: createDownloadUrl(downloadLinks, { baseUrl: config.RELAY_BASE_URL, ttlMs: config.DOWNLOAD_LINK_TTL_MS }),
-      keyRing,
-      installation,
-      outbound,
-      config,
     })
-    const { bringLateData, metrics: lateDataMetrics } = createLateData({
-      db,
-      findConnector,
-      openCredentials,
-      outbound,
-      installation,
-      log,
-      onItsOwn,
-      config,
-    })
-    const enrichDocuments = createEnrich({
-      db,
-      onItsOwn,
-      findConnector,
-      contents: stores,
-      workspaces: createWorkspaces(db),
-      keyRing,
-      outbound,
-      installation,
-      ...openEnrichmentTasks(onClose),
-      config,
-    })
+    const { bringLateData, metrics: lateDataMetrics } = createLateData(calling)
+    const enrichDocuments = createEnrich({ ...calling, workspaces: createWorkspaces(db), ...openEnrichmentTasks(onClose) })
     // The SDK's runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)
     const { attemptDelivery, ...deliveryRecords } = repeatAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery)
-    const { sendNotice, ...noticeRecords } = createNoticeActivities(
-      createSendNotice({ db, findConnector, keyRing, outbound, installation, config }),
-    )
-    const migrationPage = createMigrationPage({
-      ...useCases,
-      db,
-      documents: createDocuments(db),
-      readThrough,
-      limits: config,
-    })
-    const sendEvents = createSendEvents({ db, findConnector, keyRing, outbound, installation, config })
+    const { sendNotice, ...noticeRecords } = createNoticeActivities(createSendNotice(calling))
+    const migrationPage = createMigrationPage({ ...useCases, db, documents: createDocuments(db), readThrough, limits: config })
+    const sendEvents = createSendEvents(calling)
     worker = await startTemporalWorker(config, {
-      targets: {
-        attemptDelivery,
-        sendNotice,
-      },
+      targets: { attemptDelivery, sendNotice },
       control: {
         ...deliveryRecords,
         ...noticeRecords,

@@ -1,24 +1,15 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { storable } from '../base/text.ts'
 import type { Database, Transaction } from '../db/database.ts'
+import { snakeCase } from '../domain/casing.ts'
 import type { StreamingBody, TruncationReason } from './body.ts'
 import { isOpaque, redactBody, runInSlices } from './redact-body.ts'
 import { redactHeaders, redactQuery } from './redact.ts'
 import { contentIdsOf, type Piece } from './stored-body.ts'
 
 /** A request and its response as they are stored: redacted, with the bodies that may be stored. */
-export interface Capture {
-  id: string
-  channel: 'receiver' | 'bridge'
-  userSlug: string
-  workspaceSlug: string
+export interface Capture extends Omit<RequestFacts, 'method' | 'headers' | 'body' | 'pieces'> {
   httpMethod: string
-  uri: string
-  queryString: string
-  /** The query string with its secKey, which only a replay can open. Null if it has none. */
-  querySealed: Buffer | null
-  repoId: string | null
-  docId: string | null
   requestHeaders: Record<string, string>
   requestContentType: string | null
   requestContentLength: number
@@ -26,8 +17,6 @@ export interface Capture {
   requestBodyTruncationReason: TruncationReason | null
   /** Null if the body was empty or is not stored. */
   requestBody: CapturedBody | null
-  sourceIp: string
-  requestAt: Date
   statusCode: number
   /** The code of the error that the request was answered with. Null if it has none. */
   errorCode: string | null
@@ -38,7 +27,6 @@ export interface Capture {
   responseBody: CapturedBody | null
   durationMs: number
   responseAt: Date
-  replayOf: string | null
 }
 
 /** The bytes of a body, or the pieces that make up the same bytes. */
@@ -62,13 +50,14 @@ type CapturedBody =
 export interface RequestFacts {
   /** Request id, also sent to the client. It contains the time of arrival. */
   id: string
-  channel: Capture['channel']
+  channel: 'receiver' | 'bridge'
   userSlug: string
   workspaceSlug: string
   method: string
   /** Path and query string, not decoded. */
   uri: string
   queryString: string
+  /** The query string with its secKey, which only a replay can open. Null if it has none. */
   querySealed: Buffer | null
   repoId: string | null
   docId: string | null
@@ -114,15 +103,12 @@ export const durationMs = ({ requestAt }: Pick<RequestFacts, 'requestAt'>, { at 
 export const captureOf = async (request: RequestFacts, response: ResponseFacts): Promise<Capture> => {
   const requestSide = await captureSide(request, { isReplayed: true })
   const responseSide = await captureSide(response, { isReplayed: false })
+  const { method, headers: _, body: __, pieces: ___, ...facts } = request
   return {
-    id: request.id,
-    channel: request.channel,
-    userSlug: request.userSlug,
-    workspaceSlug: request.workspaceSlug,
-    httpMethod: request.method,
+    ...facts,
+    httpMethod: method,
     uri: storable(request.uri),
     queryString: storable(redactQuery(request.queryString)),
-    querySealed: request.querySealed,
     repoId: nameOrNull(request.repoId),
     docId: nameOrNull(request.docId),
     requestHeaders: requestSide.headers,
@@ -130,8 +116,6 @@ export const captureOf = async (request: RequestFacts, response: ResponseFacts):
     requestContentLength: requestSide.contentLength,
     requestBodyTruncationReason: requestSide.truncation,
     requestBody: requestSide.body,
-    sourceIp: request.sourceIp,
-    requestAt: request.requestAt,
     statusCode: response.status,
     errorCode: response.errorCode,
     responseHeaders: responseSide.headers,
@@ -141,7 +125,6 @@ export const captureOf = async (request: RequestFacts, response: ResponseFacts):
     responseBody: responseSide.body,
     durationMs: durationMs(request, response),
     responseAt: response.at,
-    replayOf: request.replayOf,
   }
 }
 
@@ -189,53 +172,51 @@ const captureBody = async (
 const nameMaxCharacters = 255
 const nameOrNull = (name: string | null) => (name !== null && name.length <= nameMaxCharacters ? storable(name) : null)
 
-// The columns of `captured_requests`, by the field that they hold. The slugs lead to workspace_id; bodies have a table of their own.
-const columns = {
-  id: 'id',
-  channel: 'channel',
-  httpMethod: 'http_method',
-  uri: 'uri',
-  queryString: 'query_string',
-  querySealed: 'query_sealed',
-  repoId: 'repo_id',
-  docId: 'doc_id',
-  requestHeaders: 'request_headers',
-  requestContentType: 'request_content_type',
-  requestContentLength: 'request_content_length',
-  requestBodyTruncationReason: 'request_body_truncation_reason',
-  sourceIp: 'source_ip',
-  requestAt: 'request_at',
-  statusCode: 'status_code',
-  errorCode: 'error_code',
-  responseHeaders: 'response_headers',
-  responseContentType: 'response_content_type',
-  responseContentLength: 'response_content_length',
-  responseBodyTruncationReason: 'response_body_truncation_reason',
-  durationMs: 'duration_ms',
-  responseAt: 'response_at',
-  replayOf: 'replay_of',
-} satisfies Record<Exclude<keyof Capture, 'userSlug' | 'workspaceSlug' | 'requestBody' | 'responseBody'>, string>
+/** The fields that `captured_requests` has columns for. The slugs lead to workspace_id; bodies have a table of their own. */
+const columnFields = [
+  'id',
+  'channel',
+  'httpMethod',
+  'uri',
+  'queryString',
+  'querySealed',
+  'repoId',
+  'docId',
+  'requestHeaders',
+  'requestContentType',
+  'requestContentLength',
+  'requestBodyTruncationReason',
+  'sourceIp',
+  'requestAt',
+  'statusCode',
+  'errorCode',
+  'responseHeaders',
+  'responseContentType',
+  'responseContentLength',
+  'responseBodyTruncationReason',
+  'durationMs',
+  'responseAt',
+  'replayOf',
+] as const satisfies readonly (keyof Capture)[]
 
-type ColumnField = keyof typeof columns
+type ColumnField = (typeof columnFields)[number]
 
-const columnFields = Object.keys(columns) as ColumnField[]
+const columns = columnFields.map(snakeCase)
 
 /** Returns what a query selects to read these fields. */
-export const captureSelection = (...fields: ColumnField[]): string[] => fields.map((field) => `${columns[field]} as ${field}`)
+export const captureSelection = (...fields: ColumnField[]): string[] => fields.map((field) => `${snakeCase(field)} as ${field}`)
 
 /**
  * Returns the beginning of a statement that inserts rows named `capture`.
  * @param workspaceId expression for the column workspace_id
  */
 export const insertCaptures = (workspaceId: string): string => `
-  insert into captured_requests (workspace_id, ${Object.values(columns).join(', ')})
-  select ${workspaceId}, ${Object.values(columns)
-    .map((column) => `capture.${column}`)
-    .join(', ')}`
+  insert into captured_requests (workspace_id, ${columns.join(', ')})
+  select ${workspaceId}, ${columns.map((column) => `capture.${column}`).join(', ')}`
 
 /** Returns a capture as a row of `captured_requests`, with the slugs of its workspace. */
 export const captureRow = (capture: Capture): Record<string, unknown> => ({
-  ...Object.fromEntries(columnFields.map((field) => [columns[field], capture[field]])),
+  ...Object.fromEntries(columnFields.map((field) => [snakeCase(field), capture[field]])),
   query_sealed: capture.querySealed && `\\x${capture.querySealed.toString('hex')}`,
   user_slug: capture.userSlug,
   workspace_slug: capture.workspaceSlug,

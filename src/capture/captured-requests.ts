@@ -5,20 +5,28 @@ import { pageByCursor, type CursorPage, type CursorRequest } from '../db/page.ts
 import { captureSelection, type Capture } from './capture.ts'
 import { emptyBody, findBodyToReplay, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
 
+const listedFields = [
+  'id',
+  'channel',
+  'httpMethod',
+  'uri',
+  'queryString',
+  'requestContentType',
+  'requestContentLength',
+  'requestBodyTruncationReason',
+  'sourceIp',
+  'requestAt',
+  'statusCode',
+  'errorCode',
+  'responseContentType',
+  'responseContentLength',
+  'responseBodyTruncationReason',
+  'durationMs',
+  'responseAt',
+] as const
+
 /** A captured request as the list shows it. */
-export interface ListedRequest extends Omit<
-  Capture,
-  | 'userSlug'
-  | 'workspaceSlug'
-  | 'querySealed'
-  | 'repoId'
-  | 'docId'
-  | 'requestHeaders'
-  | 'requestBody'
-  | 'responseHeaders'
-  | 'responseBody'
-  | 'replayOf'
-> {
+export interface ListedRequest extends Pick<Capture, (typeof listedFields)[number]> {
   workspaceId: string
   createdAt: Date
   /** Documents that the request created. */
@@ -31,21 +39,22 @@ export interface SingleRequest extends ListedRequest, Pick<Capture, 'requestHead
   smallResponseBody: StoredBody | null
 }
 
+const replayedFields = [
+  'id',
+  'channel',
+  'httpMethod',
+  'uri',
+  'queryString',
+  'querySealed',
+  'requestHeaders',
+  'sourceIp',
+  'requestAt',
+  'requestContentLength',
+  'requestBodyTruncationReason',
+] as const
+
 /** A captured request with everything that a replay needs. */
-export interface ReplayableRequest extends Pick<
-  Capture,
-  | 'id'
-  | 'channel'
-  | 'httpMethod'
-  | 'uri'
-  | 'queryString'
-  | 'querySealed'
-  | 'requestHeaders'
-  | 'sourceIp'
-  | 'requestAt'
-  | 'requestContentLength'
-  | 'requestBodyTruncationReason'
-> {
+export interface ReplayableRequest extends Pick<Capture, (typeof replayedFields)[number]> {
   body: StoredBody | null
 }
 
@@ -79,29 +88,7 @@ interface Described {
   httpMethod: string
 }
 
-const listedColumns = [
-  ...captureSelection(
-    'id',
-    'channel',
-    'httpMethod',
-    'uri',
-    'queryString',
-    'requestContentType',
-    'requestContentLength',
-    'requestBodyTruncationReason',
-    'sourceIp',
-    'requestAt',
-    'statusCode',
-    'errorCode',
-    'responseContentType',
-    'responseContentLength',
-    'responseBodyTruncationReason',
-    'durationMs',
-    'responseAt',
-  ),
-  'captured_requests.workspace_id as workspaceId',
-  'created_at as createdAt',
-]
+const listedColumns = [...captureSelection(...listedFields), 'captured_requests.workspace_id as workspaceId', 'created_at as createdAt']
 
 const documentIdsOf = (db: Database) =>
   db.raw(
@@ -171,21 +158,7 @@ export const createCapturedRequests = (db: Database) => ({
   /** Finds a captured request for a replay. @throws `AppError` 404 */
   findForReplay: async (workspaceId: string, id: string): Promise<ReplayableRequest> => {
     const request = await db('captured_requests')
-      .select<Omit<ReplayableRequest, 'body'>[]>(
-        captureSelection(
-          'id',
-          'channel',
-          'httpMethod',
-          'uri',
-          'queryString',
-          'querySealed',
-          'requestHeaders',
-          'sourceIp',
-          'requestAt',
-          'requestContentLength',
-          'requestBodyTruncationReason',
-        ),
-      )
+      .select<Omit<ReplayableRequest, 'body'>[]>(captureSelection(...replayedFields))
       .where({ workspace_id: workspaceId, id })
       .first()
     if (!request) throw notFound()

@@ -46,10 +46,6 @@ export interface ErrorDeps {
   config: Pick<Config, 'RELAY_BASE_URL'>
 }
 
-/** Returns the address of the section about an error code, which the relay itself serves. */
-const docUrlOf = (context: Context, { RELAY_BASE_URL }: ErrorDeps['config'], code: string): string =>
-  `${relayUrlOf(context, RELAY_BASE_URL)}/docs/errors#${code}`
-
 /** Assigns an id to every request, logs the request, and converts thrown errors to the error response of docs/errors.md. */
 export const answerErrors =
   ({ log, requestLog, config }: ErrorDeps, surface: Surface): Middleware =>
@@ -65,38 +61,21 @@ export const answerErrors =
       const request = { request_id: requestId, method: context.method, path: context.path }
       const nothingChanged = hasChangedNothing(context, surface, thrown)
       const effect = nothingChanged === undefined ? {} : { nothing_changed: nothingChanged }
+      const answer = (status: number, code: string, message: string, more: object) => {
+        state.errorCode = code
+        context.status = status
+        const docUrl = `${relayUrlOf(context, config.RELAY_BASE_URL)}/docs/errors#${code}`
+        context.body = { error: { code, message, request_id: requestId, doc_url: docUrl, ...more } }
+      }
       if (!refusal) {
         log.error({ ...request, err: thrown }, 'request failed with an unexpected error')
-        state.errorCode = 'internal_error'
-        context.status = 500
-        context.body = {
-          error: {
-            code: 'internal_error',
-            message: 'Unexpected server error.',
-            request_id: requestId,
-            doc_url: docUrlOf(context, config, 'internal_error'),
-            ...effect,
-          },
-        }
-        return
+        return answer(500, 'internal_error', 'Unexpected server error.', effect)
       }
-      state.errorCode = refusal.code
-      if (refusal.code === 'unavailable') {
-        log.warn({ ...request, err: refusal.cause ?? refusal }, 'request refused: a dependency is unavailable')
-      }
-      if (refusal.code === 'unauthorized') context.set('www-authenticate', 'Bearer')
+      const { status, code, message, details } = refusal
+      if (code === 'unavailable') log.warn({ ...request, err: refusal.cause ?? refusal }, 'request refused: a dependency is unavailable')
+      if (code === 'unauthorized') context.set('www-authenticate', 'Bearer')
       if (refusal.retryAfterSeconds !== undefined) context.set('retry-after', String(refusal.retryAfterSeconds))
-      context.status = refusal.status
-      context.body = {
-        error: {
-          code: refusal.code,
-          message: refusal.message,
-          request_id: requestId,
-          doc_url: docUrlOf(context, config, refusal.code),
-          ...(refusal.code === 'unavailable' && effect),
-          ...(refusal.details && { details: refusal.details }),
-        },
-      }
+      answer(status, code, message, { ...(code === 'unavailable' && effect), ...(details && { details }) })
     }
   }
 

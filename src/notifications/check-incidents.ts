@@ -10,6 +10,7 @@ import { toCamelCase, toSnakeCase } from '../domain/casing.ts'
 import { incidentEventNames, noticeData, type IncidentEvent, type NoticeData, type Transition } from '../domain/notices.ts'
 import {
   conditionLimits,
+  detailsSchema,
   type Condition,
   type ConditionConfig,
   type ConditionLimits,
@@ -40,18 +41,6 @@ interface Incident {
   details: IncidentDetails
 }
 
-const detailsSchema = noticeData.pick({
-  destination: true,
-  repository: true,
-  enrichment: true,
-  subscription: true,
-  last_request_at: true,
-  certificate: true,
-  credentials_expire_at: true,
-  error: true,
-  document: true,
-  remedy: true,
-})
 // Without undefined values, as the database returns it.
 const stored = (details: IncidentDetails) => toSnakeCase(detailsSchema, details)
 
@@ -264,18 +253,16 @@ export const createCheckIncidents = (
     return messages
   }
 
-  const dataOf = ({ id, workspace, event, count, details, openedAt, closedAt }: Due, transition: Transition): NoticeData => {
-    return {
-      workspace,
-      incidentId: id,
-      summary: summaryOf(event, transition, { ...details, count: countText({ event, count }) }),
-      openedAt: openedAt.toISOString(),
-      closedAt: closedAt?.toISOString(),
-      consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, consolePathOf(event, details)),
-      count,
-      ...details,
-    }
-  }
+  const dataOf = ({ id, workspace, event, count, details, openedAt, closedAt }: Due, transition: Transition): NoticeData => ({
+    workspace,
+    incidentId: id,
+    summary: summaryOf(event, transition, { ...details, count: countText({ event, count }) }),
+    openedAt: openedAt.toISOString(),
+    closedAt: closedAt?.toISOString(),
+    consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, consolePathOf(event, details)),
+    count,
+    ...details,
+  })
 
   const startOf = (noticeId: string, workspace: string): StartNotice => ({
     kind: 'startNotice',

@@ -1,21 +1,22 @@
 import type { Config } from '../config/config.ts'
 import type { Transaction } from '../db/database.ts'
-import type { IncidentEvent, NoticeData } from '../domain/notices.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
+import { noticeData, type IncidentEvent } from '../domain/notices.ts'
 
 /** The part of a notice that describes its incident, without the times. */
-export type IncidentDetails = Pick<
-  NoticeData,
-  | 'destination'
-  | 'repository'
-  | 'enrichment'
-  | 'subscription'
-  | 'lastRequestAt'
-  | 'certificate'
-  | 'credentialsExpireAt'
-  | 'error'
-  | 'document'
-  | 'remedy'
->
+export const detailsSchema = noticeData.pick({
+  destination: true,
+  repository: true,
+  enrichment: true,
+  subscription: true,
+  last_request_at: true,
+  certificate: true,
+  credentials_expire_at: true,
+  error: true,
+  document: true,
+  remedy: true,
+})
+export type IncidentDetails = CamelCasedOutput<typeof detailsSchema>
 
 /** Something that an open incident exists for as long as it holds. */
 export interface Condition {

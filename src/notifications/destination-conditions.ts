@@ -65,13 +65,7 @@ export const findFailingDestinations: FindConditions = async (trx, config) => {
     `,
     { failures: config.destinationFailures, maxCount: config.maxCount },
   )
-  return rows.map((row) => ({
-    workspaceId: row.workspaceId,
-    subject: row.destination.id,
-    count: row.count,
-    since: row.since,
-    details: detailsOf(row, config),
-  }))
+  return rows.map((row) => ({ ...row, subject: row.destination.id, details: detailsOf(row, config) }))
 }
 
 export const findFailedDeliveries: FindConditions = async (trx, config) => {
@@ -124,13 +118,7 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
     `,
     { maxCount: config.maxCount },
   )
-  return rows.map((row) => ({
-    workspaceId: row.workspaceId,
-    subject: `${row.destination.id}/${row.errorCode ?? ''}`,
-    count: row.count,
-    since: row.since,
-    details: detailsOf(row, config),
-  }))
+  return rows.map((row) => ({ ...row, subject: `${row.destination.id}/${row.errorCode ?? ''}`, details: detailsOf(row, config) }))
 }
 
 const expiringRemedy = (name: string) =>

@@ -149,24 +149,11 @@ export const startTemporalWorker = async (
       workflowTaskPollerBehavior: { type: 'autoscaling' },
       stickyQueueScheduleToStartTimeout: stickyTaskTimeoutMs,
     })
-    await start({
-      ...common,
-      taskQueue: controlQueueOf(taskQueue),
-      activities: control,
-      maxConcurrentActivityTaskExecutions: maxConcurrentControl,
-    })
-    await start({
-      ...common,
-      taskQueue: migrationQueueOf(taskQueue),
-      activities: migration,
-      maxConcurrentActivityTaskExecutions: maxConcurrentMigrations,
-    })
-    await start({
-      ...common,
-      taskQueue: sideQueueOf(taskQueue),
-      activities: side,
-      maxConcurrentActivityTaskExecutions: maxConcurrentSideWork,
-    })
+    const startQueue = (queue: string, activities: object, max: number) =>
+      start({ ...common, taskQueue: queue, activities, maxConcurrentActivityTaskExecutions: max })
+    await startQueue(controlQueueOf(taskQueue), control, maxConcurrentControl)
+    await startQueue(migrationQueueOf(taskQueue), migration, maxConcurrentMigrations)
+    await startQueue(sideQueueOf(taskQueue), side, maxConcurrentSideWork)
     const ended = Promise.all(running.map((each) => each.ended)).then(() => {})
     ended.catch(() => {})
     return {
