@@ -5,6 +5,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { isDuplicate, isMemberGone } from '../db/errors.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { columnsAs } from '../domain/casing.ts'
 import { createAuthenticator, newApiKey, type Authenticator, type KeyDigest, type StoredKey } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { KeyLevel } from '../security/levels.ts'
@@ -63,15 +64,7 @@ export const createApiKey = async (db: Database | Transaction, fields: NewKey, a
   return { ...(await addApiKey(db, { ...fields, ...digest }, actor)), key }
 }
 
-const columns = [
-  'api_keys.id',
-  'name',
-  'level',
-  'member_id as userId',
-  'expires_at as expiresAt',
-  'last_used_at as lastUsedAt',
-  'api_keys.created_at as createdAt',
-]
+const columns = [...columnsAs('api_keys.id, name, level, expires_at, last_used_at, api_keys.created_at'), 'member_id as userId']
 
 // The id of a key that was generated outside of the relay does not contain the time of its creation.
 const newestFirst = [
@@ -84,19 +77,11 @@ export const createApiKeys = (db: Database | Transaction) => ({
   find: async (id: string): Promise<StoredKey | undefined> => {
     const row = await db('api_keys')
       .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
-      .select([
-        'api_keys.id',
-        'name',
-        'workspace_id as workspaceId',
-        'user_slug as userSlug',
-        'workspace_slug as workspaceSlug',
-        'member_id as memberId',
-        'level',
-        'secret_sha256 as secretSha256',
-        'expires_at as expiresAt',
-        'revoked_at as revokedAt',
-        'last_used_at as lastUsedAt',
-      ])
+      .select(
+        columnsAs(
+          'api_keys.id, name, workspace_id, user_slug, workspace_slug, member_id, level, secret_sha256, expires_at, revoked_at, last_used_at',
+        ),
+      )
       .where('api_keys.id', id)
       .first()
     if (!row) return undefined
@@ -146,7 +131,7 @@ export const createApiKeys = (db: Database | Transaction) => ({
   listEverywhere: async (workspaceId?: string): Promise<ListedKey[]> => {
     const query = db('api_keys')
       .join('workspaces', 'workspaces.id', 'api_keys.workspace_id')
-      .select([...columns, 'revoked_at as revokedAt', 'user_slug as userSlug', 'workspace_slug as workspaceSlug'])
+      .select([...columns, ...columnsAs('revoked_at, user_slug, workspace_slug')])
       .orderBy(['api_keys.created_at', 'api_keys.id'])
     if (workspaceId !== undefined) query.where({ workspace_id: workspaceId })
     return query

@@ -5,6 +5,7 @@ import { notFound, validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { columnsAs } from '../domain/casing.ts'
 import { certificateMaxBytes, isTooWeak, readCertificate, tooWeak, type CertificateFacts } from '../security/certificate.ts'
 
 export type CertificateStatus = 'active' | 'inactive'
@@ -57,23 +58,6 @@ interface CertificateKey {
   signerId: string
 }
 
-const columns = [
-  'id',
-  'auth_id as authId',
-  'subject',
-  'issuer',
-  'serial_number as serialNumber',
-  'valid_from as validFrom',
-  'valid_to as validTo',
-  'key_algorithm as keyAlgorithm',
-  'key_bits as keyBits',
-  'signature_algorithm as signatureAlgorithm',
-  'fingerprint_sha1 as fingerprintSha1',
-  'fingerprint_sha256 as fingerprintSha256',
-  'received_at as receivedAt',
-  'updated_at as updatedAt',
-]
-
 const events = {
   'cert.received': 'was received',
   'cert.activated': 'was activated',
@@ -82,7 +66,8 @@ const events = {
 } as const
 
 const displayedColumns = (db: Database | Transaction) => [
-  ...columns,
+  ...columnsAs('id, auth_id, subject, issuer, serial_number, valid_from, valid_to, received_at, updated_at'),
+  ...columnsAs('key_algorithm, key_bits, signature_algorithm, fingerprint_sha1, fingerprint_sha256'),
   db.raw("case when is_active then 'active' else 'inactive' end as status"),
 ]
 

@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts'
+import { columnsAs } from '../domain/casing.ts'
 
 /** A key as one caller sent it. Keys of different callers, and of different workspaces, are independent. */
 export interface IdempotencyKey {
@@ -38,10 +39,7 @@ export const createIdempotencyKeys = (db: Database) => {
       for (;;) {
         const stored: StoredExecution | undefined = await db('idempotency_keys')
           .select([
-            'execution_id as executionId',
-            'request_sealed as requestSealed',
-            'changed_id as changedId',
-            'answer_sealed as answerSealed',
+            ...columnsAs('execution_id, request_sealed, changed_id, answer_sealed'),
             db.raw('answer_sealed is null and locked_until <= now() as "isLost"'),
           ])
           .where({ workspace_id: workspaceId, owner, key })

@@ -3,6 +3,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import { countDocuments } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
+import { columnsAs, snakeCase } from '../domain/casing.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import {
   openDocumentStatuses,
@@ -110,26 +111,12 @@ export interface DocumentContent {
 }
 
 const columnsOf = (db: Database) => [
-  'id',
-  'doc_id as docId',
-  'repo_id as repoId',
+  ...columnsAs('id, doc_id, repo_id, comp_id, content_type, size_bytes, status, origin, acknowledged_at, received_at, superseded_at'),
+  ...columnsAs('request_id, erp_object_type, erp_object_id, ar_object'),
   db.raw('(select name from repositories where repositories.id = documents.repository_id) as "repositoryName"'),
-  'comp_id as compId',
-  'content_type as contentType',
-  'size_bytes as sizeBytes',
-  'status',
-  'origin',
   db.raw('content_id is not null as "contentRetained"'),
-  'acknowledged_at as acknowledgedAt',
-  'received_at as receivedAt',
-  'superseded_at as supersededAt',
-  'request_id as requestId',
-  'erp_object_type as erpObjectType',
-  'erp_object_id as erpObjectId',
-  'ar_object as arObject',
 ]
 
-const metadataColumns = { erpObjectType: 'erp_object_type', erpObjectId: 'erp_object_id', arObject: 'ar_object' } as const
 const metadataFields = ['erpObjectType', 'erpObjectId', 'arObject'] as const
 
 /** Selects the documents of a workspace by repository and time of receipt. */
@@ -161,14 +148,7 @@ const waitReason = `
             else 'worker'
           end`
 
-const contentColumns = [
-  'comp_id as compId',
-  'content_type as contentType',
-  'contents.id as contentId',
-  'documents.size_bytes as sizeBytes',
-  'appends',
-  'store',
-]
+const contentColumns = [...columnsAs('comp_id, content_type, documents.size_bytes, appends, store'), 'contents.id as contentId']
 
 type ContentRow = Omit<DocumentContent, 'content'> & Omit<DocumentContent['content'], 'id'> & { contentId: string }
 
@@ -216,23 +196,17 @@ export const createDocuments = (db: Database) => {
       .leftJoin('enrichments', 'enrichments.id', 'enrichment_id')
       .where({ document_id: id })
       .orderBy('enrichment_id')
-      .select(
-        'status',
-        'enrichment_id as enrichmentId',
+      .select([
+        ...columnsAs('status, enrichment_id, fields, document_enrichments.steps, attempts, waits_until, ends_at'),
+        ...columnsAs('document_enrichments.updated_at'),
         'name as enrichmentName',
-        'fields',
-        'document_enrichments.steps',
-        'attempts',
-        'waits_until as waitsUntil',
-        'ends_at as endsAt',
-        'document_enrichments.updated_at as updatedAt',
-      )
+      ])
 
   const findLateData = async (id: string): Promise<Map<string, LateData>> => {
     const rows: (LateData & { destinationId: string })[] = await db('late_data')
       .where({ document_id: id })
       .whereNot({ status: 'current' })
-      .select('destination_id as destinationId', 'status', 'found_at as foundAt', 'updated_at as updatedAt', 'error')
+      .select(columnsAs('destination_id, status, found_at, updated_at, error'))
     return new Map(rows.map(({ destinationId, ...late }) => [destinationId, late]))
   }
 
@@ -313,14 +287,14 @@ export const createDocuments = (db: Database) => {
     ): Promise<{ documents: number } & BusinessMetadata> =>
       db.transaction(async (trx) => {
         const current: (BusinessMetadata & { id: string })[] = await trx('documents')
-          .select(['id', 'erp_object_type as erpObjectType', 'erp_object_id as erpObjectId', 'ar_object as arObject'])
+          .select(columnsAs('id, erp_object_type, erp_object_id, ar_object'))
           .where({ workspace_id: workspaceId, repo_id: repoId, doc_id: docId })
           .orderBy('id')
           .forNoKeyUpdate()
         const newest = current.at(-1)
         if (!newest) throw notFound()
         const fields = metadataFields.filter((field) => change[field] !== undefined)
-        const valuesOf = (values: MetadataChange) => Object.fromEntries(fields.map((field) => [metadataColumns[field], values[field]]))
+        const valuesOf = (values: MetadataChange) => Object.fromEntries(fields.map((field) => [snakeCase(field), values[field]]))
         const changedIds = current.filter((row) => fields.some((field) => row[field] !== change[field])).map(({ id }) => id)
         if (changedIds.length > 0) {
           await trx('documents').whereIn('id', changedIds).update(valuesOf(change))
@@ -328,7 +302,7 @@ export const createDocuments = (db: Database) => {
             workspaceId,
             event: 'document.metadata_updated',
             subjectId: newest.id,
-            description: `The metadata of document ${repoId}/${docId} was changed: ${fields.map((field) => metadataColumns[field]).join(', ')}.`,
+            description: `The metadata of document ${repoId}/${docId} was changed: ${fields.map(snakeCase).join(', ')}.`,
             metadata: { repo_id: repoId, doc_id: docId, documents: changedIds.length, before: valuesOf(newest), after: valuesOf(change) },
             actor,
           })

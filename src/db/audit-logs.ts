@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { idPrefixAt } from '../base/ids.ts'
 import { auditEventNames, eventsMatching, type AuditEvent, type AuditSubjectType, type EventFilter } from '../domain/audit-events.ts'
+import { columnsAs } from '../domain/casing.ts'
 import type { AuditActor } from './audit.ts'
 import type { Database } from './database.ts'
 import { directionOf, limitToCursor, pageByCursor, type CursorPage, type CursorRequest } from './page.ts'
@@ -25,17 +26,7 @@ export interface AuditFilter extends EventFilter {
   dateTo?: Date | undefined
 }
 
-const columns = [
-  'id',
-  'event',
-  'subject_type as subjectType',
-  'subject_id as subjectId',
-  'description',
-  'metadata',
-  'user_id as userId',
-  'actor_type as actorType',
-  'created_at as createdAt',
-]
+const columns = columnsAs('id, event, subject_type, subject_id, description, metadata, user_id, actor_type, created_at')
 
 // What an export holds in memory while its client does not read. An entry has less than 1 KiB as a rule.
 const partRows = 200

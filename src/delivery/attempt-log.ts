@@ -3,6 +3,7 @@ import { notFound } from '../base/refusals.ts'
 import type { TargetAnswer } from '../connectors/connector.ts'
 import type { Database } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { columnsAs } from '../domain/casing.ts'
 
 /** Outcomes of an attempt, as the API shows them. `superseded`: nothing was sent, because a newer document lies at the path. */
 export const attemptOutcomes = ['delivered', 'superseded', 'retryable', 'permanent', 'interrupted'] as const
@@ -26,16 +27,9 @@ export interface Attempt {
 const clockSkewMs = 3_600_000
 
 const columnsOf = (db: Database) => [
-  'id',
-  'destination_id as destinationId',
+  ...columnsAs('id, destination_id, number, started_at, duration_ms, outcome, answer, bytes_sent'),
   db.raw(`(select name from destinations where destinations.id = destination_id) as "destinationName"`),
-  'number',
-  'started_at as startedAt',
-  'duration_ms as durationMs',
-  'outcome',
   db.raw(`case when error_code is not null then jsonb_build_object('code', error_code, 'message', error_message) end as error`),
-  'answer',
-  'bytes_sent as bytesSent',
 ]
 
 export const createAttemptLog = (db: Database) => ({

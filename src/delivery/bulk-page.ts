@@ -3,6 +3,7 @@ import { AppError } from '../base/errors.ts'
 import type { Replay } from '../capture/replay.ts'
 import { systemActor, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
+import { columnsAs } from '../domain/casing.ts'
 import type { Acknowledge } from './acknowledge.ts'
 import {
   bulkRetryColumns,
@@ -74,13 +75,7 @@ export const createBulkPage = ({ db, replay, acknowledge, acknowledgeReplayed, c
     const stored: StoredBulkRetry | undefined = await db('bulk_retries')
       .select([
         ...bulkRetryColumns,
-        'workspace_id as workspaceId',
-        'document_cursor as documentCursor',
-        'received_cursor as receivedCursor',
-        'actor_type as actorType',
-        'user_id as userId',
-        'actor_id as actorId',
-        'actor_name as actorName',
+        ...columnsAs('workspace_id, document_cursor, received_cursor, actor_type, user_id, actor_id, actor_name'),
       ])
       .where({ id })
       .first()

@@ -5,7 +5,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type StartBulkRetry } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { snakeCase } from '../domain/casing.ts'
+import { columnsAs, snakeCase } from '../domain/casing.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
 import { ended } from './retry.ts'
 
@@ -63,19 +63,9 @@ export interface BulkOutcome {
   openDeliveries: number
 }
 
-export const bulkRetryColumns = [
-  'id',
-  'action',
-  'status',
-  'filter',
-  'matched_documents as matchedDocuments',
-  'matched_deliveries as matchedDeliveries',
-  'retried_documents as retriedDocuments',
-  'retried_deliveries as retriedDeliveries',
-  'skipped_documents as skippedDocuments',
-  'created_at as createdAt',
-  'ended_at as endedAt',
-]
+export const bulkRetryColumns = columnsAs(
+  'id, action, status, filter, matched_documents, matched_deliveries, retried_documents, retried_deliveries, skipped_documents, created_at, ended_at',
+)
 
 // jsonb holds dates as text.
 export const parseFilter = <Row extends BulkRetry>(row: Row): Row => {

@@ -5,6 +5,7 @@ import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { retryRequestId, startGraceMs, type RetryDelivery } from '../db/starts.ts'
+import { columnsAs } from '../domain/casing.ts'
 import { noErrorCode, transitions, type DeliveryStatus } from '../domain/delivery-states.ts'
 import { endPause } from './circuit.ts'
 
@@ -145,12 +146,8 @@ const findDeliveries = (trx: Transaction, documentId: string, destinationId?: st
     .where({ document_id: documentId, ...(destinationId !== undefined && { destination_id: destinationId }) })
     .select([
       'documents.id as documentId',
-      'repo_id as repoId',
-      'doc_id as docId',
-      'comp_id as compId',
+      ...columnsAs('repo_id, doc_id, comp_id, deliveries.status, revision'),
       trx.raw(`user_slug || '/' || workspace_slug as workspace`),
-      'deliveries.status',
-      'revision',
       'is_active as isConnectionActive',
       trx.raw('content_id is not null as "isContentKept"'),
       trx.raw(`documents.status = 'failed' and acknowledged_at is null as "isAcknowledgeable"`),

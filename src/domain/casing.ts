@@ -37,6 +37,10 @@ export const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) =>
 /** Returns a name of the API or of a column as TypeScript has it. */
 export const camelCase = (name: string) => name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 
+/** Returns columns, separated by commas, each with the name that TypeScript has for it: `doc_id` is read as `docId`. */
+export const columnsAs = (names: string): string[] =>
+  names.split(/,\s*/).map((name) => `${name} as ${camelCase(name.replace(/^.*\./, ''))}`)
+
 /** Renames all keys of a value from camelCase to snake_case, without a schema: for JSON that the command line prints. */
 export const snakeCased = <T>(value: T): SnakeCased<T> => {
   const renamed = (part: unknown): unknown => {

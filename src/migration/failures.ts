@@ -4,6 +4,7 @@ import { newId } from '../base/ids.ts'
 import { plainText } from '../base/text.ts'
 import type { Database } from '../db/database.ts'
 import { createOnItsOwn } from '../db/on-its-own.ts'
+import { columnsAs } from '../domain/casing.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
 import { UpstreamFailure } from './failure.ts'
 import type { Asked, Upstreams } from './upstreams.ts'
@@ -49,13 +50,7 @@ export const createUpstreamFailures = (db: Database) => ({
   list: async (limit: number): Promise<FailedUpstream[]> =>
     db('upstream_failures')
       .join('repositories', 'repositories.id', 'repository_id')
-      .select<FailedUpstream[]>(
-        'repository_id as repositoryId',
-        'workspace_id as workspaceId',
-        'repo_id as repoId',
-        'upstream',
-        'upstream_secrets_sealed as upstreamSecretsSealed',
-      )
+      .select<FailedUpstream[]>(columnsAs('repository_id, workspace_id, repo_id, upstream, upstream_secrets_sealed'))
       .orderBy('asked_at')
       .limit(limit),
 })

@@ -5,6 +5,7 @@ import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { columnsAs } from '../domain/casing.ts'
 import { migrationVerdicts, type MigrationMode, type MigrationStatus, type MigrationVerdict } from '../domain/document-migration.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
 import { readLinkList, type LinkRow } from './link-list.ts'
@@ -60,21 +61,9 @@ export interface NewMigration {
 }
 
 const columns = [
-  'id',
-  'repository_id as repositoryId',
-  'repo_id as repoId',
-  'upstream_url as upstreamUrl',
-  'upstream_cont_rep as upstreamContRep',
-  'mode',
-  'status',
-  'documents_per_minute as documentsPerMinute',
-  'lists',
-  'rows',
+  ...columnsAs('id, repository_id, repo_id, upstream_url, upstream_cont_rep, mode, status, documents_per_minute, lists, rows'),
   ...migrationVerdicts,
-  'copied_bytes as copiedBytes',
-  'waiting_reason as waitingReason',
-  'created_at as createdAt',
-  'ended_at as endedAt',
+  ...columnsAs('copied_bytes, waiting_reason, created_at, ended_at'),
 ]
 
 const insertedAtOnce = 1_000

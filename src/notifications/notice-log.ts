@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts'
 import { pageByCursor, type CursorPage, type CursorRequest } from '../db/page.ts'
-import { toCamelCase } from '../domain/casing.ts'
+import { columnsAs, toCamelCase } from '../domain/casing.ts'
 import { noticeData, noticeTypeOf, type IncidentEvent, type NoticeData, type noticeStatuses, type Transition } from '../domain/notices.ts'
 
 /** A notice and how far its delivery is, as operators see it. */
@@ -22,18 +22,10 @@ export interface Notice {
 type Row = Omit<Notice, 'noticeType' | 'data'> & { transition: Transition; event: IncidentEvent; data: never }
 
 const columns = (db: Database) => [
-  'id',
-  'incident_id as incidentId',
-  'transition',
+  ...columnsAs(
+    'id, incident_id, transition, data, status, attempts, last_error, last_error_code, next_attempt_at, delivered_at, created_at',
+  ),
   db.raw('(select event from incidents where incidents.id = incident_id) as event'),
-  'data',
-  'status',
-  'attempts',
-  'last_error as lastError',
-  'last_error_code as lastErrorCode',
-  'next_attempt_at as nextAttemptAt',
-  'delivered_at as deliveredAt',
-  'created_at as createdAt',
 ]
 
 export const createNoticeLog = (db: Database) => ({
