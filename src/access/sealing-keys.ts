@@ -25,35 +25,35 @@ export const rotateKeys = async (db: Database, keyRing: KeyRing): Promise<{ rese
   const credentials = createSealedCredentials(db)
   const unreadable: string[] = []
   let resealed = 0
-  let lastId = ''
-  for (;;) {
-    const batch = await credentials.listSealedUnderOtherKeys(keyRing.sealingId, lastId, batchRows)
-    for (const row of batch) {
-      try {
-        const owner = ownerOf(row)
-        // `replace` does nothing if the credentials were saved in the meantime. A process that has not been restarted
-        // yet saves them with the previous key; the next run re-seals those.
-        if (await credentials.replace(row, keyRing.seal(keyRing.open(row.sealed, owner), owner))) resealed += 1
-      } catch (thrown) {
-        if (!(thrown instanceof SealError)) throw thrown
-        unreadable.push(row.id)
-      }
+  for await (const row of listSealed(db, keyRing.sealingId)) {
+    try {
+      const owner = ownerOf(row)
+      // `replace` does nothing if the credentials were saved in the meantime. A process that has not been restarted
+      // yet saves them with the previous key; the next run re-seals those.
+      if (await credentials.replace(row, keyRing.seal(keyRing.open(row.sealed, owner), owner))) resealed += 1
+    } catch (thrown) {
+      if (!(thrown instanceof SealError)) throw thrown
+      unreadable.push(row.id)
     }
-    if (batch.length < batchRows) return { resealed, unreadable }
-    lastId = batch.at(-1)!.id
   }
+  return { resealed, unreadable }
 }
 
 /** Returns the ids of the destinations, enrichments and repositories (for the bridge: workspaces) whose credentials no key opens. Changes nothing. */
 export const findUnreadableCredentials = async (db: Database, keyRing: KeyRing): Promise<string[]> => {
-  const credentials = createSealedCredentials(db)
   const unreadable: string[] = []
-  let lastId = ''
-  for (;;) {
-    // No key has an empty id, so this lists all credentials.
-    const batch = await credentials.listSealedUnderOtherKeys('', lastId, batchRows)
-    unreadable.push(...batch.filter((row) => !opens(keyRing, row)).map(({ id }) => id))
-    if (batch.length < batchRows) return unreadable
+  // No key has an empty id, so this lists all credentials.
+  for await (const row of listSealed(db, '')) if (!opens(keyRing, row)) unreadable.push(row.id)
+  return unreadable
+}
+
+/** Lists the credentials that another key has sealed, batch by batch. */
+async function* listSealed(db: Database, keyId: string): AsyncGenerator<SealedCredentials> {
+  const credentials = createSealedCredentials(db)
+  for (let lastId = ''; ;) {
+    const batch = await credentials.listSealedUnderOtherKeys(keyId, lastId, batchRows)
+    yield* batch
+    if (batch.length < batchRows) return
     lastId = batch.at(-1)!.id
   }
 }

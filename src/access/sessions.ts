@@ -2,7 +2,7 @@ import type { Context } from 'koa'
 import { AppError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import type { Actor, Authenticator } from '../security/api-keys.ts'
-import { SealError, sessionCookie, type KeyRing } from '../security/seal.ts'
+import { openOrUndefined, sessionCookie, type KeyRing } from '../security/seal.ts'
 import { baseUrlOf, createCookie } from './cookies.ts'
 import type { People, Person, WorkspaceAccess } from './people.ts'
 import { createSignInLinks } from './sign-in-links.ts'
@@ -72,14 +72,10 @@ export const createSessions = ({ authenticator, keyRing, people, config }: Sessi
 
   const open = (context: Context): SealedSession | undefined => {
     const sealed = cookie.read(context)
-    if (sealed === undefined) return undefined
-    try {
-      return keyRing.open(Buffer.from(sealed, 'base64url'), sessionCookie) as SealedSession
-    } catch (thrown) {
-      // Sealed by another installation on this host, or with a key that has been removed since.
-      if (thrown instanceof SealError) return undefined
-      throw thrown
-    }
+    // It may be sealed by another installation on this host, or with a key that has been removed since.
+    return sealed === undefined
+      ? undefined
+      : (openOrUndefined(keyRing, Buffer.from(sealed, 'base64url'), sessionCookie) as SealedSession | undefined)
   }
 
   const openCurrent = (context: Context): SealedSession | undefined => {

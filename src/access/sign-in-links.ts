@@ -1,4 +1,4 @@
-import { SealError, signInLink, type KeyRing } from '../security/seal.ts'
+import { openOrUndefined, signInLink, type KeyRing } from '../security/seal.ts'
 
 interface SealedLink {
   keyId: string
@@ -17,12 +17,7 @@ export const createSignInLinks = (keyRing: Pick<KeyRing, 'seal' | 'open'>) => ({
 
   /** Returns the id of the API key of a link, or undefined if the token is not valid, or has expired. */
   open: (token: string): string | undefined => {
-    try {
-      const { keyId, expiresAt } = keyRing.open(Buffer.from(token, 'base64url'), signInLink) as SealedLink
-      return expiresAt > Date.now() ? keyId : undefined
-    } catch (thrown) {
-      if (thrown instanceof SealError) return undefined
-      throw thrown
-    }
+    const link = openOrUndefined(keyRing, Buffer.from(token, 'base64url'), signInLink) as SealedLink | undefined
+    return link && link.expiresAt > Date.now() ? link.keyId : undefined
   },
 })

@@ -122,7 +122,7 @@ export const retryEndpoints = ({ retry, attemptNow, documents, launch, wakeNext,
       response: attemptedDestination,
       status: 202,
       handle: async ({ params: { id } }, { workspaceId, actor }) => {
-        const { waiting, messages } = await attemptNow.attemptDestination({ workspaceId, destinationId: id, actor: actorOf(actor) })
+        const { waiting, messages } = await attemptNow.attemptDestination(workspaceId, id, actorOf(actor))
         launch(messages)
         await wakeNext(id)
         return { data: { id, type: 'destination' as const, attributes: { waitingDeliveries: waiting } } }

@@ -2,15 +2,11 @@ import { AppError } from '../base/errors.ts'
 import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
+import { columnsAs } from '../domain/casing.ts'
 import { openDeliveryStatuses, type DocumentStatus } from '../domain/delivery-states.ts'
+import type { TemplateDocument } from '../domain/template.ts'
 
-interface Acknowledgeable {
-  status: DocumentStatus
-  acknowledgedAt: Date | null
-  repoId: string
-  docId: string
-  compId: string
-}
+type Named = Pick<TemplateDocument, 'repoId' | 'docId' | 'compId'>
 
 export const createAcknowledge =
   (db: Database) =>
@@ -21,8 +17,8 @@ export const createAcknowledge =
    */
   (workspaceId: string, id: string, actor: AuditActor): Promise<void> =>
     db.transaction(async (trx) => {
-      const found: Acknowledgeable | undefined = await trx('documents')
-        .select('status', 'acknowledged_at as acknowledgedAt', 'repo_id as repoId', 'doc_id as docId', 'comp_id as compId')
+      const found: (Named & { status: DocumentStatus; acknowledgedAt: Date | null }) | undefined = await trx('documents')
+        .select(columnsAs('status, acknowledged_at, repo_id, doc_id, comp_id'))
         .where({ workspace_id: workspaceId, id })
         .forNoKeyUpdate()
         .first()
@@ -34,6 +30,7 @@ export const createAcknowledge =
         )
       }
       if (found.acknowledgedAt) return
+      const { status, repoId, docId, compId } = found
       await trx('documents').where({ id }).update({ acknowledged_at: trx.fn.now() })
       const open: string[] = await trx('deliveries')
         .where({ document_id: id })
@@ -44,25 +41,13 @@ export const createAcknowledge =
         workspaceId,
         event: 'document.acknowledged',
         subjectId: id,
-        description: `The ${found.status === 'failed' ? 'failure' : 'discarding'} of document ${found.repoId}/${found.docId}/${found.compId} was acknowledged.`,
-        metadata: {
-          repo_id: found.repoId,
-          doc_id: found.docId,
-          comp_id: found.compId,
-          ...(open.length > 0 && { open_destination_ids: open }),
-        },
+        description: `The ${status === 'failed' ? 'failure' : 'discarding'} of document ${repoId}/${docId}/${compId} was acknowledged.`,
+        metadata: { repo_id: repoId, doc_id: docId, comp_id: compId, ...(open.length > 0 && { open_destination_ids: open }) },
         actor,
       })
     })
 
 export type Acknowledge = ReturnType<typeof createAcknowledge>
-
-interface Replayed {
-  id: string
-  repoId: string
-  docId: string
-  compId: string
-}
 
 export const createAcknowledgeReplayed =
   (db: Database) =>
@@ -72,12 +57,12 @@ export const createAcknowledgeReplayed =
    */
   (workspaceId: string, requestId: string, newRequestId: string, actor: AuditActor): Promise<number> =>
     db.transaction(async (trx) => {
-      const acknowledged: Replayed[] = await trx('documents')
+      const acknowledged: (Named & { id: string })[] = await trx('documents')
         .where({ request_id: requestId, workspace_id: workspaceId })
         .where('is_unconnected', true)
         .whereNull('acknowledged_at')
         .update({ acknowledged_at: trx.fn.now() })
-        .returning(['id', 'repo_id as repoId', 'doc_id as docId', 'comp_id as compId'])
+        .returning(columnsAs('id, repo_id, doc_id, comp_id'))
       for (const { id, repoId, docId, compId } of acknowledged) {
         await record(trx, {
           workspaceId,

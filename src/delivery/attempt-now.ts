@@ -66,12 +66,6 @@ interface DocumentRequest {
   actor: AuditActor
 }
 
-interface DestinationRequest {
-  workspaceId: string
-  destinationId: string
-  actor: AuditActor
-}
-
 export const createAttemptNow = (db: Database, config: DeliveryTermsConfig) => ({
   /**
    * Makes the waiting deliveries of a document due, or the one to a destination.
@@ -92,17 +86,15 @@ export const createAttemptNow = (db: Database, config: DeliveryTermsConfig) => (
         throw new AppError('nothing_to_retry', `There is nothing to attempt: ${which} for an attempt.`)
       }
       const destinations = messages.map(({ input }) => input.destination)
-      await endPause(
-        trx,
-        destinations.map(({ id }) => id),
-      )
+      const ids = destinations.map(({ id }) => id)
+      await endPause(trx, ids)
       const { repoId, docId, compId } = messages[0]!.input
       await record(trx, {
         workspaceId,
         event: 'document.attempted',
         subjectId: documentId,
         description: `Document ${repoId}/${docId}/${compId} was attempted at once to ${destinations.map(({ name }) => name).join(', ')}.`,
-        metadata: { destination_ids: destinations.map(({ id }) => id) },
+        metadata: { destination_ids: ids },
         actor,
       })
       return messages
@@ -113,11 +105,11 @@ export const createAttemptNow = (db: Database, config: DeliveryTermsConfig) => (
    * @returns the number of these deliveries now, at most `maxCounted`, and the committed message
    * @throws `AppError` 404
    */
-  attemptDestination: ({
-    workspaceId,
-    destinationId,
-    actor,
-  }: DestinationRequest): Promise<{ waiting: number; messages: OutboxMessage[] }> =>
+  attemptDestination: (
+    workspaceId: string,
+    destinationId: string,
+    actor: AuditActor,
+  ): Promise<{ waiting: number; messages: OutboxMessage[] }> =>
     db.transaction(async (trx) => {
       const found = await trx('destinations')
         .join('workspaces', 'workspaces.id', 'workspace_id')

@@ -253,7 +253,8 @@ export const createBulkRetries = (db: Database) => {
       filter: BulkRetryFilter,
       actor: AuditActor,
     ): Promise<{ bulkRetry: BulkRetry; message: StartBulkRetry }> => {
-      const matched = await count(workspace.id, action, filter)
+      const { matchedDocuments, matchedDeliveries } = await count(workspace.id, action, filter)
+      const counts = { matched_documents: matchedDocuments, matched_deliveries: matchedDeliveries }
       const message: StartBulkRetry = {
         kind: 'startBulkRetry',
         input: { bulkRetryId: newId(), workspace: `${workspace.userSlug}/${workspace.workspaceSlug}` },
@@ -265,8 +266,7 @@ export const createBulkRetries = (db: Database) => {
             workspace_id: workspace.id,
             action,
             filter: JSON.stringify(filter),
-            matched_documents: matched.matchedDocuments,
-            matched_deliveries: matched.matchedDeliveries,
+            ...counts,
             actor_type: actor.type,
             user_id: actor.userId,
             actor_id: actor.type === 'system' ? null : actor.id,
@@ -278,13 +278,8 @@ export const createBulkRetries = (db: Database) => {
           workspaceId: workspace.id,
           event: 'bulk_retry.started',
           subjectId: message.input.bulkRetryId,
-          description: `A bulk ${nounOf[action]} of ${matched.matchedDocuments} documents was started.`,
-          metadata: {
-            action,
-            filter: recordedFilter(filter),
-            matched_documents: matched.matchedDocuments,
-            matched_deliveries: matched.matchedDeliveries,
-          },
+          description: `A bulk ${nounOf[action]} of ${matchedDocuments} documents was started.`,
+          metadata: { action, filter: recordedFilter(filter), ...counts },
           actor,
         })
         return parseFilter(inserted!)

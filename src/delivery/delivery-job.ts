@@ -5,13 +5,14 @@ import { dueInMs } from '../db/due.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryEnd, DeliveryStatus } from '../domain/delivery-states.ts'
+import type { TemplateDocument } from '../domain/template.ts'
 import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
 import { hasNewerCopy } from './newer-copy.ts'
 import { addSlots, catchUpMs, intervalMs, leaseMs, limitsOf, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
 /** A delivery, loaded for one attempt: the document, its content and the destination as they are now. */
-export interface DeliveryJob {
+export interface DeliveryJob extends TemplateDocument {
   status: DeliveryStatus
   /** Planned when the document was received or enriched; the same for every attempt. */
   path: string
@@ -34,22 +35,12 @@ export interface DeliveryJob {
   workspace: string
   /** The request that contained the document. */
   requestId: string
-  repoId: string
-  docId: string
-  compId: string
-  erpObjectType: string | null
-  erpObjectId: string | null
-  arObject: string | null
-  /** The business data that is known by now, by the names of the fields. */
-  fields: Record<string, string>
   /** True if the document has enrichments, which may find more. */
   isEnriched: boolean
   /** What its connection wants to be written beside the document: templates by name. */
   properties: Record<string, string>
   /** True if the filter of its connection needs fields: whether it delivers is decided before the first attempt. */
   isFilteredByFields: boolean
-  contentType: string
-  receivedAt: Date
   content: { id: string; store: ContentStoreKind; sizeBytes: number; appends: number }
   /** Null after an append, until a delivery has computed it. */
   sha256: Buffer | null
@@ -370,9 +361,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig, noteBegun: (del
       documentId: request.documentId,
       destinationId: request.destinationId,
       round: request.round,
-      attemptId: start?.attemptId ?? null,
-      hasPlace: start?.hasPlace ?? false,
-      isCalled: start?.isCalled ?? false,
+      ...{ attemptId: null, hasPlace: false, isCalled: false, ...start },
       placeWaitMs,
       continues: start?.continues ?? null,
       dueBy: start?.dueBy ?? null,

@@ -178,18 +178,13 @@ const lockDocument = async (trx: Transaction, workspaceId: string, id: string): 
 const cancelOpen = async (trx: Transaction, document: DocumentKey): Promise<CancelDelivery[]> => {
   const from: readonly DeliveryStatus[] = transitions.cancel.from
   const endedBy: DeliveryEnd = 'document_erased'
-  const cancelled: { destination_id: string }[] = await trx('deliveries')
+  const cancelled: { destinationId: string }[] = await trx('deliveries')
     .where({ document_id: document.documentId })
     .whereIn('status', [...from])
     .update({ status: transitions.cancel.to, ended_by: endedBy })
-    .returning(['destination_id'])
+    .returning('destination_id as destinationId')
   const requestId = newId()
-  const messages = cancelled.map(({ destination_id }): CancelDelivery => ({
-    kind: 'cancelDelivery',
-    document,
-    destinationId: destination_id,
-    requestId,
-  }))
+  const messages = cancelled.map((delivery): CancelDelivery => ({ kind: 'cancelDelivery', document, ...delivery, requestId }))
   await addMessages(trx, messages)
   return messages
 }

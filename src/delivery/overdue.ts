@@ -125,18 +125,7 @@ export const noteChecked = async (trx: Transaction, deliveries: Checked[]): Prom
       and deliveries.destination_id = picked.destination_id
     returning deliveries.document_id as "documentId", deliveries.destination_id as "destinationId"
     `,
-    {
-      deliveries: JSON.stringify(
-        deliveries.map(({ documentId, destinationId, status, due, isPaused, stuckRun }) => ({
-          documentId,
-          destinationId,
-          status,
-          due,
-          isPaused,
-          stuckRun,
-        })),
-      ),
-    },
+    { deliveries: JSON.stringify(deliveries) },
   )
   return rows
 }

@@ -1,6 +1,6 @@
 import { messageOf } from '../base/errors.ts'
 import { Interruption } from '../connectors/connector.ts'
-import { SealError, uploadOf, type KeyRing } from '../security/seal.ts'
+import { openOrUndefined, uploadOf, type KeyRing } from '../security/seal.ts'
 import type { DeliveryRef } from './transition.ts'
 
 /** Details of a heartbeat, for the next run of the same activity. */
@@ -81,14 +81,7 @@ export const createUploadSeal = (keyRing: KeyRing, { documentId, destinationId }
       return sealed.toString('base64')
     },
     /** @returns undefined if the key is gone; the upload then starts again */
-    open: (sealed: string): unknown => {
-      try {
-        return keyRing.open(Buffer.from(sealed, 'base64'), owner)
-      } catch (thrown) {
-        if (thrown instanceof SealError) return undefined
-        throw thrown
-      }
-    },
+    open: (sealed: string): unknown => openOrUndefined(keyRing, Buffer.from(sealed, 'base64'), owner),
   }
 }
 

@@ -103,23 +103,17 @@ export const requeue = async (trx: Transaction, request: Requeue, config: Delive
     requestId,
     input: startInputOf(delivery, config),
   }))
-  // The retried delivery is the trial.
-  await endPause(
-    trx,
-    rows.map(({ destination }) => destination.id),
-  )
-
   const { repoId, docId, compId } = rows[0]!
   const destinations = rows.map(({ destination }) => destination)
+  const destinationIds = destinations.map(({ id }) => id)
+  // The retried delivery is the trial.
+  await endPause(trx, destinationIds)
   await record(trx, {
     workspaceId,
     event: 'document.retried',
     subjectId: documentId,
     description: `Document ${repoId}/${docId}/${compId} was retried to ${destinations.map(({ name }) => name).join(', ')}.`,
-    metadata: {
-      destination_ids: destinations.map(({ id }) => id),
-      ...(bulkRetryId !== undefined && { bulk_retry_id: bulkRetryId }),
-    },
+    metadata: { destination_ids: destinationIds, ...(bulkRetryId !== undefined && { bulk_retry_id: bulkRetryId }) },
     actor,
   })
   return messages

@@ -37,8 +37,7 @@ export const transition = async (
       and status = any (:from)
     `,
     {
-      documentId: delivery.documentId,
-      destinationId: delivery.destinationId,
+      ...delivery,
       from: [...from],
       to,
       endedBy: endedBy ?? null,

@@ -1,8 +1,7 @@
 import { AppError } from '../base/errors.ts'
 import { rfcCredentials } from '../domain/rfc-settings.ts'
 import { rfcBoundValues, workspaceSettings } from '../domain/settings.ts'
-import { openOrUndefined } from '../routing/stored-credentials.ts'
-import { rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
+import { openOrUndefined, rfcCredentialsOf, type KeyRing } from '../security/seal.ts'
 import type { Workspaces } from '../workspace/workspaces.ts'
 import type { RfcTarget } from './rfc-client.ts'
 

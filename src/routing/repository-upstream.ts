@@ -5,8 +5,7 @@ import { loginOf, proxyAddressOf, upstreamFields, type StoredUpstream, type Upst
 import { upstreamLimits } from '../migration/upstreams.ts'
 import { signingKeyIssue } from '../security/cms-sign.ts'
 import type { OutboundGuard } from '../security/outbound.ts'
-import { upstreamSecretsOf, type KeyRing } from '../security/seal.ts'
-import { openOrUndefined } from './stored-credentials.ts'
+import { openOrUndefined, upstreamSecretsOf, type KeyRing } from '../security/seal.ts'
 
 /** The upstream of a repository as people enter it. */
 export type UpstreamInput = Upstream & {

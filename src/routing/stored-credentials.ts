@@ -4,7 +4,7 @@ import { validationFailed } from '../base/refusals.ts'
 import type { Connector } from '../connectors/connector.ts'
 import { signInOf } from '../connectors/shared/sign-in.ts'
 import { changedBoundKeys, credentialsOwner, sendsCredentials, type CredentialsOwner } from '../connectors/target.ts'
-import { SealError, type KeyRing, type SealedFor } from '../security/seal.ts'
+import { openOrUndefined, type KeyRing } from '../security/seal.ts'
 import type { CredentialsFacts, DestinationChange } from './destinations.ts'
 
 /**
@@ -75,16 +75,6 @@ export const factsOf = (connector: Connector, credentials: object): CredentialsF
 /** Opens the stored credentials of a destination. @returns undefined if no key opens them */
 export const openStored = (keyRing: KeyRing, connector: Connector, current: CredentialsOwner & { credentialsSealed: Buffer }): unknown =>
   openOrUndefined(keyRing, current.credentialsSealed, credentialsOwner(connector, current))
-
-/** @returns undefined if no key opens the credentials */
-export const openOrUndefined = (keyRing: KeyRing, sealed: Buffer, owner: SealedFor): unknown => {
-  try {
-    return keyRing.open(sealed, owner)
-  } catch (thrown) {
-    if (thrown instanceof SealError) return undefined
-    throw thrown
-  }
-}
 
 const credentialsRequired = (changedKeys: string[]): AppError => {
   const keys = changedKeys.map((key) => `config.${key}`).join(', ')

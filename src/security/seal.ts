@@ -149,3 +149,13 @@ export const createKeyRing = (entries: readonly string[]) => {
 }
 
 export type KeyRing = ReturnType<typeof createKeyRing>
+
+/** Opens an envelope. @returns undefined if no key opens it for this owner */
+export const openOrUndefined = (keyRing: Pick<KeyRing, 'open'>, envelope: Buffer, owner: SealedFor): unknown => {
+  try {
+    return keyRing.open(envelope, owner)
+  } catch (thrown) {
+    if (thrown instanceof SealError) return undefined
+    throw thrown
+  }
+}

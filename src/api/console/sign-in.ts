@@ -8,7 +8,7 @@ import { methodNotAllowed } from '../../base/refusals.ts'
 import type { Config } from '../../config/config.ts'
 import type { AttemptLimit } from '../../security/attempt-limit.ts'
 import { callbackPath, redirectUriOf, SignInError, type BegunSignIn, type OpenIdProvider } from '../../security/oidc.ts'
-import { begunSignIn, SealError, type KeyRing } from '../../security/seal.ts'
+import { begunSignIn, openOrUndefined, type KeyRing } from '../../security/seal.ts'
 
 export interface SignInDeps {
   settings: SignInSettings
@@ -82,14 +82,8 @@ export const createSignIn = ({ settings, provider, failures, sessions, keyRing, 
     }
   }
 
-  const openCookie = (context: Context): SealedSignIn | undefined => {
-    try {
-      return keyRing.open(Buffer.from(cookie.read(context) ?? '', 'base64url'), begunSignIn) as SealedSignIn
-    } catch (thrown) {
-      if (thrown instanceof SealError) return undefined
-      throw thrown
-    }
-  }
+  const openCookie = (context: Context) =>
+    openOrUndefined(keyRing, Buffer.from(cookie.read(context) ?? '', 'base64url'), begunSignIn) as SealedSignIn | undefined
 
   return {
     /** Leads a browser to the provider. */

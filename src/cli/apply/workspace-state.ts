@@ -11,8 +11,8 @@ import { connectionKind } from '../../routing/connections.ts'
 import { destinationKind, type Destination } from '../../routing/destinations.ts'
 import { repositoryKind, type SealedRepository } from '../../routing/repositories.ts'
 import { openUpstreamSecrets } from '../../routing/repository-upstream.ts'
-import { openOrUndefined, openStored } from '../../routing/stored-credentials.ts'
-import { rfcCredentialsOf, type KeyRing } from '../../security/seal.ts'
+import { openStored } from '../../routing/stored-credentials.ts'
+import { openOrUndefined, rfcCredentialsOf, type KeyRing } from '../../security/seal.ts'
 import { createWorkspaces } from '../../workspace/workspaces.ts'
 
 export interface StateDeps {
