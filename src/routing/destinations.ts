@@ -80,6 +80,11 @@ export const destinationKind = configuredKind<typeof destinationValues, Destinat
   ],
 })
 
+const columnsOfFacts = ({ credentialsExpireAt, signIn }: CredentialsFacts) => ({
+  credentials_expire_at: credentialsExpireAt,
+  sign_in: signIn,
+})
+
 /** The columns that a deleted destination loses. */
 const erased = { config: '{}', credentials_sealed: Buffer.alloc(0), credentials_expire_at: null, sign_in: null }
 
@@ -96,6 +101,25 @@ export const changedNames = (current: Destination, { name, config, credentials }
     ...(credentials?.areNew ? ['credentials'] : []),
   ]
 }
+
+/** Records what has happened to a destination. @param predicate the sentence after its name: `was created` */
+const recordOf = (
+  trx: Transaction,
+  workspaceId: string,
+  event: `destination.${'created' | 'updated' | 'deleted'}`,
+  { id, name, connectorType }: Pick<Destination, 'id' | 'name' | 'connectorType'>,
+  predicate: string,
+  more: object,
+  actor: AuditActor,
+) =>
+  record(trx, {
+    workspaceId,
+    event,
+    subjectId: id,
+    description: `Destination ${name} (${connectorType}) ${predicate}`,
+    metadata: { name, connector_type: connectorType, ...more },
+    actor,
+  })
 
 /** Locks the circuit of a destination. The record of an attempt locks it before the destination, so every other transaction also does. */
 const lockGate = async (trx: Transaction, destinationId: string): Promise<void> => {
@@ -142,36 +166,20 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
 
     insert: (
       workspaceId: string,
-      {
-        id,
-        name,
-        connectorType,
-        config,
-        credentialsSealed,
-        credentialsExpireAt,
-        signIn,
-      }: Pick<Destination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'> & CredentialsFacts,
+      created: Pick<Destination, 'id' | 'name' | 'connectorType' | 'config' | 'credentialsSealed'> & CredentialsFacts,
       actor: AuditActor,
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
         await trx('destinations').insert({
-          id,
+          id: created.id,
           workspace_id: workspaceId,
-          ...destinationKind.columnsOf({ name, config }),
-          connector_type: connectorType,
-          credentials_sealed: credentialsSealed,
-          credentials_expire_at: credentialsExpireAt,
-          sign_in: signIn,
+          ...destinationKind.columnsOf({ name: created.name, config: created.config }),
+          connector_type: created.connectorType,
+          credentials_sealed: created.credentialsSealed,
+          ...columnsOfFacts(created),
         })
-        await record(trx, {
-          workspaceId,
-          event: 'destination.created',
-          subjectId: id,
-          description: `Destination ${name} (${connectorType}) was created.`,
-          metadata: { name, connector_type: connectorType },
-          actor,
-        })
-        return destinationKind.find(trx, workspaceId, id)
+        await recordOf(trx, workspaceId, 'destination.created', created, 'was created.', {}, actor)
+        return destinationKind.find(trx, workspaceId, created.id)
       }),
 
     /**
@@ -198,25 +206,14 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
           .update({
             ...destinationKind.columnsOf({ name, config }),
             ...(credentials && { credentials_sealed: credentials.sealed }),
-            ...(credentials?.areNew &&
-              credentials.facts && {
-                credentials_expire_at: credentials.facts.credentialsExpireAt,
-                sign_in: credentials.facts.signIn,
-              }),
+            ...(credentials?.areNew && credentials.facts && columnsOfFacts(credentials.facts)),
             updated_at: trx.fn.now(),
           })
         const row = await destinationKind.find(trx, workspaceId, id)
         // The contract has an event for config and credentials only. And another name repairs nothing.
         if (changed.some((changedName) => changedName !== 'name')) {
           await endPause(trx, [id])
-          await record(trx, {
-            workspaceId,
-            event: 'destination.updated',
-            subjectId: id,
-            description: `Destination ${row.name} (${row.connectorType}) was changed: ${changed.join(', ')}.`,
-            metadata: { name: row.name, connector_type: row.connectorType, changed },
-            actor,
-          })
+          await recordOf(trx, workspaceId, 'destination.updated', row, `was changed: ${changed.join(', ')}.`, { changed }, actor)
         }
         return row
       }),
@@ -271,14 +268,8 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
         const deleted = await destinationKind.find(trx, workspaceId, id)
         check?.(deleted)
         const removal = await findRemoval(trx, 'destination', id, keepConnections)
-        await record(trx, {
-          workspaceId,
-          event: 'destination.deleted',
-          subjectId: id,
-          description: `Destination ${deleted.name} (${deleted.connectorType}) was deleted.${removalSentence(removal)}`,
-          metadata: { name: deleted.name, connector_type: deleted.connectorType, ...removalMetadata(removal) },
-          actor,
-        })
+        const predicate = `was deleted.${removalSentence(removal)}`
+        await recordOf(trx, workspaceId, 'destination.deleted', deleted, predicate, removalMetadata(removal), actor)
         // The rows of the connections first: a release locks its connection before the documents.
         const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
         await unlinkConnections(trx, workspaceId, 'destination', id, removal.unlinkedConnections, actor)

@@ -146,13 +146,11 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
     meta: { ...page, total: 2 },
   },
   DestinationAttributes: destination,
-  SingleDestinationAttributes: destination,
+  // Not what the destination shows: another limit is set.
+  DestinationChange: {},
   DestinationConnection: { id: exampleIds.connection, name: names.connection },
   TestResult: { message: 'The relay wrote an object to the bucket invoices and removed it.' },
   RepositoryAttributes: repository,
-  SingleRepositoryAttributes: repository,
-  RepositoryInput: { name: names.repository },
-  RepositoryChange: { name: names.repository, accepts_mcreate: false },
   RepositoryCertificate: { id: exampleIds.certificate, valid_from: '2026-11-21T08:00:00.000Z' },
   RepositoryConnection: { id: exampleIds.connection, name: names.connection },
   RepositoryCheck: {
@@ -220,8 +218,6 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
     example_credentials: { access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY' },
   },
   EnrichmentAttributes: { name: names.enrichment, is_failing: false, created_at: at.setUp, updated_at: at.setUp },
-  EnrichmentInput: { name: names.enrichment },
-  EnrichmentChange: { name: names.enrichment },
   EnrichmentCounts: { pending: 0, complete: 1, partial: 0, failed: 0, skipped: 0 },
   DocumentEnrichment: {
     status: 'complete',
@@ -249,7 +245,6 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
     fields: [{ name: 'erp_object_id', value: businessObject.erp_object_id, problem: null }],
   },
   DocumentAttributes: documentAttributes,
-  SingleDocumentAttributes: documentAttributes,
   Delivery: delivery,
   SingleDelivery: { ...delivery, path: `s3://invoices/sap/${documentPath}`, late_data: null },
   RetriedDocumentAttributes: { status: 'retrying', received_at: at.received, deliveries: [retryingDelivery] },
@@ -275,8 +270,6 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
     meta: { ...page, total: 2 },
   },
   NotificationAttributes: { name: names.notification, destination_id: operationsId, created_at: at.setUp, updated_at: at.setUp },
-  NotificationInput: { name: names.notification, destination_id: operationsId },
-  NotificationChange: { name: names.notification, destination_id: operationsId },
   NoticeAttributes: {
     notice_type: noticeTypeOf('delivery.failed', 'opened'),
     status: 'delivered',
@@ -335,16 +328,6 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
     created_at: at.setUp,
     updated_at: at.setUp,
   },
-  EventSubscriptionInput: {
-    name: names.eventSubscription,
-    events: ['document.delivered', 'document.failed'],
-    destination_id: operationsId,
-  },
-  EventSubscriptionChange: {
-    name: names.eventSubscription,
-    events: ['document.delivered', 'document.failed'],
-    destination_id: operationsId,
-  },
   FailureGroupAttributes: {
     destination_deleted: false,
     documents: 1,
@@ -361,6 +344,8 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
     ended_at: null,
   },
   BulkRetryAttributes: bulkRetry,
+  // It selects by the status of documents.
+  BulkRetryInput: {},
   DocumentMigrationAttributes: documentMigration,
   LinkList: { name: 'TOA01.csv', sha256: '5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef', rows: 1_000, other_rows: 0 },
   SingleBulkRetryAttributes: { ...bulkRetry, delivered_deliveries: 1, failed_deliveries: 0, open_deliveries: 0 },
@@ -368,7 +353,6 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   DiscardedGroupAttributes: { is_connected: false, documents: 1, newest_at: at.setUp },
   ApiKeyAttributes: apiKey,
   ApiKeyWithSecretAttributes: { ...apiKey, last_used_at: null },
-  ApiKeyInput: { name: 'Dashboard' },
   CapturedRequestAttributes: request,
   SingleCapturedRequestAttributes: {
     ...request,

@@ -12,10 +12,14 @@ const resolve = (schema: JsonSchema, schemas: Schemas): JsonSchema =>
 
 const idOf = (type: unknown): string | undefined => exampleIds[type as keyof typeof exampleIds]
 
+/** Returns the values of a schema that has its own, or of the resource that it shows, creates or changes. */
+const ownValues = (name: string) =>
+  exampleObjects[name] ?? exampleObjects[name.replace(/^Single/, '')] ?? exampleObjects[name.replace(/(Input|Change)$/, 'Attributes')]
+
 const objectExample = (reference: JsonSchema, schemas: Schemas, isResponse: boolean) => {
   const schema = resolve(reference, schemas)
   const properties = propertiesOf(schema)
-  const own: Record<string, unknown> = { id: idOf(properties['type']?.const), ...exampleObjects[reference.$ref?.split('/').at(-1) ?? ''] }
+  const own: Record<string, unknown> = { id: idOf(properties['type']?.const), ...ownValues(reference.$ref?.split('/').at(-1) ?? '') }
   const names = Object.keys(properties)
   const isRequired = (name: string) => schema.required?.includes(name) === true
   // A response shows all attributes. So does a PATCH body, which has no required ones.

@@ -26,18 +26,25 @@ const skewMaxMinutes = 15
 // A network of 256 addresses, and one IPv6 network of a site.
 const prefixMin = { ipv4: 24, ipv6: 64 }
 
+/** Finds the repositories with a warning. @param condition what it means for them, as the beginning of a sentence */
+const warned = (
+  code: keyof Awaited<ReturnType<typeof findRepositoryWarnings>>,
+  condition: string,
+): Pick<HardeningCheck, 'needs' | 'find'> => ({
+  needs: ['schema'],
+  find: async ({ db }) => naming(condition, (await findRepositoryWarnings(db))[code]),
+})
+
 /** The hardening checklist, the most urgent line first. */
 export const hardeningChecks: readonly HardeningCheck[] = [
   {
     name: 'open receivers',
     requirement: 'Every active repository demands signatures, or its workspace restricts the addresses',
     remedy: 'Turn signature_verification on, or set receiver_allowed_cidrs in the settings of the workspace.',
-    needs: ['schema'],
-    find: async ({ db }) =>
-      naming(
-        'Everybody who can reach these receivers can store, read and delete documents, because neither signatures nor addresses are checked',
-        (await findRepositoryWarnings(db)).open_to_all,
-      ),
+    ...warned(
+      'open_to_all',
+      'Everybody who can reach these receivers can store, read and delete documents, because neither signatures nor addresses are checked',
+    ),
   },
   {
     name: 'sealing keys',
@@ -268,35 +275,20 @@ export const hardeningChecks: readonly HardeningCheck[] = [
     requirement: 'Every active repository has a connection to a destination',
     remedy: 'Create a connection, or deactivate the repository.',
     urgency: 'loses',
-    needs: ['schema'],
-    find: async ({ db }) =>
-      naming(
-        'These repositories discard what they receive, because no connection leads to a destination',
-        (await findRepositoryWarnings(db)).not_connected,
-      ),
+    ...warned('not_connected', 'These repositories discard what they receive, because no connection leads to a destination'),
   },
   {
     name: 'repositories without a certificate',
     requirement: 'Every active repository that requires signatures has an active certificate',
     remedy: 'Compare the fingerprint of a certificate of the source system, and activate the certificate.',
     urgency: 'stops',
-    needs: ['schema'],
-    find: async ({ db }) =>
-      naming(
-        'These repositories refuse every signed request, because no certificate is active',
-        (await findRepositoryWarnings(db)).no_active_certificate,
-      ),
+    ...warned('no_active_certificate', 'These repositories refuse every signed request, because no certificate is active'),
   },
   {
     name: 'similar repository names',
     requirement: 'No repository shares a signer with another one whose name begins alike',
     remedy: 'Use names of the same length: where a signed URL fits several repositories, it counts for one only.',
-    needs: ['schema'],
-    find: async ({ db }) =>
-      naming(
-        'These repositories share a signer with another repository whose name begins alike',
-        (await findRepositoryWarnings(db)).similar_name,
-      ),
+    ...warned('similar_name', 'These repositories share a signer with another repository whose name begins alike'),
   },
 ]
 
