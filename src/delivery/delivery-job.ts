@@ -361,7 +361,7 @@ export const createLoadJob = (db: Database, config: LeaseConfig, noteBegun: (del
       documentId: request.documentId,
       destinationId: request.destinationId,
       round: request.round,
-      ...{ attemptId: null, hasPlace: false, isCalled: false, ...start },
+      ...(start ?? { attemptId: null, hasPlace: false, isCalled: false }),
       placeWaitMs,
       continues: start?.continues ?? null,
       dueBy: start?.dueBy ?? null,
