@@ -1,6 +1,7 @@
 import { AppError } from '../base/errors.ts'
+import { secretMinCharacters, withoutSecrets } from '../base/secrets.ts'
+import { cutText } from '../base/text.ts'
 import type { ThreadTask } from '../base/thread-task.ts'
-import { withoutSecrets } from '../connectors/shared/errors.ts'
 import { NotBegunError, type RunTask } from '../http/task-limits.ts'
 import { prepareCallTask, readAnswerTask } from '../rfc/call.ts'
 import { callFunction } from '../rfc/rfc-client.ts'
@@ -31,10 +32,10 @@ interface Caller {
   outcomes: readonly StepOutcome[]
 }
 
-/** An answer, and how people see it. */
+/** An answer, and the secrets that the system may repeat in it. */
 interface Answer {
   text: string
-  shown: string
+  secrets: readonly string[]
 }
 
 // Reading an answer of the largest size takes a second. A path may visit all of it many times.
@@ -56,6 +57,12 @@ const readInvoiceFields = (text: string, fields: ReadField[]): FoundFields => {
   }
   const { values, problems } = readFields({ text, fields })
   return { values, problems: problems.map((each) => ({ ...each, problem: lost[each.name as keyof typeof lost] ?? each.problem })) }
+}
+
+/** Returns values without what a system has repeated. A short secret may also be a number or a key of the business, and is no reason to lose it. */
+const withoutSecretsIn = (values: Record<string, string>, secrets: readonly string[]): Record<string, string> => {
+  const long = secrets.filter((secret) => secret.length >= secretMinCharacters)
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, withoutSecrets(value, long)]))
 }
 
 /** Creates the function that makes the calls of one document. */
@@ -84,8 +91,7 @@ export const createMakeCall = (deps: CallDeps) => {
     const target = await findRfcTarget(workspaceId, functionName, deps)
     const readAnswer = (input: { text: string; tables: string[] }) => readOnThread(readAnswerTask, workspaceId, input)
     const answer = await callFunction(target, { ...prepared, readAnswer }, signal, deps)
-    // A system may repeat what it was sent.
-    if (answer.kind === 'result') return { text: answer.body, shown: withoutSecrets(answer.body, [target.credentials.password]) }
+    if (answer.kind === 'result') return { text: answer.body, secrets: [target.credentials.password] }
     throw new AppError('abap_exception', answer.message ? `${answer.name}: ${answer.message}` : answer.name)
   }
   const callHttp = async (job: Caller, call: Parameters<typeof sendHttpCall>[0], signal: AbortSignal): Promise<Answer> => {
@@ -98,25 +104,26 @@ export const createMakeCall = (deps: CallDeps) => {
     })
     const credentials = enrichmentCredentials.safeParse(opened)
     if (!credentials.success) throw new AppError('conflict', 'the credentials of the enrichment cannot be opened; save them again')
-    const text = await sendHttpCall(call, http, credentials.data, signal)
-    return { text, shown: text }
+    return sendHttpCall(call, http, credentials.data, signal)
   }
   const makeOne = (job: Caller, call: FilledCall, signal: AbortSignal): Promise<Answer> => {
     if (call.kind === 'rfc') return callRfc(job.workspaceId, call, signal)
     if (call.kind === 'http') return callHttp(job, call, signal)
     const isFinal = job.attempts + 1 >= readingsMax && job.outcomes.some(({ error }) => error === tooLong)
-    return readEInvoice(job.workspaceId, job.documentId, signal, isFinal).then((text) => ({ text, shown: text }))
+    return readEInvoice(job.workspaceId, job.documentId, signal, isFinal).then((text) => ({ text, secrets: [] }))
   }
   return (job: Caller, signal: AbortSignal): MakeCall =>
     async (call, fields) => {
       if (signal.aborted) throw new NotBegunError('the steps before have used up the time of a try')
-      const { text, shown } = await makeOne(job, call, signal).catch((thrown: unknown) => {
+      const { text, secrets } = await makeOne(job, call, signal).catch((thrown: unknown) => {
         // The time of one call, or of the try.
         if (!(thrown instanceof DOMException) || thrown.name !== 'TimeoutError') throw thrown
         const what = call.kind === 'e_invoice' ? 'the document was not read' : 'the system did not answer'
         throw new AppError('rfc_timeout', `${what} in time`, { cause: thrown })
       })
+      const shown = (maxCharacters: number) => withoutSecrets(cutText(text, maxCharacters), secrets, { isCut: text.length > maxCharacters })
       if (call.kind === 'e_invoice') return { shown, ...readInvoiceFields(text, fields) }
-      return { shown, ...(await readOnThread(readFieldsTask, job.workspaceId, { text, fields })) }
+      const found = await readOnThread(readFieldsTask, job.workspaceId, { text, fields })
+      return { shown, ...found, values: withoutSecretsIn(found.values, secrets) }
     }
 }

@@ -35,7 +35,10 @@ const isStraight = (url: string): boolean =>
     .split(/[/\\]/)
     .some((segment) => dotSegment.test(segment))
 
-/** Creates the function that sends a request of an enrichment once. Its answer is text. It throws a `DeliveryError` if there is none. */
+/**
+ * Creates the function that sends a request of an enrichment once. Its answer is text, in which the system may repeat the secrets that come with
+ * it. It throws a `DeliveryError` if there is none.
+ */
 export const createHttpCall = ({ outbound, installation, config }: HttpCallDeps) => {
   const tokens = createClientTokens(createTokenCache())
   const { RFC_TIMEOUT_MS: timeoutMs, DELIVERY_CONNECT_TIMEOUT_MS: connectTimeoutMs } = config
@@ -43,12 +46,7 @@ export const createHttpCall = ({ outbound, installation, config }: HttpCallDeps)
   const sendOnce = async (
     { method, url, body }: HttpCall,
     http: HttpSettings,
-    {
-      authorized,
-      credentials,
-      secrets,
-      signal,
-    }: { authorized: Record<string, string>; credentials: HttpSignIn; secrets: string[]; signal: AbortSignal },
+    { authorized, credentials, signal }: { authorized: Record<string, string>; credentials: HttpSignIn; signal: AbortSignal },
   ): Promise<string> => {
     const isUnencrypted = new URL(url).protocol === 'http:' && signsIn(credentials)
     const response = await request(url, {
@@ -71,7 +69,7 @@ export const createHttpCall = ({ outbound, installation, config }: HttpCallDeps)
       headersTimeout: timeoutMs,
       bodyTimeout: timeoutMs,
     })
-    const text = await readResponse(response.body, { maxBytes: systemAnswerMaxBytes + 1, timeoutMs, secrets })
+    const text = await readResponse(response.body, { maxBytes: systemAnswerMaxBytes + 1, timeoutMs, secrets: [] })
     signal.throwIfAborted()
     const { statusCode: status } = response
     if (status < 200 || status > 299) {
@@ -84,15 +82,19 @@ export const createHttpCall = ({ outbound, installation, config }: HttpCallDeps)
     return text
   }
 
-  return async (call: HttpCall, http: HttpSettings, credentials: HttpSignIn, aborted: AbortSignal): Promise<string> => {
+  return async (
+    call: HttpCall,
+    http: HttpSettings,
+    credentials: HttpSignIn,
+    aborted: AbortSignal,
+  ): Promise<{ text: string; secrets: string[] }> => {
     if (!isStraight(call.url)) throw new DeliveryError('request_failed', 'a value would lead the request to another path')
     const signal = AbortSignal.any([aborted, AbortSignal.timeout(timeoutMs)])
     const secrets = signInSecretsOf(credentials)
     const context = { signal, outbound, connectTimeoutMs, idleTimeoutMs: timeoutMs }
-    return withDeliveryErrors({ signal, answerMaxBytes: 0 }, secrets, () =>
-      withSignIn(tokens, credentials, { context, secrets }, (authorized) =>
-        sendOnce(call, http, { authorized, credentials, secrets, signal }),
-      ),
+    const text = await withDeliveryErrors({ signal, answerMaxBytes: 0 }, secrets, () =>
+      withSignIn(tokens, credentials, { context, secrets }, (authorized) => sendOnce(call, http, { authorized, credentials, signal })),
     )
+    return { text, secrets }
   }
 }

@@ -28,8 +28,12 @@ export type FilledCall =
   | ({ kind: 'http' } & HttpCall)
   | { kind: 'e_invoice' }
 
-/** Makes a call and reads fields in its answer. `shown`: the answer without secrets. @throws `AppError`, `DeliveryError`, `NotBegunError` or the reason of a signal if there is no answer */
-export type MakeCall = (call: FilledCall, fields: ReadField[], step: string) => Promise<FoundFields & { shown: string }>
+/** Makes a call and reads fields in its answer. `shown` returns the beginning of the answer, without secrets. @throws `AppError`, `DeliveryError`, `NotBegunError` or the reason of a signal if there is no answer */
+export type MakeCall = (
+  call: FilledCall,
+  fields: ReadField[],
+  step: string,
+) => Promise<FoundFields & { shown: (maxCharacters: number) => string }>
 
 const fillDeeply = (value: unknown, values: Record<string, string>): unknown => {
   if (typeof value === 'string') return fillFields(value, values)

@@ -77,11 +77,12 @@ export const createTry = (deps: CallDeps) => {
       async (call, fields, name) => {
         seen.set(name, { request: call, answer: null, answerTruncated: false, fields: [] })
         const found = await makeCall(call, fields, name)
+        const answer = found.shown(2 * shownMaxCharacters)
         const problems = new Map(found.problems.map((each) => [each.name, each.problem]))
         seen.set(name, {
           request: call,
-          answer: cutText(plainLines(found.shown), shownMaxCharacters),
-          answerTruncated: found.shown.length > shownMaxCharacters,
+          answer: cutText(plainLines(answer), shownMaxCharacters),
+          answerTruncated: answer.length > shownMaxCharacters,
           fields: fields.map((field) => ({
             name: field.name,
             value: found.values[field.name] ?? null,

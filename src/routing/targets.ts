@@ -2,10 +2,11 @@ import type { z } from 'zod'
 import { messageOf } from '../base/errors.ts'
 import { plainMessages } from '../base/issue-messages.ts'
 import { detailsOf, validationFailed } from '../base/refusals.ts'
+import { withoutSecrets } from '../base/secrets.ts'
 import { plainText } from '../base/text.ts'
 import { DeliveryError, type AttemptContext, type Connector, type FindConnector, type Target } from '../connectors/connector.ts'
 import { connectorTypes } from '../connectors/index.ts'
-import { secretsIn, withoutSecrets } from '../connectors/shared/errors.ts'
+import { secretsIn } from '../connectors/shared/errors.ts'
 import { contextOf, unencryptedAddress, type AttemptDeps } from '../connectors/target.ts'
 
 export type OpenObject = Record<string, unknown>

@@ -1,6 +1,7 @@
 import * as oidc from 'openid-client'
 import { request } from 'undici'
 import { messageOf } from '../base/errors.ts'
+import { withoutSecrets } from '../base/secrets.ts'
 import { plainText } from '../base/text.ts'
 import { allowableCidrs } from './address-filter.ts'
 import { openOutboundGuard, type Outbound, type OutboundConfig, type OutboundGuard } from './outbound.ts'
@@ -200,7 +201,7 @@ export const createOpenIdProvider = (
   const explained = (thrown: unknown): never => {
     if (thrown instanceof SignInError) throw thrown
     // A provider could repeat what it was sent.
-    throw new SignInError(failureOf(thrown), reasonOf(thrown).replaceAll(clientSecret, '[REDACTED]'))
+    throw new SignInError(failureOf(thrown), withoutSecrets(reasonOf(thrown), [clientSecret]))
   }
 
   return {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { newId } from '../../base/ids.ts'
+import { withoutSecrets } from '../../base/secrets.ts'
 import { cutToBytes, plainValue } from '../../base/text.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import {
@@ -13,7 +14,7 @@ import {
 } from '../connector.ts'
 import { createTokenCache } from '../shared/access-tokens.ts'
 import { createCloudApi, isNotFound, requireId, type CloudApi, type CloudResponse } from '../shared/cloud-api.ts'
-import { toDeliveryError, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
+import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { withOperation } from '../shared/operation.ts'
 import { probeContent, storedAndRemoved } from '../shared/probe-content.ts'
 import { createReadTokenFile } from '../shared/token-files.ts'

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { redactAndCut } from '../../base/secrets.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Payload, type Target } from '../connector.ts'
-import { redactAndCut, toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
+import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { openPayload } from '../shared/payload-stream.ts'
 import { secretsOf, type Logins } from './login.ts'
 import { createMessage, createNoticeMessage, messageBytes, messageIdHeader } from './message.ts'

@@ -7,11 +7,12 @@ import {
   type CreateMultipartUploadCommandInput,
   type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3'
+import { withoutSecrets } from '../../base/secrets.ts'
 import { createTtlCache } from '../../base/ttl-cache.ts'
 import { sendableContentType } from '../../domain/content-type.ts'
 import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
 import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
-import { secretsIn, withDeliveryErrors, withoutSecrets } from '../shared/errors.ts'
+import { secretsIn, withDeliveryErrors } from '../shared/errors.ts'
 import { percentEncoded } from '../shared/http.ts'
 import { withOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { withoutSecrets } from '../../base/secrets.ts'
 import { createTtlCache, type TtlCache } from '../../base/ttl-cache.ts'
 import { unlessAborted } from '../../base/unless-aborted.ts'
 import { DeliveryError } from '../connector.ts'
 import { parseObject, sendCloudRequest, type CloudResponse, type RequestContext } from './cloud-api.ts'
-import { toDeliveryError, withoutSecrets } from './errors.ts'
+import { toDeliveryError } from './errors.ts'
 import { isPermanentStatus } from './final-answers.ts'
 
 export interface AccessToken {

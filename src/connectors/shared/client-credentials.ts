@@ -69,9 +69,9 @@ export const clientPrincipalOf = (credentials: ClientCredentials): ClientPrincip
   return { tokenUrl, clientId, clientSecret, authMethod: credentials.token_auth_method ?? 'client_secret_basic', scope, audience }
 }
 
-/** Returns the secret in every form in which it is sent, since a server may quote it. */
+/** Returns the secret, and what is sent with it, since a server may quote both. */
 export const clientSecretsOf = ({ client_id: id = '', client_secret: secret }: ClientCredentials): string[] =>
-  secret === undefined ? [] : [secret, formEncoded(secret), basicOf(id, secret)]
+  secret === undefined ? [] : [secret, basicOf(id, secret)]
 
 const requestToken = (principal: ClientPrincipal, context: RequestContext) => {
   const { tokenUrl, clientId, clientSecret, authMethod, scope, audience } = principal

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isUntrustedCertificate, messageOf } from '../../base/errors.ts'
-import { cutToBytes } from '../../base/text.ts'
+import { redactAndCut } from '../../base/secrets.ts'
 import { BlockedAddressError, UnencryptedError } from '../../security/dial.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
 import { DeliveryError, type AttemptContext } from '../connector.ts'
@@ -57,6 +57,9 @@ export const toDeliveryError = (thrown: unknown, fallbackCode: FixedErrorCode): 
   return new DeliveryError(fallbackCode, messageOf(thrown), { cause: thrown })
 }
 
+// A message is plain and has 1,000 characters in the end.
+const messageMaxBytes = 16 * 1_024
+
 /**
  * Runs an attempt and turns every failure into a delivery error without secrets, which begins with the operation that has failed, if one was
  * noted. Its answer is cut to the size that is kept.
@@ -77,7 +80,7 @@ export const withDeliveryErrors = async <Result>(
     signal.throwIfAborted()
     throw withOperation(toError(thrown), thrown).reworded(
       thrown,
-      (message) => withoutSecrets(message, secrets),
+      (message) => redactAndCut(message, secrets, messageMaxBytes),
       (answer) => ({ ...answer, ...(answer.body !== undefined && { body: redactAndCut(answer.body, secrets, answerMaxBytes) }) }),
     )
   }
@@ -96,33 +99,4 @@ const markedStrings = ({ secret, properties = {} }: SchemaNode, value: unknown):
   if (typeof value === 'string') return secret ? [value] : []
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([key, child]) => markedStrings(properties[key] ?? {}, child))
-}
-
-// Shorter secrets would match ordinary text by chance.
-const minSecretCharacters = 4
-
-/** Returns the text with every secret replaced by `[REDACTED]`. */
-export const withoutSecrets = (text: string, secrets: string[]): string =>
-  secrets
-    .filter((secret) => secret.length >= minSecretCharacters)
-    .reduce((cleaned, secret) => cleaned.replaceAll(secret, '[REDACTED]'), text)
-
-/** Redacts a text, then cuts it to `maxBytes`. In the other order, a secret that was cut in two would not be found. */
-export const redactAndCut = (text: string, secrets: string[], maxBytes: number): string =>
-  cutToBytes(withoutSecrets(text, secrets), maxBytes)
-
-/**
- * Drops the beginning of a secret at the end of bytes that were cut off there: an incomplete secret would not be found.
- */
-export const withoutCutSecret = (bytes: Buffer, secrets: string[]): Buffer => {
-  const overlaps = secrets.map((secret) => overlapBytes(bytes, Buffer.from(secret)))
-  return bytes.subarray(0, bytes.length - Math.max(0, ...overlaps))
-}
-
-/** Returns how many bytes at the end of `text` are also the beginning of `secret`. */
-const overlapBytes = (text: Buffer, secret: Buffer): number => {
-  for (let length = Math.min(text.length, secret.length); length >= minSecretCharacters; length -= 1) {
-    if (text.subarray(-length).equals(secret.subarray(0, length))) return length
-  }
-  return 0
 }

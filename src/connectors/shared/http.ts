@@ -1,8 +1,8 @@
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createInflate, createGunzip } from 'node:zlib'
+import { withoutSecrets } from '../../base/secrets.ts'
 import { decodeText } from '../../domain/decoded-text.ts'
 import type { Payload } from '../connector.ts'
-import { withoutCutSecret, withoutSecrets } from './errors.ts'
 
 // Reading up to this many further bytes keeps the connection alive. Beyond that, a new connection is cheaper.
 const discardMaxBytes = 64 * 1024
@@ -53,9 +53,8 @@ export const readResponse = async (
     clearTimeout(timer)
   }
   const bytes = Buffer.concat(kept)
-  const readable = isComplete ? bytes : withoutCutSecret(bytes, secrets)
-  const text = contentType === undefined ? readable.toString('utf8') : decodeText(readable, contentType).text
-  return withoutSecrets(text.replaceAll('\0', '\uFFFD'), secrets)
+  const text = contentType === undefined ? bytes.toString('utf8') : decodeText(bytes, contentType).text
+  return withoutSecrets(text.replaceAll('\0', '\uFFFD'), secrets, { isCut: !isComplete })
 }
 
 const decoders: Record<string, () => NodeJS.ReadWriteStream> = {

@@ -92,11 +92,5 @@ export const secretsOf = ({ config, credentials }: { config: WebhookConfig; cred
   const { pathname, searchParams } = new URL(config.url)
   const long = [...pathname.split('/'), ...Object.values(config.headers)].filter((text) => text.length >= keyMinCharacters)
   const queried = [...searchParams.values()].filter((text) => text.length >= queryKeyMinCharacters)
-  return [
-    ...[current, previous].filter((text) => text !== undefined),
-    ...signInSecretsOf(credentials),
-    ...long,
-    ...queried,
-    ...queried.map(encodeURIComponent),
-  ]
+  return [...[current, previous].filter((text) => text !== undefined), ...signInSecretsOf(credentials), ...long, ...queried]
 }
