@@ -28,6 +28,8 @@ export interface Person {
   id: string
   /** The name that people see, normally the e-mail address. */
   name: string
+  /** The e-mail address, if the provider has verified it. */
+  email?: string | undefined
   /** The ids of the rules that give access, one for each workspace. */
   rules: string[]
 }
@@ -45,11 +47,28 @@ const nameMaxCharacters = 200
 // The cookie of a session has at most 4 kB, and each rule takes 20 bytes of it.
 const workspacesMax = 100
 
-const nameOf = ({ email, email_verified: isVerified, preferred_username: userName, name, sub }: Claims): string => {
-  const names = [isVerified === false ? undefined : email, userName, name, sub]
+/** Returns the e-mail address of a person. Many providers let people enter any: it counts only if the provider says that it is theirs. */
+const emailOf = ({ email, email_verified: isVerified }: Claims): string | undefined =>
+  isVerified === true && typeof email === 'string' && isStorable(email) ? email : undefined
+
+const nameOf = (claims: Claims): string => {
+  const { preferred_username: userName, name, sub } = claims
+  const names = [emailOf(claims), userName, name, sub]
   const texts = names.filter((each): each is string => typeof each === 'string' && isStorable(each))
   return texts.map((each) => plainValue(each, nameMaxCharacters)).find((each) => each !== '') ?? sub
 }
+
+// The claims of OpenID Connect Core 5.1 about a person, and those that Entra, Keycloak, GitLab, Okta and Cognito add to them.
+const changeableClaims = new Set(
+  (
+    'name given_name family_name middle_name nickname preferred_username profile picture website email gender birthdate zoneinfo locale ' +
+    'phone_number address upn unique_name username user_name login display_name displayname mail emails verified_primary_email ' +
+    'verified_secondary_email winaccountname onprem_sam_account_name'
+  ).split(' '),
+)
+
+/** Returns true if a claim describes a person, which may change, or become that of another one, and gives no right. */
+export const isChangeable = (claim: string): boolean => changeableClaims.has(claim.toLowerCase().split(/[/:]/).at(-1)!)
 
 const nameOfWorkspace = ({ userSlug, workspaceSlug }: Pick<AccessRule, 'userSlug' | 'workspaceSlug'>) => `${userSlug}/${workspaceSlug}`
 
@@ -66,9 +85,9 @@ const highestOf = (rules: readonly AccessRule[]): AccessRule[] => {
 /** Returns the person of these claims. It has no rules if no claim gives access. */
 export const personOf = (claims: Claims, { provider, rules }: Pick<SignInSettings, 'provider' | 'rules'>): Person | undefined => {
   if (!subjectPattern.test(claims.sub)) return undefined
-  const values = new Set([claims[provider.claim]].flat())
+  const values = new Set([provider.claim === 'email' ? emailOf(claims) : claims[provider.claim]].flat())
   const matching = highestOf(rules.filter(({ value }) => values.has(value))).slice(0, workspacesMax)
-  return { id: claims.sub, name: nameOf(claims), rules: matching.map(({ id }) => id) }
+  return { id: claims.sub, name: nameOf(claims), email: emailOf(claims), rules: matching.map(({ id }) => id) }
 }
 
 /** Creates the access of people who have signed in. It follows the rules of this process: a rule that is not in its file gives none. */
@@ -98,7 +117,7 @@ export const createPeople = (db: Database, { rules }: Pick<SignInSettings, 'rule
         .select('id', {
           memberId: db('members')
             .select('members.id')
-            .whereRaw('members.workspace_id = workspaces.id and lower(email) = lower(?)', [person.name])
+            .whereRaw('members.workspace_id = workspaces.id and lower(email) = lower(?)', [person.email ?? null])
             .orderBy('members.id')
             .limit(1),
         })

@@ -195,7 +195,9 @@ export const createOpenIdProvider = (
     const claims = tokens.claims()!
     // Many providers put groups and addresses only there.
     if (claims[claim] !== undefined || configuration.serverMetadata().userinfo_endpoint === undefined) return claims
-    return { ...claims, ...(await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub)) }
+    const info = await oidc.fetchUserInfo(configuration, tokens.access_token, claims.sub)
+    // What the token says of an address says nothing of another one.
+    return { ...claims, ...(info.email !== undefined && { email_verified: undefined }), ...info }
   }
 
   const explained = (thrown: unknown): never => {

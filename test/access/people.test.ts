@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { personOf, type SignInSettings } from '../../src/access/people.ts'
+import { isChangeable, personOf, type SignInSettings } from '../../src/access/people.ts'
 import { readSignInSettings } from '../../src/app/sign-in-file.ts'
 import { createFolder } from '../support/folder.ts'
 import { share } from '../support/share.ts'
@@ -114,15 +114,45 @@ describe('the person of claims', () => {
   })
 
   test.each([
-    [{ email: 'ada@example.com', preferred_username: 'ada' }, 'ada@example.com'],
+    [{ email: 'ada@example.com', preferred_username: 'ada' }, 'ada'],
+    [{ email: 'ada@example.com', email_verified: 'true', preferred_username: 'ada' }, 'ada'],
     [{ email: 'ada@example.com', email_verified: true }, 'ada@example.com'],
     [{ email: 'boss@example.com', email_verified: false, preferred_username: 'ada' }, 'ada'],
-    [{ email: ' \u0000\n', name: 'Ada\u0007 Lovelace' }, 'Ada Lovelace'],
-    [{ email: 7, preferred_username: '\ud800' }, 'P1'],
+    [{ email: ' \u0000\n', email_verified: true, name: 'Ada\u0007 Lovelace' }, 'Ada Lovelace'],
+    [{ email: 7, email_verified: true, preferred_username: '\ud800' }, 'P1'],
     [{ name: 'x'.repeat(300) }, 'x'.repeat(200)],
     [{}, 'P1'],
   ])('is named by the first usable claim of %j', async (claims, name) => {
     expect(personOf({ sub: 'P1', ...claims }, await read())?.name).toBe(name)
+  })
+
+  test.each([
+    [{ email: 'clerks', email_verified: true }, 2],
+    [{ email: 'clerks' }, 0],
+    [{ email: 'clerks', email_verified: false }, 0],
+    [{ email: 'clerks', email_verified: 'true' }, 0],
+    [{ email: 'clerks', email_verified: 1 }, 0],
+    [{ email: ['clerks'], email_verified: true }, 0],
+    [{ email_verified: true, preferred_username: 'clerks' }, 0],
+  ])('has access by its address only if the provider has verified it: %j', async (claims, workspaces) => {
+    const person = personOf({ sub: 'P1', ...claims }, await read({ claim: 'email' }))
+    expect(person?.rules).toHaveLength(workspaces)
+    expect(person?.email).toBe(workspaces === 0 ? undefined : 'clerks')
+  })
+
+  test.each([
+    ['groups', false],
+    ['roles', false],
+    ['sub', false],
+    ['oid', false],
+    ['https://example.com/groups', false],
+    ['email', true],
+    ['preferred_username', true],
+    ['upn', true],
+    ['name', true],
+    ['https://example.com/email', true],
+  ])('is known by a claim that may become that of another person: %s %s', (claim, isOne) => {
+    expect(isChangeable(claim)).toBe(isOne)
   })
 
   test.each(['', 'x'.repeat(256), 'Größe', 'a\u0000'])('is nobody with the subject %j', async (sub) => {

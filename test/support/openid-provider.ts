@@ -6,7 +6,7 @@ import { Provider, type AdapterPayload, type ClientMetadata, type JWK } from 'oi
 import { createAuthority } from './certificates.ts'
 
 /** Claims of a person, by the name with which the person signs in at the provider. */
-type Accounts = Record<string, { groups?: string[]; email?: string; email_verified?: boolean }>
+type Accounts = Record<string, { groups?: string[]; email?: string; email_verified?: boolean; preferred_username?: string }>
 
 export interface OpenIdServer extends AsyncDisposable {
   issuer: string

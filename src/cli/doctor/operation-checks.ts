@@ -1,4 +1,5 @@
 import { access, constants } from 'node:fs/promises'
+import { isChangeable } from '../../access/people.ts'
 import { findUnreadableCredentials } from '../../access/sealing-keys.ts'
 import { readSignInSettings } from '../../app/sign-in-file.ts'
 import { messageOf } from '../../base/errors.ts'
@@ -59,6 +60,11 @@ const checkSignIn = async (config: Config, db: Database): Promise<Found> => {
     message: `${name} answers as ${provider.issuer}. It has to know the redirect URI ${redirectUriOf(baseUrl ?? 'RELAY_BASE_URL')}`,
     warnings: [
       ...(baseUrl === undefined ? ['RELAY_BASE_URL is not set: the redirect URI follows the Host header of a request.'] : []),
+      ...(isChangeable(provider.claim)
+        ? [
+            `Access follows the claim ${provider.claim}, which a person or an administrator of the provider may give to somebody else. Use groups or roles.`,
+          ]
+        : []),
       ...(missing.length > 0 ? [`The file gives access to workspaces that do not exist: ${listed(missing)}.`] : []),
     ],
   }

@@ -14,6 +14,7 @@ import { writeSignInFile } from '../../support/sign-in-file.ts'
 const accounts = {
   vera: { groups: ['viewers'] },
   mona: { groups: ['members', 'elsewhere'], email: 'mona@example.com', email_verified: true },
+  mallory: { groups: ['members'], email: 'adam@example.com', email_verified: false, preferred_username: 'Adam@Example.com' },
   adam: { groups: ['admins', 'viewers'], email: 'adam@example.com', email_verified: true },
   otto: { groups: ['others'] },
   nora: { groups: ['nothing'] },
@@ -353,6 +354,12 @@ describe('the audit log', () => {
     const { cookie } = await signIn('adam')
     const { json } = await callWith(cookie, 'POST', `${acme.path}/repositories`, { body: { repo_id: 'A2', name: 'Inbox' } })
     expect(await entryOf(json.data.id)).toMatchObject({ actor_type: 'user', user_id: id, metadata: { person_id: 'adam' } })
+  })
+
+  test('names no member whose address a person only claims to have, as e-mail address or as user name', async () => {
+    const { cookie } = await signIn('mallory')
+    const { json } = await callWith(cookie, 'POST', `${acme.path}/repositories`, { body: { repo_id: 'A3', name: 'Inbox' } })
+    expect(await entryOf(json.data.id)).toMatchObject({ actor_type: 'user', user_id: null, metadata: { person_id: 'mallory' } })
   })
 
   test('names the person in every entry of a bulk retry', async () => {

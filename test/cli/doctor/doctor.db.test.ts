@@ -107,6 +107,7 @@ test('the provider of the sign-in is discovered, its redirect URI is named, and 
     warnings: ['The file gives access to workspaces that do not exist: acme/none.'],
   })
   expect((await found({}, {})).warnings[0]).toMatch(/RELAY_BASE_URL is not set/)
+  expect((await found({ claim: 'preferred_username' })).warnings[0]).toMatch(/claim preferred_username, which .* may give to somebody else/)
   expect(await found({ issuer: provider.issuer.replace('localhost', '127.0.0.1') })).toMatchObject({
     status: 'failed',
     message: expect.stringContaining(`its issuer is ${provider.issuer}`) as string,
