@@ -107,7 +107,8 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
             'The value `any` of `signed_parameter_order` requires a key of level `admin`.',
           update:
             'An inactive repository refuses all requests of the source system. Turning `signature_verification` off, or setting ' +
-            '`signed_parameter_order` to `any`, or `accepts_mcreate` from false to true, requires a key of level `admin`.',
+            '`signed_parameter_order` to `any`, or `accepts_mcreate` from false to true, or changing the `upstream` of a repository that ' +
+            'verifies signatures, requires a key of level `admin`.',
         },
         resource: repository,
         single: singleRepository,

@@ -14,6 +14,7 @@ import { lockRouting } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 import {
+  changesUpstream,
   openUpstreamSecrets,
   requireUsableProxy,
   sealUpstream,
@@ -49,11 +50,16 @@ export interface RepositoryConnection {
 type NewRepository = Omit<CamelCasedOutput<typeof newRepository>, 'upstream'> & Pick<RepositoryChange, 'status' | 'upstream'>
 type RepositoryChange = Omit<ChangeOf<Values>, 'upstream'> & { upstream?: UpstreamInput | null | undefined }
 
-/** Returns true if a change makes the verification of signatures weaker. The management API demands a key of level `admin` for it. */
+/**
+ * Returns true if a change makes the verification of signatures weaker. The management API demands a key of level `admin` for it. What an upstream
+ * answers is served and delivered as if the source system had signed it.
+ */
 export const weakensSignatures = (
-  current: Pick<RepositoryChange, 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'>,
+  current: Pick<RepositoryChange, 'signatureVerification' | 'signedParameterOrder' | 'acceptsMcreate'> &
+    Partial<Pick<SealedUpstream, 'upstream'>>,
   change: RepositoryChange,
 ): boolean =>
+  (current.signatureVerification === true && change.upstream !== undefined && changesUpstream(current.upstream ?? null, change.upstream)) ||
   (current.signatureVerification === true && change.signatureVerification === false) ||
   (current.signedParameterOrder === 'fixed' && change.signedParameterOrder === 'any') ||
   (current.acceptsMcreate === false && change.acceptsMcreate === true)

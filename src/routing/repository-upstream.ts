@@ -31,12 +31,21 @@ export const storedUpstream = (upstream: Upstream | null): StoredUpstream | null
 
 const refuse = (field: string, message: string) => validationFailed([{ path: `upstream.${field}`, message }])
 
-/** Returns true if the secrets may go on being used: for the same address, which is reached and trusted in the same way, with the same certificate. */
+/** Returns true if the secrets may go on being used: for the same repository of the same address, reached and trusted in the same way, in the same name. */
 const isSameTarget = (one: Upstream | null, other: Upstream): boolean =>
   one?.url === other.url &&
+  one.contRep === other.contRep &&
+  one.authId === other.authId &&
   one.certificate === other.certificate &&
   one.caCertificate === other.caCertificate &&
   one.proxyUrl === other.proxyUrl
+
+/** Returns true if a change sets another upstream than the stored one, or secrets of it. */
+export const changesUpstream = (current: Upstream | null, change: UpstreamInput | null): boolean => {
+  if (current === null || change === null) return current !== change
+  const { privateKey, ...others } = change
+  return privateKey !== undefined || !isDeepStrictEqual(others, current)
+}
 
 /** Refuses a proxy if it is known, without asking it, that the relay would not use it. @throws AppError 422 */
 export const requireUsableProxy = async (
@@ -78,7 +87,7 @@ export const sealUpstream = (
   const stored = openUpstreamSecrets(keyRing, workspaceId, { id: repositoryId, ...current })
   const key = privateKey ?? (isSame ? stored.private_key : undefined)
   if (certificate !== null && key === undefined) {
-    throw refuse('private_key', 'required with a new certificate, url, ca_certificate or proxy_url')
+    throw refuse('private_key', 'required with a new certificate, auth_id, cont_rep, url, ca_certificate or proxy_url')
   }
   if (certificate !== null && privateKey !== undefined) {
     const issue = signingKeyIssue({ certificate, privateKey })

@@ -33,12 +33,15 @@ export const enrichmentCredentialsOf = (
   http: { url?: unknown; ca_certificate?: unknown } | null,
 ): SealedFor => ['enrichment', workspaceId, enrichmentId, [http?.url ?? null, http?.ca_certificate ?? null]]
 
-/** Returns the owner of the secrets of the upstream of a repository. @param boundValues say where they, and what they sign, are sent */
+type BoundOfUpstream = Record<'url' | 'cont_rep', string> &
+  Record<'auth_id' | 'certificate' | 'ca_certificate' | 'proxy_url', string | null>
+
+/** Returns the owner of the secrets of the upstream of a repository. @param upstream says where they, and what they sign, are sent, and what they open */
 export const upstreamSecretsOf = (
   workspaceId: string,
   repositoryId: string,
-  { url, certificate, ca_certificate, proxy_url }: Record<'certificate' | 'ca_certificate' | 'proxy_url', string | null> & { url: string },
-): SealedFor => ['upstream', workspaceId, repositoryId, [url, certificate, ca_certificate, proxy_url]]
+  { url, cont_rep, auth_id, certificate, ca_certificate, proxy_url }: BoundOfUpstream,
+): SealedFor => ['upstream', workspaceId, repositoryId, [url, cont_rep, auth_id, certificate, ca_certificate, proxy_url]]
 
 /** Returns the owner of a request with an idempotency key, and of its answer. */
 export const idempotencyOf = ({ workspaceId, owner, key }: { workspaceId: string; owner: string; key: string }): SealedFor => [

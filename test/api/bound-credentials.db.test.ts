@@ -70,8 +70,8 @@ const samples: Record<string, Sample> = {
   'content-server': {
     config: { url: 'https://archive.example/cs', repository: 'Z1' },
     credentials: { auth_id: 'CN=RELAY', certificate: signing.certificate, private_key: signing.privateKey },
-    bound: { url: 'https://attacker.example/cs', ca_certificate: certificate },
-    free: { repository: 'Z2' },
+    bound: { url: 'https://attacker.example/cs', repository: 'Z2', ca_certificate: certificate },
+    free: { document_ids: 'relay' },
   },
 }
 
@@ -88,8 +88,8 @@ test('the samples cover every kind and every bound key', () => {
   expect(Object.entries(samples).map(([kind, sample]) => [kind, Object.keys(sample.bound).toSorted()])).toEqual(bound)
 })
 
-// docs/connectors/README.md, "Credentials stay with their address".
-const addressKeys = /^(host|port|url|endpoint|account_url|site_url|cloud|host_key_sha256|algorithms|tls|ca_certificate|subject)$/
+// docs/connectors/README.md, "Credentials stay with their address". The repository of a content server is part of what its key signs.
+const addressKeys = /^(host|port|url|endpoint|account_url|site_url|cloud|host_key_sha256|algorithms|repository|tls|ca_certificate|subject)$/
 
 test('every key of a config that names an address, a server or a user is bound', () => {
   for (const { config, boundKeys } of connectors.all) {

@@ -32,10 +32,14 @@ const defaults = { auth_id: null, certificate: null, ca_certificate: null, proxy
 const open = async () => {
   const workspace = await scene.workspace()
   const path = `/repositories/${workspace.repositoryId}`
-  const { call } = await scene.api.openTenant({ id: workspace.workspaceId, name: workspace.name })
+  const { call, keys } = await scene.api.openTenant({ id: workspace.workspaceId, name: workspace.name })
   return {
     ...workspace,
     set: (upstream: object | null) => call('PATCH', path, { upstream }),
+    patch: async (level: 'member' | 'admin', body: object) => {
+      const { status, json } = await call('PATCH', path, body, { key: keys[level] })
+      return [status, json.error?.code]
+    },
     test: async (query = '') => (await call('POST', `${path}/test-upstream${query}`)).json,
     lastAudit: async () => (await call('GET', '/audit-logs?event=repository.updated')).json.data[0]?.attributes,
   }
@@ -99,7 +103,7 @@ describe('the upstream of a repository', () => {
     expect((await check()).data).toEqual(read)
   })
 
-  test('keeps its key as long as it signs for the same address with the same certificate', async () => {
+  test('keeps its key as long as it signs for the same repository of the same address with the same certificate', async () => {
     const { set, test: check, lastAudit } = await open()
     await set({ ...signed, private_key: key.privateKey })
     expect((await set({ ...signed, delivers: true })).status).toBe(200)
@@ -108,6 +112,8 @@ describe('the upstream of a repository', () => {
     expect((await check()).data.status).toBe('success')
     for (const change of [
       { url: 'https://other.example/archive' },
+      { cont_rep: 'Z2' },
+      { auth_id: 'CN=OTHER' },
       { certificate: otherKey.certificate },
       { ca_certificate: key.certificate },
       // It would see the signed addresses of requests without TLS.
@@ -116,9 +122,30 @@ describe('the upstream of a repository', () => {
       const { status, json } = await set({ ...signed, ...change })
       expect([status, json.error.details]).toEqual([
         422,
-        [{ path: 'upstream.private_key', message: 'required with a new certificate, url, ca_certificate or proxy_url' }],
+        [{ path: 'upstream.private_key', message: 'required with a new certificate, auth_id, cont_rep, url, ca_certificate or proxy_url' }],
       ])
     }
+  })
+
+  test('is changed by an admin only, once the repository verifies signatures', async () => {
+    const { set, patch } = await open()
+    expect(await patch('member', { upstream: { ...signed, private_key: key.privateKey } })).toEqual([200, undefined])
+    expect(await patch('member', { signature_verification: true, upstream: signed })).toEqual([200, undefined])
+    for (const upstream of [
+      { ...unsigned, url: 'https://attacker.example/archive', delivers: true },
+      { ...signed, delivers: true },
+      { ...signed, allowed_cidrs: ['10.0.0.0/8'] },
+      { ...signed, private_key: key.privateKey },
+      null,
+    ]) {
+      expect(await patch('member', { upstream })).toEqual([403, 'forbidden'])
+      expect(await patch('member', { name: 'Other', upstream })).toEqual([403, 'forbidden'])
+    }
+    expect(await patch('member', { name: 'Other', upstream: signed })).toEqual([200, undefined])
+    expect(await patch('admin', { upstream: { ...signed, delivers: true } })).toEqual([200, undefined])
+    expect((await set(null)).status).toBe(200)
+    expect(await patch('member', { upstream: unsigned })).toEqual([403, 'forbidden'])
+    expect(await patch('admin', { upstream: unsigned })).toEqual([200, undefined])
   })
 
   test.each([

@@ -34,7 +34,7 @@ export const contentServer: Connector<ContentServerConfig, ContentServerCredenti
   config: contentServerConfig,
   credentials: contentServerCredentials,
   // The private key stays here, but a server that gets signed URLs can repeat them at another one.
-  boundKeys: ['url', 'ca_certificate'],
+  boundKeys: ['url', 'repository', 'ca_certificate'],
   example: contentServerExample,
   deliver: (payload, target, context) => attempt(target, context, (client) => deliver(client, payload, target, context)),
   probe: (target, context) => attempt(target, context, (client) => probe(client, target, context)),
