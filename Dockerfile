@@ -53,6 +53,8 @@ LABEL org.opencontainers.image.title="Document Relay" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 ENV NODE_ENV=production
+# Probes and metrics are asked from outside of the container. Its ports are reached through its engine only.
+ENV RELAY_PROBES_HOST=0.0.0.0
 ENV PATH=/app/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 WORKDIR /app
 COPY --from=packages /app/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -5,7 +5,7 @@
 
 const path = process.argv[2] ?? '/healthz'
 // An empty variable has its default, as in the configuration.
-const host = process.env['RELAY_HOST'] || '0.0.0.0'
+const host = process.env['RELAY_PROBES_HOST'] || '127.0.0.1'
 const apiPort = process.env['RELAY_PROBES_PORT'] || '8082'
 const workerPort = process.env['RELAY_WORKER_PORT'] || '8081'
 

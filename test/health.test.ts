@@ -58,23 +58,23 @@ test('fails if no process listens, or if one of two is not healthy', async () =>
 
 test('asks the address that the process listens on, and all addresses by that of the machine itself', async () => {
   const variables = { RELAY_PROBES_PORT: await startProcess(200, 200, '127.0.0.2'), RELAY_WORKER_PORT: String(await findFreePort()) }
-  expect((await check({ ...variables, RELAY_HOST: '127.0.0.2' })).status).toBe(0)
-  expect((await check({ ...variables, RELAY_HOST: '0.0.0.0' })).status).toBe(1)
+  expect((await check({ ...variables, RELAY_PROBES_HOST: '127.0.0.2' })).status).toBe(0)
+  expect((await check({ ...variables, RELAY_PROBES_HOST: '0.0.0.0' })).status).toBe(1)
 })
 
 test('knows the default ports and addresses of the configuration', async () => {
-  const { RELAY_PROBES_PORT, RELAY_WORKER_PORT, RELAY_HOST } = readConfig({})
-  expect({ RELAY_PROBES_PORT, RELAY_WORKER_PORT, RELAY_HOST }).toEqual({
+  const { RELAY_PROBES_PORT, RELAY_WORKER_PORT, RELAY_PROBES_HOST } = readConfig({})
+  expect({ RELAY_PROBES_PORT, RELAY_WORKER_PORT, RELAY_PROBES_HOST }).toEqual({
     RELAY_PROBES_PORT: 8082,
     RELAY_WORKER_PORT: 8081,
-    RELAY_HOST: '0.0.0.0',
+    RELAY_PROBES_HOST: '127.0.0.1',
   })
 })
 
 test('an empty variable has its default, as in the configuration', async () => {
   const [open, closed] = [await startProcess(200, 200), String(await findFreePort())]
-  expect((await check({ RELAY_HOST: '', RELAY_PROBES_PORT: open, RELAY_WORKER_PORT: closed })).status).toBe(0)
+  expect((await check({ RELAY_PROBES_HOST: '', RELAY_PROBES_PORT: open, RELAY_WORKER_PORT: closed })).status).toBe(0)
   // No address: the ports are named, and no request is sent, since other processes of the machine may listen on the default ports.
-  const { output } = await check({ RELAY_HOST: '256.0.0.1', RELAY_PROBES_PORT: '', RELAY_WORKER_PORT: '' })
+  const { output } = await check({ RELAY_PROBES_HOST: '256.0.0.1', RELAY_PROBES_PORT: '', RELAY_WORKER_PORT: '' })
   expect(output.match(/(?<=^port )\d+/gm)?.toSorted()).toEqual(['8081', '8082'])
 })

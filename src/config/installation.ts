@@ -45,7 +45,21 @@ export const installationVariables = {
   RELAY_HOST: z
     .string()
     .default('0.0.0.0')
-    .describe('Address that the HTTP servers listen on. script/server and script/demo listen on 127.0.0.1 unless it is set'),
+    .describe(
+      'Address on which RELAY_PORT listens. script/server and script/demo listen on 127.0.0.1 unless it is set. RELAY_PROBES_HOST is that of the other ports',
+    ),
+  RELAY_PROBES_HOST: z
+    .string()
+    .default('127.0.0.1')
+    .describe(
+      'Address on which RELAY_PROBES_PORT and RELAY_WORKER_PORT listen. The container image sets 0.0.0.0. Elsewhere, set the address at which Prometheus reaches this machine',
+    ),
+  RELAY_METRICS_TOKEN: z
+    .string()
+    .min(16)
+    .regex(/^[\x21-\x7e]+$/, 'must have printable ASCII characters without blanks')
+    .optional()
+    .describe('Bearer token that /metrics demands. Without it, /metrics needs none. /healthz and /readyz never do'),
   RELAY_BASE_URL: z.string().optional().describe('URL under which clients reach the relay, if it differs from host and port'),
   RELAY_CORS_ORIGINS: list(
     'Comma-separated origins of web pages, like https://console.example, that may call the management API in a browser; empty allows none',

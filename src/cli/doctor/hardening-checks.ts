@@ -81,6 +81,15 @@ export const hardeningChecks: readonly HardeningCheck[] = [
     },
   },
   {
+    name: 'metrics',
+    requirement: 'The metrics, which name workspaces, need `RELAY_METRICS_TOKEN`, or are on this machine only',
+    remedy: 'Set RELAY_METRICS_TOKEN, and give it to Prometheus, or set RELAY_PROBES_HOST=127.0.0.1.',
+    find: ({ config }) =>
+      config.RELAY_METRICS_TOKEN !== undefined || isLocalHost(config.RELAY_PROBES_HOST)
+        ? []
+        : [`Everybody who reaches ${config.RELAY_PROBES_HOST} can read them.`],
+  },
+  {
     name: 'database role',
     requirement: 'The role in `DATABASE_URL` has no rights beyond the database of the relay',
     remedy: 'Use a role that owns only this database.',

@@ -22,6 +22,9 @@ test.each<[name: string, variables: Record<string, string>]>([
   ['public address', { RELAY_BASE_URL: 'http://127.0.0.1:8080' }],
   ['client addresses', { RELAY_BASE_URL: 'https://relay.acme.test', RELAY_TRUST_PROXY: 'true' }],
   ['client addresses', {}],
+  ['metrics', {}],
+  ['metrics', { RELAY_PROBES_HOST: '::1' }],
+  ['metrics', { RELAY_PROBES_HOST: '0.0.0.0', RELAY_METRICS_TOKEN: '0123456789abcdef' }],
   ['Temporal encryption', {}],
   ['Temporal encryption', { TEMPORAL_ADDRESS: '127.0.0.1:7233' }],
   ['Temporal encryption', { TEMPORAL_ADDRESS: '[::1]:7233' }],
@@ -44,6 +47,7 @@ test.each<[name: string, variables: Record<string, string>, found: string[]]>([
   ['public address', { RELAY_BASE_URL: 'http://relay.acme.test' }, ['in clear']],
   ['client addresses', { RELAY_BASE_URL: 'https://relay.acme.test' }, ['the address of the proxy']],
   ['client addresses', { RELAY_TRUST_PROXY: 'true' }, ['names no proxy']],
+  ['metrics', { RELAY_PROBES_HOST: '0.0.0.0' }, ['Everybody who reaches 0.0.0.0']],
   ['Temporal encryption', remote, ['not encrypted', 'neither an API key nor a certificate']],
   ['Temporal encryption', { ...remote, TEMPORAL_TLS: 'true' }, ['neither an API key nor a certificate']],
   [
