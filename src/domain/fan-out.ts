@@ -1,6 +1,7 @@
 import { cutText } from '../base/text.ts'
 import type { ConnectionSettings } from './connection-settings.ts'
 import { mediaTypeOf } from './content-type.ts'
+import { valueIn } from './field-template.ts'
 import { fillTemplate, placeholderValues, type BusinessMetadata, type TemplateDocument } from './template.ts'
 
 /** A link from a repository to a destination through one connection. */
@@ -39,8 +40,8 @@ const objectFields: Record<string, keyof BusinessMetadata> = {
 
 /** Returns the value of a field of a filter, which may be the business object, or undefined if it is not known. */
 const filteredValue = (name: string, document: FilteredDocument): string | undefined => {
-  const attribute = objectFields[name]
-  return attribute === undefined ? document.fields[name] : (document[attribute] ?? undefined)
+  const attribute = valueIn(objectFields, name)
+  return attribute === undefined ? valueIn(document.fields, name) : (document[attribute] ?? undefined)
 }
 
 /** Returns true if a filter needs a field that is not known yet. */

@@ -17,6 +17,10 @@ export type LinkField = (typeof linkFields)[number]
 
 export const isLinkField = (name: string): name is LinkField => linkFields.some((each) => each === name)
 
+/** Returns the value that people have given a name. Every object has a `constructor` of its own, which is also a name of a field. */
+export const valueIn = <Value>(values: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(values, name) ? values[name] : undefined
+
 const inBraces = /\{([^{}]*)\}/g
 const placeholder = /^([a-z][a-z0-9_]*)(?:\[(\d{0,4}):(\d{0,4})\])?((?:\|[a-z_0-9]+)*)$/
 const zeros = /^zeros_([1-9]|[1-3][0-9]|40)$/
@@ -81,7 +85,7 @@ export const fillFields = (
   template.replaceAll(inBraces, (whole, text: string, offset: number) => {
     const found = read(text)
     if (!found) return whole
-    const characters = Array.from(values[found.name] ?? '').slice(found.start, found.end)
+    const characters = Array.from(valueIn(values, found.name) ?? '').slice(found.start, found.end)
     const value = found.filters.reduce((result, name) => filterOf(name)?.(result) ?? result, characters.join(''))
     return encode(value, template.slice(0, offset))
   })

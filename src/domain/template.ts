@@ -1,3 +1,4 @@
+import { valueIn } from './field-template.ts'
 import { extensionOf, fileNameOf, readableName } from './file-name.ts'
 
 // A placeholder is the name of a document's property in braces, `{doc_id}`, in a path template or a mail template.
@@ -79,8 +80,8 @@ const optional: Record<string, keyof BusinessMetadata> = {
 
 /** Returns true if the value of a placeholder is known by now. */
 const isKnown = (name: string, document: TemplateDocument): boolean => {
-  if (fieldPlaceholder.test(name)) return document.fields[name.slice('meta.'.length)] !== undefined
-  const attribute = optional[name]
+  if (fieldPlaceholder.test(name)) return valueIn(document.fields, name.slice('meta.'.length)) !== undefined
+  const attribute = valueIn(optional, name)
   return attribute === undefined || document[attribute] !== null
 }
 
@@ -94,7 +95,7 @@ export const placeholdersIn = (template: string): string[] => [...template.match
  * @param encode encodes a value for its place in the text
  */
 export const fillTemplate = (template: string, values: Record<string, string>, encode = (value: string) => value): string =>
-  template.replaceAll(inBraces, (_, name: string) => encode(values[name] ?? (fieldPlaceholder.test(name) ? unknownValue : '')))
+  template.replaceAll(inBraces, (_, name: string) => encode(valueIn(values, name) ?? (fieldPlaceholder.test(name) ? unknownValue : '')))
 
 /** Replaces each placeholder of a template by its value. @returns undefined if one is not known yet */
 export const fillKnown = (template: string, document: TemplateDocument): string | undefined =>

@@ -9,7 +9,7 @@ import { isTrial, workThrough, type RunLimits, type Worked } from '../db/work-th
 import { beginWaitingForData, planAnew } from '../delivery/enriched.ts'
 import { updateCopies } from '../delivery/late-data.ts'
 import { isSettled } from '../domain/enrichment-states.ts'
-import { isLinkField, linkFields } from '../domain/field-template.ts'
+import { isLinkField, linkFields, valueIn } from '../domain/field-template.ts'
 import { createMakeCall, type CallDeps } from './calls.ts'
 import { conditionOf, type CallStep, type StepSettings, type storedHttp } from './settings.ts'
 import { runSteps, settledAs, type StepOutcome } from './steps.ts'
@@ -161,11 +161,11 @@ const linkNames = { erp_object_type: 'erpObjectType', erp_object_id: 'erpObjectI
 const earlierOf =
   ({ outcomes, steps }: Pick<Job, 'outcomes' | 'steps'>) =>
   (call: CallStep, values: Readonly<Record<string, string>>): StepOutcome | undefined => {
-    if (call.fields.some(({ name, optional }) => !optional && values[name] === undefined)) return undefined
+    if (call.fields.some(({ name, optional }) => !optional && valueIn(values, name) === undefined)) return undefined
     const done = outcomes.find(({ name, status }) => name === call.name && status === 'done')
     const isLink = call.fields.every(({ name }) => isLinkField(name))
     if (done || !isLink) return done
-    const missing = call.fields.filter(({ name }) => values[name] === undefined).map(({ name }) => name)
+    const missing = call.fields.filter(({ name }) => valueIn(values, name) === undefined).map(({ name }) => name)
     if (missing.includes('ar_object') && steps?.some((step) => conditionOf(step)?.ar_object)) return undefined
     const error = missing.length === 0 ? null : `${missing.join(', ')} was not asked for: the business object is known already`
     return { name: call.name, status: 'done', error, at: new Date().toISOString() }

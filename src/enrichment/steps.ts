@@ -2,7 +2,7 @@ import { AppError } from '../base/errors.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
 import { isSettled, type StepStatus } from '../domain/enrichment-states.ts'
-import { fieldsIn, fillFields, isLinkField } from '../domain/field-template.ts'
+import { fieldsIn, fillFields, isLinkField, valueIn } from '../domain/field-template.ts'
 import { applicability } from '../domain/step-condition.ts'
 import { NotBegunError } from '../http/task-limits.ts'
 import type { FoundFields } from './answer.ts'
@@ -113,7 +113,7 @@ export const runSteps = async (
     }
     const missing = textsOf(call)
       .flatMap(({ text }) => fieldsIn(text))
-      .find((name) => values[name] === undefined)
+      .find((name) => valueIn(values, name) === undefined)
     if (missing !== undefined) {
       const isSkipped = given.get(missing) === 'skipped'
       return isSkipped

@@ -2,6 +2,7 @@ import { enrichedData } from '../archive/enriched-data.ts'
 import { validationFailed } from '../base/refusals.ts'
 import { cutText, plainLines } from '../base/text.ts'
 import { record, type AuditActor } from '../db/audit.ts'
+import { valueIn } from '../domain/field-template.ts'
 import { createMakeCall, type CallDeps } from './calls.ts'
 import { enrichmentKind } from './enrichments.ts'
 import { storedHttp } from './settings.ts'
@@ -85,7 +86,7 @@ export const createTry = (deps: CallDeps) => {
           answerTruncated: answer.length > shownMaxCharacters,
           fields: fields.map((field) => ({
             name: field.name,
-            value: found.values[field.name] ?? null,
+            value: valueIn(found.values, field.name) ?? null,
             problem: problems.get(field.name) ?? null,
           })),
         })

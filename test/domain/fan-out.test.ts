@@ -41,6 +41,17 @@ describe('fan-out', () => {
     expect(planDeliveries(routes, document)).toMatchObject([{ connectionId: 'open', status: 'pending' }])
   })
 
+  test('a field named constructor is not known before it is found, in filters and in paths', () => {
+    const filtered = route('a', {
+      settings: { filter: { fields: { constructor: ['x'] } }, path_template: '{meta.constructor}/{doc_id}/{comp_id}' },
+    })
+    expect(planDeliveries([filtered], document)).toEqual([])
+    expect(planDeliveries([filtered], document, false)).toMatchObject([{ isDecided: false, path: 'unknown/D1/data' }])
+    expect(planDeliveries([filtered], { ...document, fields: { constructor: 'x' } })).toMatchObject([
+      { isDecided: true, path: 'x/D1/data' },
+    ])
+  })
+
   test('holds a delivery if its only connection is inactive', () => {
     expect(planDeliveries([route('a', { isActive: false })], document)).toMatchObject([{ status: 'held' }])
   })

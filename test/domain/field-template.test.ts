@@ -1,4 +1,4 @@
-import { fieldTemplateIssue, fillFields } from '../../src/domain/field-template.ts'
+import { fieldTemplateIssue, fillFields, valueIn } from '../../src/domain/field-template.ts'
 import { toFieldValue } from '../../src/domain/field-values.ts'
 
 const values = { erp_object_id: '100019000000012026', day: '20260302', name: 'Müller', vendor: '0000017300', emoji: '😀😀x' }
@@ -16,6 +16,13 @@ test.each([
 ])('%s is filled', (template, filled) => {
   expect(fieldTemplateIssue(template, Object.keys(values))).toBeUndefined()
   expect(fillFields(template, values)).toBe(filled)
+})
+
+test('a field named constructor has the value that it was given, and none before', () => {
+  expect(valueIn({}, 'constructor')).toBeUndefined()
+  expect(valueIn({ constructor: 'x' }, 'constructor')).toBe('x')
+  expect(fillFields('[{constructor}]', {})).toBe('[]')
+  expect(fillFields('[{constructor}]', { constructor: 'x' })).toBe('[x]')
 })
 
 test.each([
