@@ -61,7 +61,7 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
         context,
         [],
         async () => {
-          const folders = targetSegments(payload.path, { names: config.file_names })
+          const folders = targetSegments(payload.path, { names: config.file_names, hasPropertyFiles: true })
           const name = folders.pop() ?? ''
           const base = await openFolder(config, context)
           const folder = await makeFolders(base, folders, rootsOf(context), context)
@@ -90,7 +90,7 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
         context,
         [],
         async () => {
-          const folders = targetSegments(copy.path, { names: config.file_names })
+          const folders = targetSegments(copy.path, { names: config.file_names, hasPropertyFiles: true })
           const name = folders.pop() ?? ''
           requireSameLocation(copy, join(config.path, ...folders, name))
           const base = await openFolder(config, context)

@@ -33,7 +33,7 @@ type SftpConnector = Connector<SftpConfig, SftpCredentials>
  * document. Or writes it in place, if the destination says so.
  */
 export const deliver: SftpConnector['deliver'] = async (payload, target, context) => {
-  const folders = targetSegments(payload.path, { names: target.config.file_names })
+  const folders = targetSegments(payload.path, { names: target.config.file_names, hasPropertyFiles: true })
   const name = folders.pop() ?? ''
   const folder = posix.join(target.config.directory, ...folders)
   const path = posix.join(folder, name)
@@ -71,7 +71,7 @@ export const deliver: SftpConnector['deliver'] = async (payload, target, context
 /** Writes the properties of a delivered document into the file beside it. */
 export const updateMetadata: NonNullable<SftpConnector['updateMetadata']> = async (copy, target, context) => {
   const { directory } = target.config
-  const path = posix.join(directory, ...targetSegments(copy.path, { names: target.config.file_names }))
+  const path = posix.join(directory, ...targetSegments(copy.path, { names: target.config.file_names, hasPropertyFiles: true }))
   requireSameLocation(copy, urlOf(target.config, path))
   await withSession(target, context, async (session) => {
     await requireFolder(session, directory, context.signal)

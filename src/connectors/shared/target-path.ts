@@ -9,7 +9,7 @@ const extensionMaxBytes = 16
 
 // Servers on Windows take a backslash for a folder separator. Format characters, such as right-to-left marks, make a
 // name look like another one. A percent sign stays: `pathSegment` has escaped one that would read as an escape.
-const misleading = /\\|\p{Cf}|\p{Zl}|\p{Zp}/giu
+const misleading = /\\|\p{Cf}|\p{Zl}|\p{Zp}/iu
 const control = /\p{Cc}/u
 
 /**
@@ -18,6 +18,9 @@ const control = /\p{Cc}/u
  */
 const unfitForWindows = /["*:<>?|]|^\s+|[\s.]+$|^(?=(?:con|prn|aux|nul|conin\$|conout\$|clock\$|com[\d¹²³]|lpt[\d¹²³])\s*(?:\.|$))./
 
+// The dot in the end of a name that only a file of properties may have.
+const nameOfProperties = /(?<=\.meta)\.(?=json$)/
+
 /** Which names a target accepts. `windows`: those that file servers and shares of Windows accept. */
 export type FileNames = 'any' | 'windows'
 
@@ -25,12 +28,17 @@ export type FileNames = 'any' | 'windows'
  * Returns the folders and the name under which a path is stored. The result depends on the path alone, so every attempt
  * writes to the same place. The values in the path are those of `pathSegment`, so that different ones stay different.
  * @param unfit matches what else must be escaped because the target does not accept it
+ * @param hasPropertyFiles `NAME.meta.json` has the properties of `NAME`, so a document with such a name gets another one
  * @param names `windows`: escapes what does not fit there, and composes characters, because some servers take both forms for one name
  * @throws DeliveryError `path_refused` for a path that would leave its folder
  */
 export const targetSegments = (
   path: string,
-  { names = 'any', unfit = names === 'windows' ? unfitForWindows : undefined }: { unfit?: RegExp; names?: FileNames } = {},
+  {
+    names = 'any',
+    unfit = names === 'windows' ? unfitForWindows : undefined,
+    hasPropertyFiles = false,
+  }: { unfit?: RegExp; names?: FileNames; hasPropertyFiles?: boolean } = {},
 ): string[] => {
   const segments = path.split('/')
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..') || control.test(path)) {
@@ -39,7 +47,8 @@ export const targetSegments = (
       'the path of the document must be relative, without empty or dotted segments and without control characters',
     )
   }
-  const escaped = unfit ? new RegExp(`${misleading.source}|${unfit.source}`, 'giu') : misleading
+  const patterns = [misleading, ...(unfit ? [unfit] : []), ...(hasPropertyFiles ? [nameOfProperties] : [])]
+  const escaped = new RegExp(patterns.map(({ source }) => source).join('|'), 'giu')
   return segments.map((segment) => {
     const name = segment.toWellFormed()
     const composed = names === 'windows' ? name.normalize('NFC') : name

@@ -25,6 +25,18 @@ test.each(names)('%j is stored as %j, and as %j for Windows', (path, any, window
   expect(targetSegments(path, { names: 'windows' }).join('/')).toEqual(matching(windows))
 })
 
+test.each([
+  ['Z1/D1/data.meta.json', 'Z1/D1/data.meta%2Ejson'],
+  ['Z1/D1/DATA.META.JSON', 'Z1/D1/DATA.META%2EJSON'],
+  ['Z1/D1/data.meta.json.meta.json', 'Z1/D1/data.meta.json.meta%2Ejson'],
+  ['Z1/D1/data.meta%2Ejson', 'Z1/D1/data.meta%2Ejson'],
+  ['Z1/D1/data.json', 'Z1/D1/data.json'],
+  ['Z1/D1/meta.json', 'Z1/D1/meta.json'],
+])('%j is stored as %j where a file of properties stands beside a document', (path, stored) => {
+  for (const names of ['any', 'windows'] as const) expect(targetSegments(path, { names, hasPropertyFiles: true }).join('/')).toBe(stored)
+  expect(targetSegments(path).join('/')).toBe(path)
+})
+
 test('a name that is too long is cut, keeps its extension, and stays distinct from similar names', () => {
   const [first] = targetSegments(`${'ä'.repeat(300)}1.pdf`)
   const [second] = targetSegments(`${'ä'.repeat(300)}2.pdf`)
