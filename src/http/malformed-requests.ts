@@ -61,6 +61,18 @@ const textOf = ({ status, headers, body }: MalformedAnswer): string => {
 const joined = (headers: IncomingMessage['headers']): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value ?? []].flat().join(', ')]))
 
+// RFC 3986, 3.2.2 and 3.2.3.
+const hostPattern = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/i
+
+/** Returns why a proxy and the relay could take a request for one to different hosts (RFC 9112, 3.2), or undefined. */
+const problemOfHost = ({ httpVersion, rawHeaders, headers: { host } }: IncomingMessage): string | undefined => {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]!.toLowerCase() === 'host') hosts += 1
+  if (hosts > 1) return 'the header Host is there more than once'
+  if (host === undefined) return httpVersion === '1.1' ? 'the header Host is missing, which HTTP/1.1 requires' : undefined
+  return hostPattern.test(host) ? undefined : 'the header Host is no name or address with a port'
+}
+
 /**
  * Refuses with a reason what Node would refuse without a trace: request lines with blanks or umlauts, long headers, and whatever else is no
  * HTTP/1.1. Each such request is counted, logged and answered, and its surface records it.
@@ -172,8 +184,9 @@ export const createMalformedRequests = ({ config, log, refuse }: MalformedReques
     },
 
     admit: (request, response) => {
-      if (request.httpVersion !== '1.1' || request.headers.host !== undefined) return true
-      respond(request, response, { reason: 'host', message: 'the header Host is missing, which HTTP/1.1 requires' }, 400)
+      const message = problemOfHost(request)
+      if (message === undefined) return true
+      respond(request, response, { reason: 'host', message }, 400)
       return false
     },
 

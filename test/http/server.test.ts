@@ -44,6 +44,25 @@ test('a request to an unknown path is answered with 404 in the common error enve
   await empty.close()
 })
 
+test.each([
+  ['Host: a\r\nHost: a', 400],
+  ['Host: a\r\nX: b\r\nhOST: b', 400],
+  ['Host: a b', 400],
+  ['Host: a/b', 400],
+  ['Host: a@b', 400],
+  ['Host: a, b', 400],
+  ['Host: a:b', 400],
+  ['Host: [::1', 400],
+  ['X: a', 400],
+  ['Host: relay', 200],
+  ['Host: relay.example:8080', 200],
+  ['Host: my_relay', 200],
+  ['Host: [::1]:8080', 200],
+  ['Host:', 200],
+])('a request for more hosts than one, or for none that can be read, is refused: %j %d', async (headers, status) => {
+  expect((await send(`GET / HTTP/1.1\r\n${headers}\r\nConnection: close\r\n\r\n`)).slice(9, 12)).toBe(String(status))
+})
+
 test('a client that waits for 100 gets it before the answer, and behind another answer only the answer', async () => {
   const slow = await start([
     async (ctx) => {

@@ -45,6 +45,8 @@ describe('a request that is no HTTP', () => {
     ['another version', 'version', 'another version', get('data', ' HTTP/5.5\r\nHost: relay\r\n\r\n')],
     ['line feeds alone', 'line_feed', 'LF alone', get('data', ' HTTP/1.1\nHost: relay\n\n')],
     ['no Host', 'host', 'Host is missing', get('data', ' HTTP/1.1\r\n\r\n')],
+    ['two Hosts', 'host', 'more than once', get('data', ' HTTP/1.1\r\nHost: relay\r\nhost: other\r\n\r\n')],
+    ['a Host that is none', 'host', 'no name or address', get('data', ' HTTP/1.1\r\nHost: a b\r\n\r\n')],
     ['a header that is none', 'syntax', 'no HTTP', get('data', ' HTTP/1.1\r\nHost: relay\r\nno header\r\n\r\n')],
     [
       'two lengths',
