@@ -54,6 +54,7 @@ const labels = {
     port: 'Port',
     prefix: 'Prefix',
     previous_secret: 'Previous signing secret',
+    previous_secret_expires_at: 'End of the previous secret',
     private_key: 'Private key',
     region: 'Region',
     repository: 'Content repository',
@@ -130,6 +131,7 @@ const labels = {
     port: 'Port',
     prefix: 'Präfix',
     previous_secret: 'Voriges Signaturgeheimnis',
+    previous_secret_expires_at: 'Ende des vorigen Geheimnisses',
     private_key: 'Privater Schlüssel',
     region: 'Region',
     repository: 'Content-Repository',
@@ -281,6 +283,8 @@ const germanDescriptions: Names = {
   'blob.prefix': 'Steht unverändert vor jedem Namen; ein Ordner endet mit einem Schrägstrich',
   'objstore.prefix': 'Steht unverändert vor jedem Schlüssel; ein Ordner endet mit einem Schrägstrich',
   previous_secret: 'Fügt eine zweite Signatur hinzu, solange Empfänger auf das neue Geheimnis umstellen',
+  previous_secret_expires_at:
+    'Wann die zweite Signatur endet, zum Beispiel 2026-12-01T00:00:00Z. Sonst entfernen Sie das vorige Geheimnis selbst',
   'content-server.private_key':
     'Privater PEM-Schlüssel des Zertifikats, ohne Passphrase: RSA, DSA oder EC. Er signiert die Adresse jeder Anfrage',
   private_key: 'Privater Schlüssel im OpenSSH- oder PEM-Format (PKCS#1, PKCS#8, SEC1)',

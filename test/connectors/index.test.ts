@@ -54,8 +54,8 @@ test('all issues are reported at once, with their paths and without secrets', ()
 
 test('every credential that sounds secret is marked as secret', () => {
   const secretLike = /secret|password|token|passphrase|private_key|account_key|client_key|header_value|service_account|external_account/
-  // How a token is got.
-  const plain = /^(token_(url|auth_method|ca_certificate)|federated_token_file)$/
+  // How a token is got, and how long a secret is used.
+  const plain = /^(token_(url|auth_method|ca_certificate)|federated_token_file|previous_secret_expires_at)$/
   for (const kind of connectorTypes) {
     const connector = findConnector(kind)
     if (!connector) continue

@@ -13,7 +13,15 @@ import { during } from '../shared/operation.ts'
 import { trackConsumption } from '../shared/payload-stream.ts'
 import { webhookError } from './errors.ts'
 import { documentMessage, jsonMessage, metadataMessage, signedHeaders, type Message } from './message.ts'
-import { secretsOf, webhookConfig, webhookCredentials, webhookExample, type WebhookConfig, type WebhookCredentials } from './schema.ts'
+import {
+  secretsOf,
+  signingSecretsOf,
+  webhookConfig,
+  webhookCredentials,
+  webhookExample,
+  type WebhookConfig,
+  type WebhookCredentials,
+} from './schema.ts'
 
 type WebhookTarget = Target<WebhookConfig, WebhookCredentials>
 
@@ -85,8 +93,8 @@ const sendOnce = async (
     throw new DeliveryError('config_invalid', 'client_certificate needs an https url; correct url, or save the credentials without it')
   }
   const { method } = config
-  const signingSecrets = [credentials.secret, credentials.previous_secret].filter((secret) => secret !== undefined)
-  const signed = await signedHeaders(message, { method, secrets: signingSecrets, nowMs: Date.now() })
+  const nowMs = Date.now()
+  const signed = await signedHeaders(message, { method, secrets: signingSecretsOf(credentials, nowMs), nowMs })
 
   const { body, isConsumed } = trackConsumption(message.open(context.onProgress), message.sizeBytes)
   const { connectTimeoutMs, idleTimeoutMs } = context

@@ -62,12 +62,19 @@ const requestCredentials = z
       .optional()
       .describe('Signs every request: whsec_ and base64 of 16 bytes or more, or any text, whose UTF-8 bytes are the key'),
     previous_secret: secret.optional().describe('Adds a second signature while receivers change to the new secret'),
+    previous_secret_expires_at: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe('When the second signature ends, such as 2026-12-01T00:00:00Z. Without it, remove previous_secret yourself'),
     ...httpSignIn,
   })
   .superRefine((credentials, context) => {
     checkSignIn(credentials, context)
     if (credentials.previous_secret !== undefined && credentials.secret === undefined) {
       context.addIssue({ code: 'custom', path: ['secret'], message: 'is missing; previous_secret needs it' })
+    }
+    if (credentials.previous_secret_expires_at !== undefined && credentials.previous_secret === undefined) {
+      context.addIssue({ code: 'custom', path: ['previous_secret'], message: 'is missing; previous_secret_expires_at is its end' })
     }
   })
 
@@ -85,6 +92,15 @@ export type WebhookCredentials = z.output<typeof webhookCredentials>
 // Shorter parts of an address or a header are words of a target's message rather than keys.
 const keyMinCharacters = 16
 const queryKeyMinCharacters = 8
+
+/** Returns the secrets that sign a request, the current one first. */
+export const signingSecretsOf = (
+  { secret: current, previous_secret: previous, previous_secret_expires_at: end }: WebhookCredentials,
+  nowMs: number,
+): string[] => {
+  const hasEnded = end !== undefined && Date.parse(end) <= nowMs
+  return [current, hasEnded ? undefined : previous].filter((each) => each !== undefined)
+}
 
 /** Returns every string of the destination that must not appear in a message: credentials, and keys in the address and in headers. */
 export const secretsOf = ({ config, credentials }: { config: WebhookConfig; credentials: WebhookCredentials }): string[] => {

@@ -212,6 +212,19 @@ describe('the signature of a webhook', () => {
     }
   })
 
+  test.each([
+    ['2999-01-01T00:00:00Z', 2],
+    ['2999-01-01T00:00:00+14:00', 2],
+    ['2001-01-01T00:00:00Z', 1],
+    ['2001-01-01T00:00:00-12:00', 1],
+  ])('has as many values, if the previous secret ends at %s: %d', async (end, count) => {
+    const credentials = { secret, previous_secret: 'plain words', previous_secret_expires_at: end }
+    await deliver(payloadOf(Buffer.from('{}')), { format: 'json', signatures: 'both' }, credentials)
+    const { headers, body } = server.arrivals.at(-1)!
+    expect(String(headers['webhook-signature']).split(' ')).toHaveLength(count)
+    expect(() => new Webhook(secret).verify(body.toString(), headers as Record<string, string>)).not.toThrow()
+  })
+
   const both = { secret, previous_secret: 'plain words' }
   const keyOf = (text: string) => (text.startsWith('whsec_') ? Buffer.from(text.slice('whsec_'.length), 'base64') : Buffer.from(text))
   const keyIdOf = (text: string) => createHash('sha256').update(keyOf(text)).digest('hex').slice(0, 16)
