@@ -31,6 +31,7 @@ interface Compose {
       profiles?: string[]
       cpu_shares?: number
       mem_limit?: string
+      pids_limit?: number
       restart?: string
       healthcheck?: unknown
     }
@@ -176,9 +177,17 @@ describe('docker-compose.yml', () => {
     ])
   })
 
-  test('publishes only the API to other machines, and not its probes and metrics', () => {
+  test('publishes only the API, if RELAY_BIND says so, to other machines, and not its probes and metrics', () => {
     const reachable = Object.entries(compose.services).filter(([, { ports = [] }]) => ports.some((port) => !port.startsWith('127.0.0.1:')))
-    expect(reachable.map(([name, { ports }]) => [name, ports])).toEqual([['api', ['8080:8080']]])
+    expect(reachable.map(([name, { ports }]) => [name, ports])).toEqual([['api', ['${RELAY_BIND:-127.0.0.1}:8080:8080']]])
+  })
+
+  test('passes on what a proxy in front of the relay needs, and limits the processes of each container of the relay', () => {
+    for (const name of ['api', 'worker']) {
+      const { environment, pids_limit: pids } = compose.services[name]!
+      expect(environment).toMatchObject({ RELAY_BASE_URL: '${RELAY_BASE_URL:-}', RELAY_TRUST_PROXY: '${RELAY_TRUST_PROXY:-}' })
+      expect(pids).toBeGreaterThan(0)
+    }
   })
 
   test('depends only on existing services, and on the health only of services with a health check', () => {

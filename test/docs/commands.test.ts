@@ -20,6 +20,7 @@ const commands = pages.flatMap(commandsOf)
 /** Variables that the pages name and other programs than the relay read, and the file that reads them. */
 const namedElsewhere: Record<string, string> = {
   RELAY_API_KEY: 'clients/typescript/example.ts',
+  RELAY_BIND: 'docker-compose.yml',
   RELAY_DATABASE_PASSWORD: 'docker-compose.yml',
   RELAY_URL: 'clients/typescript/example.ts',
   RELAY_WORKSPACE: 'clients/typescript/example.ts',
