@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -77,6 +77,14 @@ const readWorkflow = async (name: string) =>
   parse(await readFile(new URL(`../.github/workflows/${name}.yml`, import.meta.url), 'utf8')) as Workflow
 const commandsOf = ({ run }: Step) => run?.trim().split('\n') ?? []
 
+test('every workflow names the actions of others by their commit, with the version beside it', async () => {
+  const folder = new URL('../.github/workflows/', import.meta.url)
+  const lines = (await Promise.all((await readdir(folder)).map((file) => readFile(new URL(file, folder), 'utf8')))).join('\n').split('\n')
+  const used = lines.filter((line) => /^\s*(?:- )?uses: (?!\.\/)/.test(line))
+  expect(used.length).toBeGreaterThan(20)
+  for (const line of used) expect(line).toMatch(/uses: [\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/)
+})
+
 describe('the release workflow', () => {
   let workflow: Workflow
   let steps: Step[]
@@ -106,7 +114,10 @@ describe('the release workflow', () => {
       'python3 -m build --outdir dist clients/python',
       'python3 -m twine check --strict dist/*',
     ])
-    expect(pythonSteps!.at(-1)).toMatchObject({ uses: 'pypa/gh-action-pypi-publish@release/v1', with: { 'packages-dir': 'dist' } })
+    expect(pythonSteps!.at(-1)).toMatchObject({
+      uses: expect.stringMatching(/^pypa\/gh-action-pypi-publish@/) as string,
+      with: { 'packages-dir': 'dist' },
+    })
   })
 
   test('pushes and signs image and chart after the same tests, and names the image in the chart', async () => {
@@ -125,6 +136,16 @@ describe('the release workflow', () => {
       expect(image.repository).toBe('images.example/acme/document-relay')
     } finally {
       await rm(folder, { recursive: true, force: true })
+    }
+  })
+
+  test('runs no script of an installed package in a job that may sign', () => {
+    for (const { permissions, steps: ofJob = [] } of Object.values(workflow.jobs)) {
+      if (permissions?.['id-token'] !== 'write') continue
+      for (const command of ofJob.flatMap(commandsOf)) {
+        if (/\bnpm (install|ci)\b/.test(command)) expect(command).toContain('--ignore-scripts')
+        if (/\bpip install\b/.test(command)) expect(command).toContain('--only-binary :all:')
+      }
     }
   })
 
