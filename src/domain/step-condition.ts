@@ -1,4 +1,4 @@
-import type { LinkField } from './field-template.ts'
+import { valueIn, type LinkField } from './field-template.ts'
 
 /** The documents that a step of an enrichment is for. All conditions must be met. */
 export interface StepCondition extends Partial<Record<Exclude<LinkField, 'erp_object_id'>, string[] | undefined>> {
@@ -20,12 +20,12 @@ export type Applicability = { decision: 'apply' } | { decision: 'skip' | 'wait';
 export const applicability = ({ fields = [], ...types }: StepCondition, { values, isOpen }: Known): Applicability => {
   const wanted = Object.entries(types).filter(([, allowed]) => allowed !== undefined)
   for (const [name, allowed] of wanted) {
-    const value = values[name]
+    const value = valueIn(values, name)
     if (value !== undefined && !allowed.some((each) => each.toLowerCase() === value.toLowerCase())) {
       return { decision: 'skip', reason: `${name} is ${value}` }
     }
   }
-  const missing = [...wanted.map(([name]) => name), ...fields].filter((name) => values[name] === undefined)
+  const missing = [...wanted.map(([name]) => name), ...fields].filter((name) => valueIn(values, name) === undefined)
   const lacking = missing.find((name) => !isOpen(name))
   if (lacking !== undefined) return { decision: 'skip', reason: `${lacking} has no value` }
   return missing[0] === undefined ? { decision: 'apply' } : { decision: 'wait', reason: `${missing[0]} is not known yet` }
