@@ -5,7 +5,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { isDuplicate, isMemberGone } from '../db/errors.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { columnsAs } from '../domain/casing.ts'
+import { asColumns, columnsAs } from '../domain/casing.ts'
 import { createAuthenticator, newApiKey, type Authenticator, type KeyDigest, type StoredKey } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { KeyLevel } from '../security/levels.ts'
@@ -102,15 +102,7 @@ export const createApiKeys = (db: Database | Transaction) => ({
   insert: ({ id, workspaceId, memberId, name, level, secretSha256, expiresAt }: NewKeyRow, actor: AuditActor): Promise<ApiKey> =>
     db.transaction(async (trx) => {
       const [row] = await trx('api_keys')
-        .insert({
-          id,
-          workspace_id: workspaceId,
-          member_id: memberId,
-          name,
-          level,
-          secret_sha256: secretSha256,
-          expires_at: expiresAt,
-        })
+        .insert(asColumns({ id, workspaceId, memberId, name, level, secretSha256, expiresAt }))
         .returning(columns)
       await record(trx, {
         workspaceId,

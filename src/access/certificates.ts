@@ -5,7 +5,7 @@ import { notFound, validationFailed } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { columnsAs } from '../domain/casing.ts'
+import { asColumns, columnsAs } from '../domain/casing.ts'
 import { certificateMaxBytes, isTooWeak, readCertificate, tooWeak, type CertificateFacts } from '../security/certificate.ts'
 
 export type CertificateStatus = 'active' | 'inactive'
@@ -118,23 +118,7 @@ const insert = async (
 ): Promise<Certificate> => {
   const [certificate]: Certificate[] = await trx('certificates')
     .insert({
-      id: newId(),
-      workspace_id: workspaceId,
-      repository_id: repositoryId,
-      auth_id: authId,
-      received,
-      der: facts.der,
-      subject: facts.subject,
-      issuer: facts.issuer,
-      serial_number: facts.serialNumber,
-      valid_from: facts.validFrom,
-      valid_to: facts.validTo,
-      key_algorithm: facts.keyAlgorithm,
-      key_bits: facts.keyBits,
-      signature_algorithm: facts.signatureAlgorithm,
-      fingerprint_sha1: facts.fingerprintSha1,
-      fingerprint_sha256: facts.fingerprintSha256,
-      signer_id: facts.signerId,
+      ...asColumns({ id: newId(), workspaceId, repositoryId, authId, received, ...facts }),
       ...state,
     })
     .returning(displayedColumns(trx))

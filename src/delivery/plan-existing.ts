@@ -1,5 +1,6 @@
 import { enrichedData } from '../archive/enriched-data.ts'
 import type { Transaction } from '../db/database.ts'
+import { asColumns } from '../domain/casing.ts'
 import { planDeliveries, type RoutedDocument } from '../domain/fan-out.ts'
 import { routedColumns, routeObject, routesOf, type StoredRoute } from './route.ts'
 
@@ -55,16 +56,11 @@ export const planExisting = async (
   const { connectionId, status, path } = planned
   const due = status === 'pending' ? found.due : null
   await trx('deliveries').insert({
-    document_id: documentId,
-    destination_id: destinationId,
+    ...asColumns({ documentId, destinationId, connectionId, status, path, bulkRetryId }),
     workspace_id: trx('documents').select('workspace_id').where({ id: documentId }),
-    connection_id: connectionId,
-    status,
-    path,
     next_attempt_at: due,
     begin_as: 'delivery',
     begin_at: due,
-    bulk_retry_id: bulkRetryId,
   })
   // The trigger of deliveries does this when a status changes.
   await trx.raw(

@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import { counterOf } from '../base/metrics.ts'
 import { errorClassOf } from '../connectors/error-codes.ts'
 import { connectorTypes } from '../connectors/index.ts'
+import { snakeCased } from '../domain/casing.ts'
 import type { RecordAttempt } from './record-attempt.ts'
 
 const seconds = (milliseconds: number) => milliseconds / 1_000
@@ -45,6 +46,8 @@ export const createAttemptReports = (log: Log, workflowId: () => string | undefi
     (recordAttempt: RecordAttempt): RecordAttempt =>
     async (delivery, job, attempt) => {
       const recorded = await recordAttempt(delivery, job, attempt)
+      const { documentId, destinationId } = delivery
+      const { requestId, workspace, repoId, docId, compId } = job
       const { connector } = job.destination
       const { outcome, durationMs, error } = attempt
       const errorClass = error && errorClassOf(error.code)
@@ -58,16 +61,11 @@ export const createAttemptReports = (log: Log, workflowId: () => string | undefi
       log[errorClass === 'relay' ? 'warn' : 'info'](
         {
           event: 'delivery.attempted',
-          request_id: job.requestId,
-          workspace: job.workspace,
-          document_id: delivery.documentId,
-          destination_id: delivery.destinationId,
+          ...snakeCased({ requestId, workspace, documentId, destinationId }),
           destination: job.destination.name,
           connector,
           workflow_id: workflowId(),
-          repo_id: job.repoId,
-          doc_id: job.docId,
-          comp_id: job.compId,
+          ...snakeCased({ repoId, docId, compId }),
           attempt_id: attempt.id,
           attempt: recorded.attempts,
           outcome,

@@ -41,6 +41,10 @@ export const camelCase = (name: string) => name.replaceAll(/_([a-z0-9])/g, (_, l
 export const columnsAs = (names: string): string[] =>
   names.split(/,\s*/).map((name) => `${name} as ${camelCase(name.replace(/^.*\./, ''))}`)
 
+/** Returns values by the names of their columns. What a value contains stays as it is. */
+export const asColumns = (values: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [snakeCase(name), value]))
+
 /** Renames all keys of a value from camelCase to snake_case, without a schema: for JSON that the command line prints. */
 export const snakeCased = <T>(value: T): SnakeCased<T> => {
   const renamed = (part: unknown): unknown => {

@@ -5,7 +5,7 @@ import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { columnsAs } from '../domain/casing.ts'
+import { asColumns, columnsAs } from '../domain/casing.ts'
 import { migrationVerdicts, type MigrationMode, type MigrationStatus, type MigrationVerdict } from '../domain/document-migration.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
 import { readLinkList, type LinkRow } from './link-list.ts'
@@ -147,14 +147,9 @@ export const createDocumentMigrations = (db: Database) => {
         const { repoId, upstream } = repository
         if (!upstream) throw new UserError(`Repository ${repoId} has no upstream: save the address of the old content server first.`)
         await trx('document_migrations').insert({
-          id,
-          workspace_id: workspaceId,
-          repository_id: repositoryId,
-          repo_id: repoId,
+          ...asColumns({ id, workspaceId, repositoryId, repoId, mode, documentsPerMinute }),
           upstream_url: upstream.url,
           upstream_cont_rep: upstream.cont_rep,
-          mode,
-          documents_per_minute: documentsPerMinute,
           lists: '[]',
           rows: 0,
         })

@@ -6,6 +6,7 @@ import type { Log } from '../base/log.ts'
 import { counterOf } from '../base/metrics.ts'
 import { plainValue } from '../base/text.ts'
 import { commandRules } from '../content-server/parameters.ts'
+import { snakeCased } from '../domain/casing.ts'
 import type { Exchange } from './exchange.ts'
 import type { Refusal } from './refusal.ts'
 
@@ -76,14 +77,10 @@ export const createReceiverLog = (log: Log) => {
           {
             event: 'document.received',
             ...factsOf(exchange),
-            repo_id: repoId,
-            doc_id: docId,
-            comp_id: compId,
-            document_id: documentId,
+            ...snakeCased({ repoId, docId, compId, documentId }),
             workflow_id: startsWorkflow ? documentWorkflowId(key) : undefined,
             outcome,
-            content_type: contentType,
-            size_bytes: sizeBytes,
+            ...snakeCased({ contentType, sizeBytes }),
             destinations,
             duration_ms: millisecondsSince(exchange.request.receivedAt),
           },

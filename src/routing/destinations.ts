@@ -7,6 +7,7 @@ import type { OutboxMessage } from '../db/outbox.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import { startCancelling } from '../delivery/cancel.ts'
 import { closeCircuit, endPause } from '../delivery/circuit.ts'
+import { asColumns } from '../domain/casing.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
 import { name as displayName, openObject } from '../workspace/inputs.ts'
@@ -78,11 +79,6 @@ export const destinationKind = configuredKind<typeof destinationValues, Destinat
     `${ofGate('trial_at', "circuit = 'open'")} as "nextTrialAt"`,
     `(select count(*) from destination_slots where destination_id = destinations.id and leased_until >= now()) as "slotsInUse"`,
   ],
-})
-
-const columnsOfFacts = ({ credentialsExpireAt, signIn }: CredentialsFacts) => ({
-  credentials_expire_at: credentialsExpireAt,
-  sign_in: signIn,
 })
 
 /** The columns that a deleted destination loses. */
@@ -171,12 +167,8 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
         await trx('destinations').insert({
-          id: created.id,
-          workspace_id: workspaceId,
-          ...destinationKind.columnsOf({ name: created.name, config: created.config }),
-          connector_type: created.connectorType,
-          credentials_sealed: created.credentialsSealed,
-          ...columnsOfFacts(created),
+          ...asColumns({ ...created, workspaceId }),
+          ...destinationKind.columnsOf({ config: created.config }),
         })
         await recordOf(trx, workspaceId, 'destination.created', created, 'was created.', {}, actor)
         return destinationKind.find(trx, workspaceId, created.id)
@@ -206,7 +198,7 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
           .update({
             ...destinationKind.columnsOf({ name, config }),
             ...(credentials && { credentials_sealed: credentials.sealed }),
-            ...(credentials?.areNew && credentials.facts && columnsOfFacts(credentials.facts)),
+            ...(credentials?.areNew && credentials.facts && asColumns(credentials.facts)),
             updated_at: trx.fn.now(),
           })
         const row = await destinationKind.find(trx, workspaceId, id)
