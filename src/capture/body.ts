@@ -3,45 +3,26 @@ export const truncationReasons = ['too_large', 'incomplete', 'not_json', 'memory
 
 export type TruncationReason = (typeof truncationReasons)[number]
 
-/** The body of a request or response, recorded while it streams through the process. */
-export interface StreamingBody {
-  add(chunk: Uint8Array): void
-  /** Marks the body as complete. Without this call it counts as aborted. */
-  end(): void
-  /** Keeps nothing of the body but its size. */
-  discard(reason: TruncationReason): void
-  /** Returns the complete body, or null if it is truncated. */
-  whole(): Buffer | null
-  /** Returns the first bytes of the body, even if it is truncated. */
-  head(): Buffer
-  /** Returns why the body is not kept. An empty body is never truncated. */
-  truncation(): TruncationReason | null
-  /** Returns the number of bytes so far, kept or not. */
-  sizeBytes(): number
-  /** Returns the number of bytes in memory. */
-  heldBytes(): number
-  /** Frees the memory. The owner of the body must call this in the end. */
-  release(): void
-}
-
 // Enough to tell which kind of body it is.
 const headMaxBytes = 64
 
-/** Creates a recorder that keeps a body completely or not at all. @param maxBytes largest body that is kept */
-export const createStreamingBody = (maxBytes: number, memory: Memory): StreamingBody => {
+/** Creates a recorder of a body that streams through the process: it keeps it completely or not at all. @param maxBytes largest body that is kept */
+export const createStreamingBody = (maxBytes: number, memory: Memory) => {
   let chunks: Uint8Array[] = []
   let head = Buffer.alloc(0)
   let [sizeBytes, heldBytes] = [0, 0]
   let [isKept, hasEnded] = [true, false]
   let discardReason: TruncationReason | undefined
 
-  const release = () => {
+  /** Frees the memory. The owner of the body must call this in the end. */
+  const release = (): void => {
     memory.release(heldBytes)
     chunks = []
     heldBytes = 0
     isKept = false
   }
 
+  /** Returns why the body is not kept. An empty body is never truncated. */
   const truncation = (): TruncationReason | null => {
     if (hasEnded && sizeBytes === 0) return null
     if (discardReason) return discardReason
@@ -51,7 +32,7 @@ export const createStreamingBody = (maxBytes: number, memory: Memory): Streaming
   }
 
   return {
-    add: (chunk) => {
+    add: (chunk: Uint8Array): void => {
       sizeBytes += chunk.length
       if (head.length < headMaxBytes) head = Buffer.concat([head, chunk.subarray(0, headMaxBytes - head.length)])
       if (!isKept) return
@@ -59,26 +40,34 @@ export const createStreamingBody = (maxBytes: number, memory: Memory): Streaming
       heldBytes += chunk.length
       chunks.push(chunk)
     },
-    end: () => {
+    /** Marks the body as complete. Without this call it counts as aborted. */
+    end: (): void => {
       hasEnded = true
     },
-    discard: (reason) => {
+    /** Keeps nothing of the body but its size. */
+    discard: (reason: TruncationReason): void => {
       discardReason = reason
       release()
     },
-    whole: () => {
+    /** Returns the complete body, or null if it is truncated. */
+    whole: (): Buffer | null => {
       if (truncation()) return null
       if (chunks.length !== 1) chunks = [Buffer.concat(chunks)]
       const [chunk] = chunks
       return Buffer.from(chunk!.buffer, chunk!.byteOffset, chunk!.byteLength)
     },
-    head: () => head,
+    /** Returns the first bytes of the body, even if it is truncated. */
+    head: (): Buffer => head,
     truncation,
+    /** Returns the number of bytes so far, kept or not. */
     sizeBytes: () => sizeBytes,
+    /** Returns the number of bytes in memory. */
     heldBytes: () => heldBytes,
     release,
   }
 }
+
+export type StreamingBody = ReturnType<typeof createStreamingBody>
 
 /** The part of the memory budget that one source uses. */
 export interface Memory {

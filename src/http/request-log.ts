@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks'
 import type { Context } from 'koa'
-import { Histogram, type Metric } from 'prom-client'
+import { Histogram } from 'prom-client'
 import type { Log } from '../base/log.ts'
 import type { Actor } from '../security/api-keys.ts'
 
@@ -19,12 +19,6 @@ export interface RequestState {
   hasBegun?: boolean
 }
 
-export interface RequestLog {
-  /** Logs and measures a request when its answer has been sent, or the client has closed the connection. */
-  begin(context: Context, surface: Surface, requestId: string): void
-  metrics: Metric[]
-}
-
 /** Adds the caller to the log line of a request. */
 export const nameActor = (context: Pick<Context, 'state'>, { type, id }: Pick<Actor, 'type' | 'id'>): void => {
   context.state[(type === 'api_key' ? 'keyId' : 'personId') satisfies keyof RequestState] = id
@@ -35,7 +29,7 @@ const pathMaxCharacters = 500
 const clientGone = 499
 
 /** Creates the log of requests to every surface but the receivers, which log documents instead. */
-export const createRequestLog = (log: Log): RequestLog => {
+export const createRequestLog = (log: Log) => {
   const durations = new Histogram({
     name: 'relay_http_request_duration_seconds',
     help: 'Time from the arrival of a request to the end of its answer, by surface, method and the class of the status',
@@ -44,7 +38,8 @@ export const createRequestLog = (log: Log): RequestLog => {
     registers: [],
   })
   return {
-    begin: (context, surface, requestId) => {
+    /** Logs and measures a request when its answer has been sent, or the client has closed the connection. */
+    begin: (context: Context, surface: Surface, requestId: string): void => {
       const startedAt = performance.now()
       // The event belongs to the connection. The line belongs to the trace of the request.
       const onClose = AsyncResource.bind(() => {
@@ -82,5 +77,7 @@ export const createRequestLog = (log: Log): RequestLog => {
     metrics: [durations],
   }
 }
+
+export type RequestLog = ReturnType<typeof createRequestLog>
 
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])

@@ -2,12 +2,6 @@ import { Piscina } from 'piscina'
 import { createRunTask, TaskLimitError, type RunTask } from './task-limits.ts'
 import { runTaskTask, type SentTask, type TaskNews } from './thread-entry.ts'
 
-export interface Threads {
-  /** Runs a task on a thread of its own. */
-  run: RunTask
-  close(): Promise<void>
-}
-
 // A workspace uses at most one of a kind at a time.
 const threadsPerKind = 2
 
@@ -23,7 +17,7 @@ const isOutOfHeap = (thrown: unknown): boolean => thrown instanceof Error && 'co
  * Creates threads for one kind of work: the tasks of another kind have threads of their own, and do not wait behind these. A thread starts with
  * the first task that needs it.
  */
-export const createThreads = (maxThreads = threadsPerKind): Threads => {
+export const createThreads = (maxThreads = threadsPerKind) => {
   const pool = new Piscina<SentTask, unknown>({
     filename: runTaskTask.file,
     name: runTaskTask.name,
@@ -37,7 +31,8 @@ export const createThreads = (maxThreads = threadsPerKind): Threads => {
   pool.on('message', (news: TaskNews) => listeners.get(news.id)?.(news))
   let lastId = 0
 
-  const run = createRunTask('thread', async ({ file, name, input, ended, noteTaken, noteWorking }) => {
+  /** Runs a task on a thread of its own. */
+  const run: RunTask = createRunTask('thread', async ({ file, name, input, ended, noteTaken, noteWorking }) => {
     lastId += 1
     const id = lastId
     listeners.set(id, ({ state }) => (state === 'loading' ? noteTaken() : noteWorking()))
@@ -50,5 +45,5 @@ export const createThreads = (maxThreads = threadsPerKind): Threads => {
     }
   })
 
-  return { run, close: () => pool.destroy() }
+  return { run, close: (): Promise<void> => pool.destroy() }
 }

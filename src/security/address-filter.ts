@@ -24,20 +24,13 @@ const metadataAddresses = new Set(
 
 const isInRange = (address: Address, [network, bits]: Range) => address.kind() === network.kind() && address.match(network, bits)
 
-interface AddressFilter {
-  /** Returns true if connections to an address are allowed. */
-  isAllowed(address: string): boolean
-  /** Returns true if an address is allowed, and is loopback or private: connections to it do not leave networks that the operator named. */
-  isAllowedPrivate(address: string): boolean
-}
-
 /**
  * Creates a filter of addresses. Public addresses are allowed. Loopback and
  * private addresses are allowed if one of the ranges contains them. All other addresses are blocked: link-local,
  * metadata services, multicast, reserved, and IPv6 forms that embed an IPv4 address.
  * @throws `UserError` if a range is not a range of loopback or private addresses
  */
-export const createAddressFilter = (allowedCidrs: string[]): AddressFilter => {
+export const createAddressFilter = (allowedCidrs: string[]) => {
   const allowed = allowedCidrs.map(parseAllowedRange)
 
   /** @returns the kind of an allowed address, or undefined */
@@ -52,8 +45,10 @@ export const createAddressFilter = (allowedCidrs: string[]): AddressFilter => {
     return isPublic ? 'public' : undefined
   }
   return {
-    isAllowed: (text) => kindOf(text) !== undefined,
-    isAllowedPrivate: (text) => kindOf(text) === 'private',
+    /** Returns true if connections to an address are allowed. */
+    isAllowed: (text: string): boolean => kindOf(text) !== undefined,
+    /** Returns true if an address is allowed, and is loopback or private: connections to it do not leave networks that the operator named. */
+    isAllowedPrivate: (text: string): boolean => kindOf(text) === 'private',
   }
 }
 

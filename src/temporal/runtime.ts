@@ -9,12 +9,6 @@ const loopback = '127.0.0.1'
 const readTimeoutMs = 2_000
 const portTries = 5
 
-/** Metrics of the Temporal SDK. */
-export interface SdkMetrics {
-  /** Returns the metrics in the text format of Prometheus; nothing if the runtime does not answer. Never fails. */
-  read(): Promise<string>
-}
-
 /**
  * Installs the SDK's runtime with the relay's log, and without signal handlers. Call it once per process, before the first worker.
  *
@@ -22,12 +16,13 @@ export interface SdkMetrics {
  * way, the SDK's buffer, is experimental and takes 1 to 2 ms of this thread per document, because each of the 110 updates per document
  * becomes an object.
  */
-export const installRuntime = async (log: Log): Promise<SdkMetrics> => {
+export const installRuntime = async (log: Log) => {
   const url = await installOnFreePort(optionsOf(log), portTries)
   const dispatcher = new Agent({ connections: 1, connectTimeout: readTimeoutMs, headersTimeout: readTimeoutMs, bodyTimeout: readTimeoutMs })
   let isFailing = false
   return {
-    read: async () => {
+    /** Returns the metrics of the SDK in the text format of Prometheus; nothing if the runtime does not answer. Never fails. */
+    read: async (): Promise<string> => {
       try {
         const { body } = await request(url, { dispatcher })
         const text = await body.text()

@@ -75,14 +75,6 @@ const connect = async ({ connectionOptions }: Config['temporal']): Promise<Nativ
   }
 }
 
-export interface TemporalWorker {
-  state(): string
-  /** Settles when the worker ends by itself. */
-  ended: Promise<void>
-  /** Lets running attempts finish within RELAY_SHUTDOWN_GRACE_MS, and closes the connection. @throws if the worker has failed */
-  stop(): Promise<void>
-}
-
 interface Activities {
   /** Activities that call a target. */
   targets: object
@@ -108,7 +100,7 @@ export const startTemporalWorker = async (
   config: WorkerConfig,
   { targets, control, migration, side }: Activities,
   workflows?: WorkflowSource,
-): Promise<TemporalWorker> => {
+) => {
   const connection = await connect(config.temporal)
   const common = {
     connection,
@@ -129,7 +121,8 @@ export const startTemporalWorker = async (
     ended.catch(() => {})
     running.push({ worker, ended })
   }
-  const stop = async () => {
+  /** Lets running attempts finish within RELAY_SHUTDOWN_GRACE_MS, and closes the connection. @throws if the worker has failed */
+  const stop = async (): Promise<void> => {
     try {
       for (const { worker } of running) if (worker.getState() === 'RUNNING') worker.shutdown()
       await Promise.all(running.map(({ ended }) => ended))
@@ -158,7 +151,8 @@ export const startTemporalWorker = async (
     ended.catch(() => {})
     return {
       // The first one that does not run, if any.
-      state: () => running.map(({ worker }) => worker.getState()).find((state) => state !== 'RUNNING') ?? 'RUNNING',
+      state: (): string => running.map(({ worker }) => worker.getState()).find((state) => state !== 'RUNNING') ?? 'RUNNING',
+      /** Settles when the worker ends by itself. */
       ended,
       stop,
     }
@@ -168,3 +162,5 @@ export const startTemporalWorker = async (
     throw thrown
   }
 }
+
+export type TemporalWorker = Awaited<ReturnType<typeof startTemporalWorker>>
