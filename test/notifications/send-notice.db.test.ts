@@ -171,7 +171,8 @@ test('a notice is sent again until its destination accepts it, with the same id,
   const scene = await writeNotice('webhook', { retry_initial_interval_seconds: 60 })
   target.answerWith((_, response) => void response.writeHead(503).end('key=canary-4711'))
   const outcome = await scene.send()
-  expect(outcome).toMatchObject({ status: 'retrying', errorCode: 'http_503', error: 'the target answered 503 Service Unavailable' })
+  const error = expect.stringMatching(/^POST of \S+ to http:\S+: the target answered 503 Service Unavailable$/) as string
+  expect(outcome).toMatchObject({ status: 'retrying', errorCode: 'http_503', error })
   expect((outcome as { delayMs: number }).delayMs).toBeGreaterThanOrEqual(60_000)
   expect(await scene.row()).toMatchObject({ status: 'pending', attempts: 1, last_error_code: 'http_503', delivered_at: null })
   expect(JSON.stringify(await scene.row())).not.toContain('canary')
