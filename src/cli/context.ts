@@ -3,37 +3,31 @@ import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
 import type { Ready } from '../dev/data-dir.ts'
 
-/** Parts of the process that a verb uses. Each is loaded when a verb asks for it. */
-export interface CommandContext {
-  variables: NodeJS.ProcessEnv
+/** Creates the parts of the process that a verb uses. Each is loaded when a verb asks for it. */
+export const createContext = (variables: NodeJS.ProcessEnv) => {
   /** Reads the configuration: that of the server that runs on RELAY_DATA_DIR, and what the environment adds. */
-  config(): Promise<Config>
-  /** Returns the address of the relay for people: RELAY_BASE_URL, or where the running server listens. Undefined if it is unknown. */
-  baseUrl(): Promise<string | undefined>
-  /** Opens the database for one piece of work. */
-  inDatabase<T>(work: (db: Database, config: Config) => Promise<T>): Promise<T>
-  openLog(config: Config): Promise<Log>
-}
-
-export const createContext = (variables: NodeJS.ProcessEnv): CommandContext => {
-  const config = async () => {
+  const config = async (): Promise<Config> => {
     const { readConfig } = await import('../config/config.ts')
     return readConfig(withServer(variables, await readServer(variables)))
   }
   return {
     variables,
     config,
-    baseUrl: async () => (await config()).RELAY_BASE_URL ?? (await readServer(variables))?.base_url,
-    inDatabase: async (work) => {
+    /** Returns the address of the relay for people: RELAY_BASE_URL, or where the running server listens. Undefined if it is unknown. */
+    baseUrl: async (): Promise<string | undefined> => (await config()).RELAY_BASE_URL ?? (await readServer(variables))?.base_url,
+    /** Opens the database for one piece of work. */
+    inDatabase: async <T>(work: (db: Database, config: Config) => Promise<T>): Promise<T> => {
       const [settings, { withDatabase }] = [await config(), await import('../db/with-database.ts')]
       return withDatabase(settings, 'cli', (db) => work(db, settings))
     },
-    openLog: async ({ RELAY_LOG_LEVEL, RELAY_LOG_FORMAT = 'json' }) => {
+    openLog: async ({ RELAY_LOG_LEVEL, RELAY_LOG_FORMAT = 'json' }: Config): Promise<Log> => {
       const { openLog } = await import('../base/log.ts')
       return openLog(RELAY_LOG_LEVEL, RELAY_LOG_FORMAT)
     },
   }
 }
+
+export type CommandContext = ReturnType<typeof createContext>
 
 /** Reads what the server that runs on RELAY_DATA_DIR has left. @returns undefined if there is none, or if DATABASE_URL is set */
 const readServer = async (variables: NodeJS.ProcessEnv): Promise<Ready | undefined> => {

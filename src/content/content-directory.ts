@@ -16,18 +16,11 @@ const markerName = '.document-relay'
 const recentContents = 10_000
 const soughtFiles = 20
 
-export interface ContentDirectory {
-  /** @throws AppError `unavailable` if the file system of the directory is probably not mounted. Marks a directory that is used for the first time */
-  require(): Promise<void>
-  /** Returns what is wrong with the directory, and undefined if contents may be stored there. */
-  problem(): Promise<string | undefined>
-}
-
 /**
  * Watches that a directory is the one in which contents are stored. Without its mount, a mount point is an empty directory: contents would be stored on
  * the disk below it, and files that will come back would be taken for removed, with their rows.
  */
-export const createContentDirectory = (db: Database, directory: string): ContentDirectory => {
+export const createContentDirectory = (db: Database, directory: string) => {
   const marker = join(directory, markerName)
   let wasMarked = false
 
@@ -62,8 +55,10 @@ export const createContentDirectory = (db: Database, directory: string): Content
   }
 
   return {
-    problem: async () => (await find()).problem,
-    require: async () => {
+    /** Returns what is wrong with the directory, and undefined if contents may be stored there. */
+    problem: async (): Promise<string | undefined> => (await find()).problem,
+    /** @throws AppError `unavailable` if the file system of the directory is probably not mounted. Marks a directory that is used for the first time */
+    require: async (): Promise<void> => {
       const { isMarked, problem } = await find()
       if (problem !== undefined) throw storeFailed('store', new Error(problem))
       if (isMarked) return

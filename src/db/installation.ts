@@ -1,12 +1,7 @@
 import { newId } from '../base/ids.ts'
 import type { Database } from './database.ts'
 
-export interface Installation {
-  /** Returns the id of this installation, which the database keeps. Reads it once. */
-  id(): Promise<string>
-}
-
-export const createInstallation = (db: Database): Installation => {
+export const createInstallation = (db: Database) => {
   let known: Promise<string> | undefined
   const read = async (): Promise<string> => {
     const row = await db('installation').first<{ id: string } | undefined>('id')
@@ -14,7 +9,8 @@ export const createInstallation = (db: Database): Installation => {
     return row.id
   }
   return {
-    id: () => {
+    /** Returns the id of this installation, which the database keeps. Reads it once. */
+    id: (): Promise<string> => {
       known ??= read().catch((thrown: unknown) => {
         // The next caller tries again.
         known = undefined
@@ -24,6 +20,8 @@ export const createInstallation = (db: Database): Installation => {
     },
   }
 }
+
+export type Installation = ReturnType<typeof createInstallation>
 
 /** Gives a new installation its id. */
 export const ensureInstallation = async (db: Database): Promise<void> => {

@@ -7,12 +7,6 @@ import pLimit from 'p-limit'
 import type { ReaderNews, SentReading } from './reader-entry.ts'
 import { createRunTask, TaskLimitError, type RunTask } from './task-limits.ts'
 
-export interface ReaderProcess {
-  /** Runs a task in the process. */
-  run: RunTask
-  close(): Promise<void>
-}
-
 interface ReaderLimits {
   /** Memory that a task may have in use, beside what the process needs by itself. */
   memoryMaxBytes: number
@@ -103,7 +97,7 @@ const runIn = (child: ChildProcess, task: SentReading, ended: AbortSignal, noteW
  * connection, no right to write files or to start programs. The kernel limits its memory, so that a document which needs too much ends
  * this process and nothing else. It starts with the first task.
  */
-export const createReaderProcess = (some: Partial<ReaderLimits> = {}): ReaderProcess => {
+export const createReaderProcess = (some: Partial<ReaderLimits> = {}) => {
   const limits = { ...defaultLimits, ...some }
   const oneAtATime = pLimit(1)
   let child: ChildProcess | undefined
@@ -129,7 +123,8 @@ export const createReaderProcess = (some: Partial<ReaderLimits> = {}): ReaderPro
     }
   }
 
-  const run = createRunTask('process', ({ file, name, input, ended, noteTaken, noteWorking }) =>
+  /** Runs a task in the process. */
+  const run: RunTask = createRunTask('process', ({ file, name, input, ended, noteTaken, noteWorking }) =>
     oneAtATime(async () => {
       ended.throwIfAborted()
       clearTimeout(idle)
@@ -154,7 +149,7 @@ export const createReaderProcess = (some: Partial<ReaderLimits> = {}): ReaderPro
 
   return {
     run,
-    close: async () => {
+    close: async (): Promise<void> => {
       const last = child
       end()
       if (!last || last.exitCode !== null || last.signalCode !== null) return

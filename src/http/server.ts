@@ -3,7 +3,6 @@ import type { AddressInfo, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import Koa, { type Middleware } from 'koa'
-import type { Metric } from 'prom-client'
 import { UserError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -163,16 +162,6 @@ export type ConnectionLimitConfig = Pick<
   'RELAY_HTTP_MAX_CONNECTIONS' | 'RELAY_HTTP_MAX_CONNECTIONS_PER_ADDRESS' | 'RELAY_TRUST_PROXY'
 >
 
-export interface ConnectionLimit {
-  /** Closes connections beyond the limits. */
-  attach(server: Server): void
-  /** Closes a connection that has too many requests running at the same time. @returns false if the request is not to be served */
-  admit(request: IncomingMessage, response: ServerResponse): boolean
-  /** Refuses requests beyond the limit of their address. */
-  middleware: Middleware
-  metrics: Metric[]
-}
-
 const retryAfterSeconds = 5
 
 // Requests of one connection that run at the same time. A client that does not wait for answers could otherwise start as many as fit into
@@ -183,7 +172,7 @@ const maxPipelined = 16
  * Limits the connections of the HTTP server, in all and per address, and the running requests, per connection and per address. All
  * connections of a proxy have its address, so behind a proxy only the requests of each client are counted.
  */
-export const createConnectionLimit = (config: ConnectionLimitConfig): ConnectionLimit => {
+export const createConnectionLimit = (config: ConnectionLimitConfig) => {
   const { RELAY_HTTP_MAX_CONNECTIONS: max, RELAY_HTTP_MAX_CONNECTIONS_PER_ADDRESS: maxPerAddress } = config
   const connectionsOf = new Map<string, number>()
   const requestsOf = new Map<string, number>()
@@ -214,7 +203,8 @@ export const createConnectionLimit = (config: ConnectionLimitConfig): Connection
   }
 
   return {
-    attach: (server) => {
+    /** Closes connections beyond the limits. */
+    attach: (server: Server): void => {
       server.maxConnections = max
       server.on('drop', () => refused.inc({ limit: 'total' }))
       server.on('connection', (socket: Socket) => {
@@ -229,7 +219,8 @@ export const createConnectionLimit = (config: ConnectionLimitConfig): Connection
       })
     },
 
-    admit: ({ socket }, response) => {
+    /** Closes a connection that has too many requests running at the same time. @returns false if the request is not to be served */
+    admit: ({ socket }: IncomingMessage, response: ServerResponse): boolean => {
       // What the closed connection has sent before is parsed to its end.
       if (socket.destroyed) return false
       const running = pipelined.get(socket) ?? 0
@@ -243,7 +234,8 @@ export const createConnectionLimit = (config: ConnectionLimitConfig): Connection
       return true
     },
 
-    middleware: async (context, next) => {
+    /** Refuses requests beyond the limit of their address. */
+    middleware: (async (context, next) => {
       const leave = enter(requestsOf, context.ip)
       if (leave) {
         context.res.once('close', leave)
@@ -260,11 +252,13 @@ export const createConnectionLimit = (config: ConnectionLimitConfig): Connection
       })
       context.body = { error: { code: 'unavailable', message, request_id: requestId } }
       return undefined
-    },
+    }) satisfies Middleware,
 
     metrics: [gauge, refused],
   }
 }
+
+type ConnectionLimit = ReturnType<typeof createConnectionLimit>
 
 // First segment of the target as it was sent. A proxy may send the absolute form.
 const firstSegment = /^(?:[a-z]+:\/\/[^/?]*)?\/([^/?#]*)/i

@@ -19,24 +19,8 @@ interface Expected {
   digest: ContentDigest | undefined
 }
 
-export interface Tee {
-  /** The bytes for a client. Fails if they are not those that were announced. The client may stop reading at any time. */
-  copy: Readable
-  /**
-   * Returns true if the answer announces the expected length, and no digest: then each of its bytes is one of the component, whatever follows.
-   * Known when the copy has its first byte.
-   */
-  isAnnounced(): boolean
-  /** Passes the bytes of the source on, and copies them. Fails if they are not those that were announced. */
-  pass(source: AsyncIterable<Buffer>, expected: Expected): AsyncGenerator<Buffer, void, undefined>
-  /** Ends the copy, unless all bytes were passed: a client gets them even if they cannot be kept. */
-  fail(error: Error): void
-  /** Waits until the client has read the copy, or does not want it any more. @returns false if the client takes too long */
-  read(): Promise<boolean>
-}
-
 /** Creates a copy of a stream that does not end it. The last 64 KiB are copied once all bytes have been verified. */
-export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
+export const createTee = (timeoutMs = stallTimeoutMs) => {
   const copy = new PassThrough({ highWaterMark: aheadBytes })
   // The reader sees the error in its own listener, if there is one.
   copy.on('error', () => {})
@@ -65,18 +49,26 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
   }
 
   return {
-    copy,
-    isAnnounced: () => isAnnounced,
-    fail: (error) => {
+    /** The bytes for a client. Fails if they are not those that were announced. The client may stop reading at any time. */
+    copy: copy as Readable,
+    /**
+     * Returns true if the answer announces the expected length, and no digest: then each of its bytes is one of the component, whatever follows.
+     * Known when the copy has its first byte.
+     */
+    isAnnounced: (): boolean => isAnnounced,
+    /** Ends the copy, unless all bytes were passed: a client gets them even if they cannot be kept. */
+    fail: (error: Error): void => {
       if (!copy.writableEnded) copy.destroy(error)
     },
-    read: async () => {
+    /** Waits until the client has read the copy, or does not want it any more. @returns false if the client takes too long */
+    read: async (): Promise<boolean> => {
       // A copy without bytes is not read to its end.
       const isEmpty = copy.writableLength + copy.readableLength === 0
       // It holds twice as much as is read between two drains.
       return copy.destroyed || isEmpty || untilRead('end', 2 * timeoutMs)
     },
-    pass: async function* (source, expected) {
+    /** Passes the bytes of the source on, and copies them. Fails if they are not those that were announced. */
+    pass: async function* (source: AsyncIterable<Buffer>, expected: Expected): AsyncGenerator<Buffer, void, undefined> {
       const hash = expected.digest && createHash(expected.digest.algorithm)
       let bytes = 0
       const held: Buffer[] = []
@@ -111,6 +103,8 @@ export const createTee = (timeoutMs = stallTimeoutMs): Tee => {
     },
   }
 }
+
+export type Tee = ReturnType<typeof createTee>
 
 const differs = ({ compId, sizeBytes }: Expected, how: 'more' | 'fewer') =>
   new UpstreamFailure(`upstream: component ${compId} has ${how} than the ${sizeBytes} bytes that the server announces`, {

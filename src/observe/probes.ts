@@ -4,7 +4,6 @@ import { messageOf, UserError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { version } from '../base/version.ts'
-import type { Database } from '../db/database.ts'
 import { createPools } from './metrics.ts'
 
 export interface Dependency {
@@ -17,19 +16,6 @@ interface Health {
   ok: boolean
   last_success_at: string | null
   error?: string
-}
-
-/** Probes and metrics of one process. */
-export interface Probes {
-  /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
-  add(dependencies: Dependency[], metrics: Metric[]): void
-  /** Adds a pool, whose connections are then counted. `/healthz` answers 503 if all of them are lent for good. */
-  watchPool(db: Database): void
-  /** Adds metrics that another library has written in the text format of Prometheus. */
-  addText(read: () => Promise<string>): void
-  /** Lets `/healthz` and `/readyz` answer 503 from now on, because the process is about to end. */
-  stop(): void
-  middleware: Middleware
 }
 
 // A dependency that has not answered after this time is unavailable. A load balancer, or Kubernetes, gives a probe a few seconds.
@@ -46,8 +32,8 @@ const inTime = async (check: () => Promise<unknown>, maxMs: number): Promise<voi
   }
 }
 
-/** Serves `/healthz`, `/readyz` and `/metrics` to load balancers, operators and Prometheus. */
-export const createProbes = (log: Pick<Log, 'info' | 'warn'>, poolStuckMs?: number, maxMs = checkMaxMs): Probes => {
+/** Creates the probes and the metrics of one process, and serves `/healthz`, `/readyz` and `/metrics` to load balancers, operators and Prometheus. */
+export const createProbes = (log: Pick<Log, 'info' | 'warn'>, poolStuckMs?: number, maxMs = checkMaxMs) => {
   const dependencies = new Map<string, Dependency>()
   const lastSuccess = new Map<string, Date>()
   const failing = new Set<string>()
@@ -115,15 +101,21 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>, poolStuckMs?: numb
   }
 
   return {
-    add: (added, metrics) => {
+    /** Adds what a part of the process needs and measures. A dependency replaces an earlier one of the same name. */
+    add: (added: Dependency[], metrics: Metric[]): void => {
       for (const dependency of added) dependencies.set(dependency.name, dependency)
       for (const metric of metrics) registry.registerMetric(metric)
     },
+    /** Adds a pool, whose connections are then counted. `/healthz` answers 503 if all of them are lent for good. */
     watchPool: pools.watch,
-    addText: (read) => void texts.push(read),
-    stop: () => {
+    /** Adds metrics that another library has written in the text format of Prometheus. */
+    addText: (read: () => Promise<string>) => void texts.push(read),
+    /** Lets `/healthz` and `/readyz` answer 503 from now on, because the process is about to end. */
+    stop: (): void => {
       isStopping = true
     },
     middleware,
   }
 }
+
+export type Probes = ReturnType<typeof createProbes>
