@@ -87,21 +87,11 @@ interface SingleDocument extends Document {
   deliveries: (DocumentDelivery & { lateData: LateData | null })[]
 }
 
-export interface DocumentFilter {
-  repoId?: string | undefined
-  status?: DocumentStatus | undefined
-  acknowledged?: boolean | undefined
-  /** Time of receipt; both ends are inclusive. */
-  dateFrom?: Date | undefined
-  dateTo?: Date | undefined
-}
+/** Conditions of a list. Both ends of the time of receipt are inclusive. */
+export type DocumentFilter = Pick<DocumentSearch, 'repoId' | 'status' | 'acknowledged' | 'dateFrom' | 'dateTo'>
 
 /** Changes of the business metadata; null removes a value. */
-export interface MetadataChange {
-  erpObjectType?: string | null | undefined
-  erpObjectId?: string | null | undefined
-  arObject?: string | null | undefined
-}
+export type MetadataChange = { [Name in keyof BusinessMetadata]?: BusinessMetadata[Name] | undefined }
 
 /** Location of a document's content, with the facts for a download. */
 export interface DocumentContent {

@@ -5,6 +5,7 @@ import { AppError } from '../base/errors.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { Repository } from '../routing/repositories.ts'
+import type { Workspace } from '../workspace/workspaces.ts'
 import { checkOwnRepository } from './own-repository.ts'
 
 /** Profiles that do not hold a request for long: the others wait for a second, and send 64 MiB. */
@@ -31,12 +32,6 @@ interface CheckRepositoryDeps {
   db: Database
   /** Returns the address of the receivers of this process. */
   receiverOrigin(): string
-}
-
-interface Workspace {
-  id: string
-  userSlug: string
-  workspaceSlug: string
 }
 
 interface Asked {

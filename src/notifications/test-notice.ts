@@ -6,18 +6,13 @@ import { toSnakeCase } from '../domain/casing.ts'
 import { noticeData, testNoticeType } from '../domain/notices.ts'
 import { createTestDestinations, type TestDeps } from '../routing/configure-destinations.ts'
 import type { TestResult } from '../routing/targets.ts'
+import type { Workspace } from '../workspace/workspaces.ts'
 import type { Notifications } from './notifications.ts'
 import { testSummaryOf, testTextOf } from './text.ts'
 
 export type TestNotificationDeps = Omit<TestDeps, 'config'> & {
   notifications: Notifications
   config: TestDeps['config'] & Pick<Config, 'RELAY_BASE_URL'>
-}
-
-interface Workspace {
-  id: string
-  userSlug: string
-  workspaceSlug: string
 }
 
 /** Creates the use case that sends a test message to the destination of a notification, active or not. It is sent once and not stored. */

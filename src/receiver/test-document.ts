@@ -4,6 +4,7 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { refusals } from '../domain/refusal-codes.ts'
 import type { Repository } from '../routing/repositories.ts'
+import type { Workspace } from '../workspace/workspaces.ts'
 import type { Answer } from './answer.ts'
 import type { Refusal } from './refusal.ts'
 
@@ -20,12 +21,6 @@ interface TestRepository {
   repoId: string
   status: Repository['status']
   warnings: readonly { code: string }[]
-}
-
-interface Workspace {
-  id: string
-  userSlug: string
-  workspaceSlug: string
 }
 
 interface TestDocumentDeps {

@@ -119,27 +119,15 @@ export const createTemporal = (
   const retryDelivery = async ({ requestId, input, urgency }: RetryDelivery): Promise<void> => {
     const options = deliveryOptions(input, { registered: await hasSearchAttributes(), urgency })
     const request: RetryRequest = { requestId, policy: input.policy }
-    await startOnce(() =>
-      workflow.signalWithStart<typeof delivery, [unknown?]>('delivery', {
-        ...options,
-        ...again,
-        signal: retrySignal,
-        signalArgs: [request],
-      }),
-    )
+    const signal = { signal: retrySignal, signalArgs: [request] as [unknown?] }
+    await startOnce(() => workflow.signalWithStart<typeof delivery, [unknown?]>('delivery', { ...options, ...again, ...signal }))
   }
 
   /** Starts the workflow of a released delivery. A workflow that is still open has just recorded that the delivery is held: it is signalled. */
   const startDelivery = async ({ input, urgency }: StartDelivery): Promise<void> => {
     const options = deliveryOptions(input, { registered: await hasSearchAttributes(), urgency })
-    await startOnce(() =>
-      workflow.signalWithStart<typeof delivery, [RetryPolicy]>('delivery', {
-        ...options,
-        ...again,
-        signal: releaseSignal,
-        signalArgs: [input.policy],
-      }),
-    )
+    const signal = { signal: releaseSignal, signalArgs: [input.policy] as [RetryPolicy] }
+    await startOnce(() => workflow.signalWithStart<typeof delivery, [RetryPolicy]>('delivery', { ...options, ...again, ...signal }))
   }
 
   /** Calls a workflow, unless it has closed or was never started. In the latter case, its first attempt finds what has changed. */
