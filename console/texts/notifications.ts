@@ -26,8 +26,10 @@ export const en = {
       'destination.failing': 'Destination failing',
       'delivery.failed': 'Deliveries failed',
       'source.silent': 'Source system silent',
+      'source.refused': 'Source system refused',
       'certificate.expiring': 'Certificate expiring',
       'repository.not_connected': 'Repository not connected',
+      'connection.holding': 'Connection holding deliveries',
       'enrichment.failing': 'Enrichment failing',
       'upstream.failing': 'Earlier content server failing',
       'event_subscription.failing': 'Event subscription failing',
@@ -38,9 +40,11 @@ export const en = {
       'destination.failing': 'Attempts fail one after the other, or the circuit is open.',
       'delivery.failed': 'Deliveries have failed for good, and nobody has retried or acknowledged them.',
       'source.silent': 'Nothing has come from the source system for as long as is set below.',
+      'source.refused': 'The latest requests of the source system to a repository were all refused.',
       'certificate.expiring':
         'A certificate expires soon: one that verifies signatures, and no newer one is active, or the client certificate of a destination.',
       'repository.not_connected': 'Documents are discarded, because no connection leads to a destination.',
+      'connection.holding': 'An inactive connection has held deliveries for 24 hours.',
       'upstream.failing':
         'The earlier content server of a repository has failed for 5 minutes. Documents that only it has, and new ones, are answered with 503.',
       'event_subscription.failing':
@@ -96,8 +100,10 @@ export const de: typeof en = {
       'destination.failing': 'Ziel gestört',
       'delivery.failed': 'Zustellungen fehlgeschlagen',
       'source.silent': 'Quellsystem stumm',
+      'source.refused': 'Quellsystem abgewiesen',
       'certificate.expiring': 'Zertifikat läuft ab',
       'repository.not_connected': 'Repository ohne Verbindung',
+      'connection.holding': 'Verbindung hält Zustellungen an',
       'enrichment.failing': 'Anreicherung gestört',
       'upstream.failing': 'Früherer Content-Server gestört',
       'event_subscription.failing': 'Ereignisabonnement gestört',
@@ -108,9 +114,11 @@ export const de: typeof en = {
       'destination.failing': 'Versuche schlagen nacheinander fehl, oder das Ziel ist gesperrt (Circuit offen).',
       'delivery.failed': 'Zustellungen sind endgültig fehlgeschlagen, und niemand hat sie wiederholt oder zur Kenntnis genommen.',
       'source.silent': 'Aus dem Quellsystem ist so lange nichts gekommen, wie unten angegeben.',
+      'source.refused': 'Die neuesten Anfragen des Quellsystems an ein Repository wurden alle abgewiesen.',
       'certificate.expiring':
         'Ein Zertifikat läuft bald ab: eines, das Signaturen prüft, und kein neueres ist aktiv, oder das Clientzertifikat eines Ziels.',
       'repository.not_connected': 'Dokumente werden verworfen, weil keine Verbindung zu einem Ziel führt.',
+      'connection.holding': 'Eine inaktive Verbindung hält seit 24 Stunden Zustellungen an.',
       'upstream.failing':
         'Der frühere Content-Server eines Repositorys ist seit 5 Minuten gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.',
       'event_subscription.failing':

@@ -7,9 +7,11 @@ export const incidentEvents = {
   'destination.failing': 'Attempts at a destination fail one after the other, or its circuit is open',
   'delivery.failed': 'Deliveries to a destination have failed with the same error code, and nobody has acknowledged them',
   'source.silent': 'The source system has sent nothing to a repository for `silence_hours`',
+  'source.refused': 'The latest requests of the source system to a repository were all refused',
   'certificate.expiring':
     'A certificate expires soon: one that signed requests need, and no newer one is active, or the client certificate of a destination',
   'repository.not_connected': 'A repository receives documents, and no connection leads from it to a destination: they are discarded',
+  'connection.holding': 'An inactive connection has held deliveries for 24 hours',
   'enrichment.failing': 'The calls of an enrichment fail for its latest documents: they are delivered without business data',
   'upstream.failing':
     'The earlier content server of a repository has failed for 5 minutes: documents that only it has, and new ones, are answered with 503',
@@ -21,8 +23,11 @@ export type IncidentEvent = keyof typeof incidentEvents
 
 export const incidentEventNames = Object.keys(incidentEvents) as [IncidentEvent, ...IncidentEvent[]]
 
+// `source.recovered` ends `source.silent`.
+const otherEnds: Partial<Record<IncidentEvent, string>> = { 'source.refused': 'source.accepted' }
+
 /** Returns the name of the event that ends an incident: `destination.recovered` ends `destination.failing`. */
-const recoveredName = (event: IncidentEvent) => `${event.split('.')[0]!}.recovered`
+const recoveredName = (event: IncidentEvent) => otherEnds[event] ?? `${event.split('.')[0]!}.recovered`
 
 /** `opened`: an incident has begun. `closed`: it has ended. */
 export type Transition = 'opened' | 'closed'
@@ -54,10 +59,11 @@ export const noticeData = z
     count: z
       .int()
       .describe(
-        'Failed attempts in a row, failed deliveries, discarded documents, or documents without business data; 1 for other incidents.',
+        'Failed attempts in a row, failed or held deliveries, discarded documents, refused requests, or documents without business data; 1 for other incidents.',
       ),
     destination: z.object({ id: z.string(), name: z.string(), type: z.string() }).meta({ id: 'NoticeDestination' }).optional(),
     repository: z.object({ id: z.string(), repo_id: z.string() }).meta({ id: 'NoticeRepository' }).optional(),
+    connection: z.object({ id: z.string(), name: z.string() }).meta({ id: 'NoticeConnection' }).optional(),
     enrichment: z.object({ id: z.string(), name: z.string() }).meta({ id: 'NoticeEnrichment' }).optional(),
     subscription: z.object({ id: z.string(), name: z.string() }).meta({ id: 'NoticeSubscription' }).optional(),
     last_request_at: z.iso.datetime().optional().describe('When a silent source system last sent a request.'),

@@ -17,8 +17,10 @@ import {
   type IncidentDetails,
   type FindConditions,
 } from './condition.ts'
+import { findHoldingConnections } from './connection-conditions.ts'
 import { findExpiringCredentials, findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
 import { findFailingEnrichments } from './enrichment-conditions.ts'
+import { findRefusedSources } from './refused-sources.ts'
 import { findExpiringCertificates, findFailingUpstreams, findNotConnected, findSilentSources } from './repository-conditions.ts'
 import { findFailingSubscriptions } from './subscription-conditions.ts'
 import { consolePathOf, summaryOf } from './text.ts'
@@ -145,9 +147,10 @@ export const createCheckIncidents = (
   const readDetails = <Row extends Incident>(rows: Row[]): Row[] =>
     rows.map((row) => ({ ...row, details: toCamelCase(detailsSchema, row.details as never) }))
 
-  // The failed attempts of a destination or subscription are counted there, and the documents of an enrichment up to a limit of their own.
+  // The failed attempts of a destination or subscription are counted there, and documents of an enrichment and refused requests up to a limit of their own.
   const countText = ({ event, count }: Pick<Incident, 'event' | 'count'>) =>
-    !['destination.failing', 'enrichment.failing', 'event_subscription.failing'].includes(event) && count >= limits.maxCount
+    !['destination.failing', 'enrichment.failing', 'event_subscription.failing', 'source.refused'].includes(event) &&
+    count >= limits.maxCount
       ? `at least ${count}`
       : String(count)
 
@@ -352,8 +355,10 @@ const findConditions: Record<IncidentEvent, FindConditions> = {
   'destination.failing': findFailingDestinations,
   'delivery.failed': findFailedDeliveries,
   'source.silent': findSilentSources,
+  'source.refused': findRefusedSources,
   'certificate.expiring': async (...args) => [...(await findExpiringCertificates(...args)), ...(await findExpiringCredentials(...args))],
   'repository.not_connected': findNotConnected,
+  'connection.holding': findHoldingConnections,
   'enrichment.failing': findFailingEnrichments,
   'upstream.failing': findFailingUpstreams,
   'event_subscription.failing': findFailingSubscriptions,

@@ -7,6 +7,7 @@ import { noticeData, type IncidentEvent } from '../domain/notices.ts'
 export const detailsSchema = noticeData.pick({
   destination: true,
   repository: true,
+  connection: true,
   enrichment: true,
   subscription: true,
   last_request_at: true,
@@ -38,6 +39,10 @@ export const conditionLimits = {
   destinationFailures: 5,
   /** Days before the end of its validity at which a certificate is announced as expiring. */
   certificateDays: 30,
+  /** Hours for which an inactive connection may hold deliveries before it is announced. */
+  holdingHours: 24,
+  /** Latest requests of a source system that were all refused before that is announced. */
+  refusedRequests: 5,
 }
 
 export type ConditionLimits = typeof conditionLimits

@@ -2,19 +2,19 @@ import { failingUpstream } from '../migration/failures.ts'
 import { isConnected } from '../routing/repository-warnings.ts'
 import { watching, type Condition, type FindConditions } from './condition.ts'
 
-interface RepositoryRow {
+export interface RepositoryRow {
   workspaceId: string
   repository: { id: string; repoId: string }
   count: number
   since: Date
 }
 
-const repositoryColumns = `
+export const repositoryColumns = `
   repositories.workspace_id as "workspaceId",
   jsonb_build_object('id', repositories.id, 'repoId', repositories.repo_id) as repository
 `
 
-const conditionOf = ({ workspaceId, repository, count, since }: RepositoryRow, remedy: string): Condition => ({
+export const conditionOf = ({ workspaceId, repository, count, since }: RepositoryRow, remedy: string): Condition => ({
   workspaceId,
   subject: repository.id,
   count,

@@ -33,6 +33,11 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
     opened: ({ repository, lastRequestAt }) => `Repository ${repository?.repoId} has received no request since ${lastRequestAt}.`,
     closed: ({ repository }) => `The silence of repository ${repository?.repoId} has ended.`,
   },
+  'source.refused': {
+    opened: ({ repository, count, error }) =>
+      `Repository ${repository?.repoId} has refused the latest ${few(count, 'request', 'requests')} of its source system, the last one with ${error?.code}.`,
+    closed: ({ repository }) => `Repository ${repository?.repoId} no longer refuses every request of its source system.`,
+  },
   'certificate.expiring': {
     opened: (subject) => `${certificateName(subject)} expires on ${expiryOf(subject)}.`,
     closed: (subject) => `${certificateName(subject)} no longer needs to be renewed.`,
@@ -41,6 +46,11 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
     opened: ({ repository, count }) =>
       `Repository ${repository?.repoId} has no connection to a destination and has discarded ${few(count, 'document', 'documents')}.`,
     closed: ({ repository }) => `Repository ${repository?.repoId} no longer discards documents for lack of a connection.`,
+  },
+  'connection.holding': {
+    opened: ({ connection, count }) =>
+      `Connection ${connection?.name} is inactive and holds ${few(count, 'delivery', 'deliveries')}, the oldest for more than 24 hours.`,
+    closed: ({ connection }) => `Connection ${connection?.name} no longer holds deliveries.`,
   },
   'enrichment.failing': {
     opened: ({ enrichment, count }) =>
@@ -67,15 +77,17 @@ export const summaryOf = (event: IncidentEvent, transition: Transition, subject:
 /** Returns the page of the console on which an operator looks further. */
 export const consolePathOf = (
   event: IncidentEvent,
-  { destination, repository, enrichment, subscription, document }: IncidentDetails,
+  { destination, repository, connection, enrichment, subscription, document }: IncidentDetails,
 ): string => {
   const repoId = encodeURIComponent(repository?.repoId ?? '')
   const paths: Record<IncidentEvent, string> = {
     'destination.failing': `destinations/${destination?.id}`,
     'delivery.failed': 'attention',
     'source.silent': `requests?repo_id=${repoId}`,
+    'source.refused': `requests?repo_id=${repoId}`,
     'certificate.expiring': destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`,
     'repository.not_connected': `documents?status=discarded&repo_id=${repoId}`,
+    'connection.holding': `connections/${connection?.id}`,
     'enrichment.failing': `enrichments/${enrichment?.id}?document=${document?.id}`,
     'upstream.failing': `repositories/${repository?.id}`,
     'event_subscription.failing': `subscriptions/${subscription?.id}`,
@@ -99,7 +111,7 @@ export const subjectOf = ({ transition, data }: Pick<Rendered, 'transition' | 'd
 /** Returns the requests to the API, and the commands, with which an operator looks further. */
 const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
   const api = `${baseUrl.replace(/\/+$/, '')}/api/${data.workspace}`
-  const { destination, repository, enrichment, subscription, document } = data
+  const { destination, repository, connection, enrichment, subscription, document } = data
   const steps: Record<IncidentEvent, string[]> = {
     'destination.failing': [`POST ${api}/destinations/${destination?.id}/test`],
     'delivery.failed': [
@@ -107,12 +119,14 @@ const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
       `POST ${api}/documents/retry {"destination_id": "${destination?.id}"}`,
     ],
     'source.silent': [`GET ${api}/requests?repo_id=${encodeURIComponent(repository?.repoId ?? '')}`],
+    'source.refused': [`GET ${api}/requests?repo_id=${encodeURIComponent(repository?.repoId ?? '')}`],
     'certificate.expiring': [`GET ${api}/${destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`}`],
     'repository.not_connected': [
       `GET ${api}/documents?status=discarded&repo_id=${encodeURIComponent(repository?.repoId ?? '')}`,
       `POST ${api}/connections`,
       `POST ${api}/documents/replay {"repo_id": ${JSON.stringify(repository?.repoId)}}`,
     ],
+    'connection.holding': [`GET ${api}/connections/${connection?.id}`],
     'enrichment.failing': [
       `GET ${api}/documents/${document?.id}`,
       `POST ${api}/enrichments/${enrichment?.id}/try {"document_id": "${document?.id}"}`,
@@ -134,7 +148,7 @@ const row = (label: string, value: string | undefined): string[] => (value === u
 /** Returns the text of a mail, for people. */
 export const textOf = (rendered: Rendered): string => {
   const { transition, data, notification } = rendered
-  const { destination, repository, enrichment, subscription, error, document } = data
+  const { destination, repository, connection, enrichment, subscription, error, document } = data
   const errorText = [error?.code, error?.message].filter((part) => part !== undefined).join(': ')
   return mailOf([
     data.summary,
@@ -145,6 +159,7 @@ export const textOf = (rendered: Rendered): string => {
     ...row('Ended', data.closedAt),
     ...row('Destination', destination && `${destination.name}, ${destination.type}, ${destination.id}`),
     ...row('Repository', repository && `${repository.repoId}, ${repository.id}`),
+    ...row('Connection', connection && `${connection.name}, ${connection.id}`),
     ...row('Enrichment', enrichment && `${enrichment.name}, ${enrichment.id}`),
     ...row('Subscription', subscription && `${subscription.name}, ${subscription.id}`),
     ...row('Last request', data.lastRequestAt),

@@ -1,6 +1,7 @@
 import { remedyFor } from '../../connectors/error-codes.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { incidentEventNames, noticeData, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
+import { refusals } from '../../domain/refusal-codes.ts'
 import { consolePathOf, summaryOf } from '../../notifications/text.ts'
 import { at, certificate, document, documentPath, error, exampleIds, incidentId, names, operationsId } from './example-story.ts'
 import { messageName } from './operation-names.ts'
@@ -22,8 +23,10 @@ const subjects = {
   'destination.failing': ofTarget,
   'delivery.failed': ofTarget,
   'source.silent': { ...ofRepository, last_request_at: at.received },
+  'source.refused': { ...ofRepository, error: { code: 'signature_invalid' }, remedy: refusals.signature_invalid.remedy },
   'certificate.expiring': { ...ofRepository, certificate: { id: exampleIds.certificate, ...certificate } },
   'repository.not_connected': ofRepository,
+  'connection.holding': { connection: { id: exampleIds.connection, name: names.connection } },
   'enrichment.failing': { enrichment: { id: exampleIds.enrichment, name: names.enrichment }, document: failedDocument },
   'upstream.failing': ofRepository,
   'event_subscription.failing': {
