@@ -48,8 +48,6 @@ const destination = {
 const repository = {
   name: names.repository,
   accepts_mcreate: false,
-  document_count: 1,
-  last_request_at: at.received,
   warnings: [],
   created_at: at.setUp,
   updated_at: at.setUp,
@@ -57,7 +55,6 @@ const repository = {
 const request = {
   request_body_truncated: false,
   request_body_truncation_reason: null,
-  request_at: at.received,
   error_code: null,
   response_content_type: '',
   response_content_length: 0,
@@ -68,14 +65,11 @@ const request = {
   created_at: at.answered,
 }
 const documentMigration = {
-  mode: 'copy',
-  status: 'running',
   documents_per_minute: 600,
   rows: 1_000,
   found: 0,
   copied: 512,
   equal: 12,
-  missing: 1,
   different: 0,
   damaged: 0,
   failed: 0,
@@ -87,10 +81,6 @@ const documentMigration = {
 const bulkRetry = {
   status: 'completed',
   filter: { repo_id: document.repo_id, destination_id: exampleIds.destination, error_code: error.code },
-  matched_documents: 1,
-  matched_deliveries: 1,
-  retried_documents: 1,
-  retried_deliveries: 1,
   skipped_documents: 0,
   created_at: at.retried,
   ended_at: at.delivered,
@@ -154,11 +144,9 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   RepositoryCertificate: { id: exampleIds.certificate, valid_from: '2026-11-21T08:00:00.000Z' },
   RepositoryConnection: { id: exampleIds.connection, name: names.connection },
   RepositoryCheck: {
-    signed: true,
     started_at: at.setUp,
     duration_ms: 1_240,
     passed: 9,
-    failed: 1,
     not_offered: 0,
     not_checked: 0,
     interrupted: false,
@@ -219,13 +207,7 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   },
   EnrichmentAttributes: { name: names.enrichment, is_failing: false, created_at: at.setUp, updated_at: at.setUp },
   EnrichmentCounts: { pending: 0, complete: 1, partial: 0, failed: 0, skipped: 0 },
-  DocumentEnrichment: {
-    status: 'complete',
-    enrichment_name: names.enrichment,
-    waits_until: at.received,
-    ends_at: at.received,
-    updated_at: at.received,
-  },
+  DocumentEnrichment: { status: 'complete', enrichment_name: names.enrichment },
   EnrichmentStepOutcome: { name: 'link', error: null, at: at.received },
   TriedStep: {
     name: 'link',
@@ -330,12 +312,10 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   },
   FailureGroupAttributes: {
     destination_deleted: false,
-    documents: 1,
     last_message: error.message,
     oldest_at: at.failed,
     newest_at: at.failed,
   },
-  AttemptedDestinationAttributes: { waiting_deliveries: 1 },
   StartedBulkRetryAttributes: {
     ...bulkRetry,
     status: 'running',
@@ -373,11 +353,8 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   CurrentDeliveryCounts: { ...noOther, delivered: 1 },
   AttemptCounts: { delivered: 1, superseded: 0, retryable: 0, permanent: 1, interrupted: 0 },
   StatsAttributes: { date_from: at.received, date_to: '2026-11-21T10:00:00.000Z', oldest_deliveries: [] },
-  StatsPeriod: { start: at.received, received: 1, delivered: 1, failed: 1 },
-  DestinationStatsPeriod: { start: at.received, delivered: 1, failed: 1 },
   DestinationStatsAttributes: { oldest_delivery: null },
   Latency: latency,
-  ErrorCount: { attempts: 1 },
   PresentCounts: { unacknowledged_failures: 0, unacknowledged_discards: 0, pending: 0, held: 0, retrying: 0 },
   CursorMeta: { next_cursor: null },
 }
