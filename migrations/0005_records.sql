@@ -47,7 +47,7 @@ create table captured_requests (
   request_content_type text,
   request_content_length bigint,
   request_body_truncation_reason text
-    check (request_body_truncation_reason in ('too_large', 'incomplete', 'not_json', 'memory', 'refused', 'unread')),
+    check (request_body_truncation_reason in ('too_large', 'incomplete', 'not_json', 'unreadable', 'memory', 'refused', 'unread')),
   source_ip text not null,
   request_at timestamptz not null,
   status_code smallint not null,
@@ -56,7 +56,7 @@ create table captured_requests (
   response_content_type text,
   response_content_length bigint,
   response_body_truncation_reason text
-    check (response_body_truncation_reason in ('too_large', 'incomplete', 'not_json', 'memory', 'refused', 'unread')),
+    check (response_body_truncation_reason in ('too_large', 'incomplete', 'not_json', 'unreadable', 'memory', 'refused', 'unread')),
   duration_ms integer not null,
   response_at timestamptz not null,
   replay_of text collate "C",

@@ -1,5 +1,5 @@
 /** Reasons why a body is not stored. docs/captured-requests.md explains them. */
-export const truncationReasons = ['too_large', 'incomplete', 'not_json', 'memory', 'refused', 'unread'] as const
+export const truncationReasons = ['too_large', 'incomplete', 'not_json', 'unreadable', 'memory', 'refused', 'unread'] as const
 
 export type TruncationReason = (typeof truncationReasons)[number]
 

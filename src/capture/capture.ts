@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { storable } from '../base/text.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { snakeCase } from '../domain/casing.ts'
+import { mediaTypeOf } from '../domain/content-type.ts'
 import type { StreamingBody, TruncationReason } from './body.ts'
 import { isOpaque, redactBody, runInSlices } from './redact-body.ts'
 import { redactHeaders, redactQuery } from './redact.ts'
@@ -163,7 +164,7 @@ const captureBody = async (
   // Nothing is recorded of an answer that is read from contents that are not redacted.
   if (data.length === 0) return isHeld ? byReference : { truncation: null, body: null }
   const redacted = await runInSlices(redactBody(data, contentType))
-  if (!redacted) return { truncation: 'not_json', body: shown(null) }
+  if (!redacted) return { truncation: mediaTypeOf(contentType).includes('json') ? 'not_json' : 'unreadable', body: shown(null) }
   if (redacted !== data) return { truncation: null, body: shown(redacted) }
   return isHeld ? byReference : { truncation: null, body: { data, redacted: false, pieces: null } }
 }

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mediaTypeOf } from '../domain/content-type.ts'
 import { redactJson } from './redact-json.ts'
 import { redactXml } from './redact-xml.ts'
-import { pauseAfterSteps, redactPairs, type Steps } from './redact.ts'
+import { assignment, pauseAfterSteps, redactPairs, type Steps } from './redact.ts'
 
 const sliceMs = 10
 
@@ -24,20 +24,43 @@ export const runInSlices = async <Result>(work: Steps<Result>): Promise<Result> 
 
 /**
  * Redacts a body. Returns the same buffer if there is nothing to redact.
- * @returns undefined if the body must not be stored: it is declared as JSON and is not, so a secret could not be found
+ * @returns undefined if the body must not be stored: it is declared as JSON, XML or a form, or looks like JSON or XML, and cannot be read, so a
+ *   secret could not be found
  */
 export function* redactBody(data: Buffer, contentType: string | null): Steps<Buffer | undefined> {
   if (isOpaque(data, contentType)) return data
   const mediaType = mediaTypeOf(contentType)
-  const wide = utf16Of(data)
-  if (mediaType.includes('json')) return yield* redactJsonBody(data, wide)
-  const first = wide ? firstCharacter(Buffer.from(wide.text.slice(0, wideHeadCharacters))) : firstCharacter(data)
-  const safe = isJsonOpening(first) ? yield* redactJsonBody(data, wide) : undefined
-  if (safe) return safe
-  if (mediaType.includes('xml') || first === '<') return yield* redactXmlBody(data, wide)
-  if (mediaType === form) return (yield* redactUtf8(data, redactPairs)) ?? data
-  return data
+  const [isJson, isXml, isForm] = [mediaType.includes('json'), mediaType.includes('xml'), mediaType === form]
+  const wide = utf16Of(data) ?? (isJson || isXml || isForm ? unmarkedUtf16Of(data) : undefined)
+  if (isJson) return yield* redactJsonBody(data, wide)
+  // Any encoding that contains ASCII is read byte for byte.
+  const text = wide?.text ?? data.toString('latin1')
+  if ((isXml || isForm) && !isReadable(text, contentType ?? '', isXml ? '<' : '=')) return undefined
+  if (isForm) return yield* redactBytes(data, wide, redactPairs)
+  if (wide?.text.includes('\0')) return undefined
+  const first = firstCharacter(wide ? Buffer.from(text.slice(0, headCharacters)) : data)
+  if (isJsonOpening(first)) {
+    const safe = yield* redactJsonBody(data, wide)
+    if (safe) return safe
+    if (!isXml) return assignment.test(text) ? undefined : data
+  }
+  return isXml || first === '<' ? yield* redactBytes(data, wide, redactXml) : data
 }
+
+// No text has these characters. Bytes that are compressed, or in an encoding of more bytes for a character, do.
+const unreadable = /[\0-\x08\x0b\x0e-\x1f]/
+// Encodings that do not contain ASCII (UTF-7 writes = as +AD0-), and UTF-32.
+const otherCharset =
+  /(?:charset|encoding)\s*=\s*["']?(?:utf-?7|utf-?32|ucs-?4|unicode-1-1-utf-7|ebcdic|ibm-?\d|cp-?(?:037|273|500|1047|1140|1141))/i
+
+/** Returns false for bytes of XML or a form that are in another encoding, or compressed. @param markup character without which there is no name */
+const isReadable = (text: string, contentType: string, markup: string): boolean =>
+  !unreadable.test(text) &&
+  !otherCharset.test(contentType) &&
+  !otherCharset.test(text.slice(0, prologCharacters)) &&
+  (text.includes(markup) || !/[\x80-\xff]/.test(text))
+
+const prologCharacters = 100
 
 const form = 'application/x-www-form-urlencoded'
 
@@ -58,7 +81,7 @@ export const isOpaque = (head: Buffer, contentType: string | null): boolean => {
 
 const byteOrderMark = Buffer.from('\uFEFF')
 // More blanks than stand before a text that a program has written.
-const wideHeadCharacters = 1_024
+const headCharacters = 1_024
 const blanks = new Set(Buffer.from(' \t\r\n'))
 
 /** Returns the first character of an ASCII text after a byte order mark and blanks. */
@@ -93,6 +116,15 @@ const utf16Of = (data: Buffer): WideText | undefined => {
   return { text: Buffer.from(data).swap16().toString('utf16le'), encode: (text) => Buffer.from(text, 'utf16le').swap16() }
 }
 
+/** Returns the text of bytes that look like UTF-16 of ASCII, without a byte order mark. */
+const unmarkedUtf16Of = (data: Buffer): WideText | undefined => {
+  if (data.length < 4 || data.length % 2 === 1) return undefined
+  const zeros = [...data.subarray(0, 4)].map((byte) => Number(byte === 0)).join('')
+  if (zeros === '0101') return { text: data.toString('utf16le'), encode: (text) => Buffer.from(text, 'utf16le') }
+  if (zeros !== '1010') return undefined
+  return { text: Buffer.from(data).swap16().toString('utf16le'), encode: (text) => Buffer.from(text, 'utf16le').swap16() }
+}
+
 /** @returns undefined if the bytes are neither JSON nor JSON line by line */
 function* redactJsonBody(data: Buffer, wide: WideText | undefined): Steps<Buffer | undefined> {
   if (!wide) return (yield* redactUtf8(data, redactJson)) ?? (yield* redactUtf8(data, redactJsonLines))
@@ -121,10 +153,14 @@ function* redactJsonLines(text: string): Steps<string | undefined> {
   return hasValue ? output.join('') : undefined
 }
 
-function* redactXmlBody(data: Buffer, wide: WideText | undefined): Steps<Buffer> {
-  // Any other encoding of XML contains ASCII, and is read byte for byte.
+/** Redacts a text in UTF-16, or in any encoding that contains ASCII, byte for byte. */
+function* redactBytes(
+  data: Buffer,
+  wide: WideText | undefined,
+  redact: (text: string) => Steps<string | undefined>,
+): Steps<Buffer | undefined> {
   const text = wide?.text ?? data.toString('latin1')
-  const safe = yield* redactXml(text)
-  if (safe === text) return data
+  const safe = yield* redact(text)
+  if (safe === undefined || safe === text) return safe === undefined ? undefined : data
   return wide ? wide.encode(safe) : Buffer.from(safe, 'latin1')
 }

@@ -1,4 +1,4 @@
-import { isSensitive, mention, redacted, pauseAfterSteps, type Steps } from './redact.ts'
+import { isNamedBeside, isSensitive, mention, namesAnother, redacted, pauseAfterSteps, type Steps } from './redact.ts'
 
 // Everything but the sensitive values stays the same, byte for byte: a number of twenty digits, or an object with a repeated key, would
 // change if it were parsed and serialized. JSON.parse is also not used to check the text: it needs 0.2 s for a megabyte of brackets, and
@@ -35,6 +35,20 @@ const unescape = (literal: string): string =>
     )
 
 const longCharacters = 10_000
+// Longer than names are.
+const nameMaxCharacters = 100
+
+/** Replaces parts of a text, each by another text. Of parts within one another, the outer one counts. */
+const replaced = (text: string, replacements: { from: number; to: number; by: string }[]): string => {
+  const output: string[] = []
+  let kept = 0
+  for (const { from, to, by } of replacements.toSorted((one, other) => one.from - other.from || other.to - one.to)) {
+    if (from < kept) continue
+    output.push(text.slice(kept, from), by)
+    kept = to
+  }
+  return output.join('') + text.slice(kept)
+}
 
 /** Redacts JSON inside a JSON string. @returns undefined if the string stays as it is */
 function* redactString(literal: string): Steps<string | undefined> {
@@ -55,15 +69,13 @@ export function* redactJson(text: string): Steps<string | undefined> {
   // An escape sequence may spell a letter of a key.
   const mayHaveSecrets = mention.test(text) || text.includes('\\u')
   const isPauseDue = pauseAfterSteps()
-  const output: string[] = []
-  let kept = 0
-  const replace = (from: number, to: number, by: string) => {
-    output.push(text.slice(kept, from), by)
-    kept = to
-  }
+  const replacements: { from: number; to: number; by: string }[] = []
+  const replace = (from: number, to: number, by: string) => replacements.push({ from, to, by })
 
   /** Open objects and arrays, as a stack of their closing brackets. */
   const open: string[] = []
+  /** What is known of each of them that is an object: its last key, and whether another member names its value. */
+  const members: ({ key?: string; from: number; isNamed?: boolean; value?: { from: number; to: number } } | undefined)[] = []
   /** The sensitive value that is being read, and the number of containers around it. */
   let secret: { from: number; depth: number } | undefined
   let expected: 'value' | 'value or end' | 'key' | 'key or end' | 'separator' = 'value'
@@ -76,10 +88,13 @@ export function* redactJson(text: string): Steps<string | undefined> {
     let end: number | undefined
     if (expected === 'separator' && character === ',' && open.length > 0) {
       end = at + 1
-      expected = open.at(-1) === '}' ? 'key' : 'value'
+      // Another one may be missing: people write commas at the end.
+      expected = open.at(-1) === '}' ? 'key or end' : 'value or end'
     } else if ((expected === 'separator' || expected === 'value or end' || expected === 'key or end') && character === open.at(-1)) {
       end = at + 1
       open.pop()
+      const { isNamed, value } = members.pop() ?? {}
+      if (isNamed && value) replace(value.from, value.to, `"${redacted}"`)
       expected = 'separator'
     } else if (expected === 'separator') {
       return undefined
@@ -94,6 +109,8 @@ export function* redactJson(text: string): Steps<string | undefined> {
         if (mayHaveSecrets && !secret && isSensitive(key.includes('\\') ? unescape(`"${key}"`) : key)) {
           secret = { from: end, depth: open.length }
         }
+        const object = members.at(-1)
+        if (mayHaveSecrets && object) [object.key, object.from] = [key, end]
         expected = 'value'
       } else {
         const safe: string | undefined = mayHaveSecrets && !secret ? yield* redactString(text.slice(at, end)) : undefined
@@ -105,6 +122,7 @@ export function* redactJson(text: string): Steps<string | undefined> {
     } else if (character === '{' || character === '[') {
       end = at + 1
       open.push(character === '{' ? '}' : ']')
+      members.push(character === '{' ? { from: 0 } : undefined)
       expected = character === '{' ? 'key or end' : 'value or end'
     } else {
       end = matchAt(scalar, text, at)
@@ -115,7 +133,15 @@ export function* redactJson(text: string): Steps<string | undefined> {
       replace(secret.from, end, `"${redacted}"`)
       secret = undefined
     }
+    const object = expected === 'separator' ? members.at(-1) : undefined
+    if (object?.key !== undefined) {
+      const { key, from } = object
+      if (namesAnother(key))
+        object.isNamed ||= text[from] === '"' && end - from <= nameMaxCharacters && isSensitive(unescape(text.slice(from, end)))
+      else if (isNamedBeside(key)) object.value = { from, to: end }
+      delete object.key
+    }
     at = matchAt(blanks, text, end)!
   }
-  return expected === 'separator' && open.length === 0 ? output.join('') + text.slice(kept) : undefined
+  return expected === 'separator' && open.length === 0 ? replaced(text, replacements) : undefined
 }

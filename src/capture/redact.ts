@@ -12,13 +12,30 @@ export const redacted = '[REDACTED]'
 
 const wholeNames = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie'])
 // The contract (section 8.3) has the first four. The rest are other spellings of them.
-const partOfName = /token|secret|password|api-key|api_?key|passwd|passphrase|pwd/i
+const partOfName =
+  /token|secret|password|passwort|kennwort|api-key|api_?key|passwd|passphrase|pwd|credential|jwt|assertion|session[-_]?id|private[-_]?key|mysapsso/i
 // Not every name that contains these words has a secret value: authId and author do not, nor does OBJ_KEY, a common field of ABAP.
 const endOfName = /auth$|-key$/i
 const signature = /signature(-\d+)?$/i
 
 /** Matches every text that contains a sensitive name. A text without a match needs no closer look. */
-export const mention = /auth|cookie|seckey|token|secret|password|api_?key|-key|passwd|passphrase|pwd|signature/i
+export const mention =
+  /auth|cookie|seckey|token|secret|password|passwort|kennwort|api_?key|-key|passwd|passphrase|pwd|signature|credential|jwt|assertion|session[-_]?id|private_?key|mysapsso/i
+
+/** Matches a text in which something sensitive is given a value, in whatever notation. */
+export const assignment = new RegExp(
+  String.raw`(?:${mention.source})[\w.-]{0,64}(?:["'\\\s]|&(?:amp;)*(?:quot|apos|#\w{2,4});){0,8}(?:[:=>]|&(?:amp;)*(?:gt|#62|#x3e);)`,
+  'i',
+)
+
+const naming = /(?:name|key|^id|field|property|param|parameter|header|attribute|^n|^k)$/i
+const named = /(?:value|val|content|^data|text|default|^v)$/i
+
+/** Returns true for the member of an object, or the attribute of an element, that has the name of another one, as in `name="password" value="x"`. */
+export const namesAnother = (name: string): boolean => naming.test(name)
+
+/** Returns true for the member, or the attribute, that has the value of what is named beside it. */
+export const isNamedBeside = (name: string): boolean => named.test(name)
 
 /** Returns true for the signature of a URL of the content server protocol. It gives access to a document until the URL expires. */
 const isSecKey = (name: string): boolean => name.toLowerCase() === 'seckey'
@@ -56,8 +73,25 @@ const percentEncoded = /%([0-9a-f]{2})/gi
 const decodeName = (name: string): string =>
   name.includes('%') ? name.replaceAll(percentEncoded, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16))) : name
 
+const separators = /[&;\r\n]/g
+const nestedSeparators = /[?&;#\s]/
+// A URL in a URL in a URL.
+const decodingsMax = 3
+
+/** Returns true if a value is itself a query string or a URL with a sensitive parameter, however often it was encoded. */
+const hasSecretInside = (value: string, isRedacted: (name: string) => boolean): boolean => {
+  if (!value.includes('%')) return false
+  let decoded = value
+  for (let count = 0; count < decodingsMax && decoded.includes('%'); count += 1) decoded = decodeName(decoded)
+  return (
+    mention.test(decoded) &&
+    decoded.split(nestedSeparators).some((pair) => pair.includes('=') && isRedacted(pair.slice(0, pair.indexOf('='))))
+  )
+}
+
 /**
- * Redacts `name=value` pairs that are separated by `&`: a query string or a form. Names may be percent-encoded.
+ * Redacts `name=value` pairs that are separated by `&`, `;` or line breaks: a query string, a form or the text of a connection. Names may be
+ * percent-encoded. One character per byte suffices, since the names are ASCII.
  * @param isRedacted decides by the decoded name
  */
 export function* redactPairs(text: string, isRedacted: (name: string) => boolean = isSensitive): Steps<string> {
@@ -65,16 +99,17 @@ export function* redactPairs(text: string, isRedacted: (name: string) => boolean
   if (!mention.test(text) && !text.includes('%')) return text
   const output: string[] = []
   let kept = 0
-  for (let equals = text.indexOf('='); equals >= 0;) {
+  for (let start = 0; start < text.length;) {
     if (isPauseDue()) yield
-    const start = text.lastIndexOf('&', equals) + 1
-    const next = text.indexOf('&', equals)
-    const end = next < 0 ? text.length : next
-    if (isRedacted(decodeName(text.slice(start, equals)))) {
-      output.push(text.slice(kept, equals + 1), redacted)
+    separators.lastIndex = start
+    const end = separators.exec(text)?.index ?? text.length
+    const pair = text.slice(start, end)
+    const equals = pair.indexOf('=') + 1
+    if (equals > 0 && (isRedacted(decodeName(pair.slice(0, equals - 1)).trim()) || hasSecretInside(pair.slice(equals), isRedacted))) {
+      output.push(text.slice(kept, start + equals), redacted)
       kept = end
     }
-    equals = text.indexOf('=', end)
+    start = end + 1
   }
   return output.join('') + text.slice(kept)
 }
@@ -98,7 +133,12 @@ export const redactHeaders = (headers: OutgoingHttpHeaders): Record<string, stri
   return stored
 }
 
-const redactUrl = (value: string): string => {
+// User and password in front of the host (RFC 3986, 3.2.1), and what a client shows to sign in, under whatever name.
+const userInfo = /(\/\/)[^\s/?#"<>]*@/g
+const scheme = /^(\s*(?:basic|bearer|digest|negotiate|ntlm|dpop|aws4-hmac-sha256|sharedkey(?:lite)?)\s+).+$/is
+
+const redactUrl = (text: string): string => {
+  const value = text.replaceAll(userInfo, `$1${redacted}@`).replace(scheme, `$1${redacted}`)
   const query = value.indexOf('?') + 1
   return query === 0 ? value : value.slice(0, query) + redactQuery(value.slice(query))
 }

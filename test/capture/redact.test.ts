@@ -63,7 +63,7 @@ describe('a query string', () => {
     ['s%65cKe%79=canary&a=1', 's%65cKe%79=[REDACTED]&a=1'],
     ['secKey=one&secKey=canary==&x', 'secKey=[REDACTED]&secKey=[REDACTED]&x'],
     ['access_token=canary&password=canary', 'access_token=[REDACTED]&password=[REDACTED]'],
-    ['pwd=&sig=a%26secKey=b', 'pwd=[REDACTED]&sig=a%26secKey=b'],
+    ['pwd=&sig=a%26secKey=b', 'pwd=[REDACTED]&sig=[REDACTED]'],
     ['get&docId=token&compId=secKey&authId=auth&author=a&OBJ_KEY=k', 'get&docId=token&compId=secKey&authId=auth&author=a&OBJ_KEY=k'],
     ['', ''],
     ['&&==%zz=&token', '&&==%zz=&token'],
@@ -83,10 +83,43 @@ describe('a form', () => {
     expect(redactText('user=u&pass%77ord=canary&note=a', form)).toBe('user=u&pass%77ord=[REDACTED]&note=a')
   })
 
-  test('is left as it is if it is another text, or not a text at all', () => {
+  test('is left as it is if it is another text', () => {
     expect(redactText('password=canary', 'text/plain')).toBe('password=canary')
-    const binary = Buffer.concat([Buffer.from('a&pwd=x&'), Buffer.from([0xff, 0xfe])])
-    expect(redactBody(binary, form)).toBe(binary)
+  })
+
+  test.each([
+    ['user=u;password=canary;a=b', 'user=u;password=[REDACTED];a=b'],
+    ['user=u\r\npassword=canary\r\na=b', 'user=u\r\npassword=[REDACTED]\r\na=b'],
+    ['a=1&b=c%3Fpassword%3Dcanary&d=1', 'a=1&b=[REDACTED]&d=1'],
+    ['a=1&b=c%253F%2570assword%253Dcanary', 'a=1&b=[REDACTED]'],
+    ['a=1&b=c%3Dd', 'a=1&b=c%3Dd'],
+  ])('has the values of sensitive fields redacted, whatever separates them, and in URLs that are values: %s', (text, safe) => {
+    expect(redactText(text, form)).toBe(safe)
+  })
+
+  test('is redacted in every encoding that contains ASCII, and in UTF-16', () => {
+    const [text, safe] = ['user=M\u00fcller&password=canary', 'user=M\u00fcller&password=[REDACTED]']
+    for (const type of [form, 'application/x-www-form-urlencoded', 'application/x-www-form-urlencoded; charset=iso-8859-1']) {
+      for (const encoding of ['latin1', 'utf8', 'utf16le'] as const) {
+        expect(redactBody(Buffer.from(text, encoding), type)).toEqual(Buffer.from(safe, encoding))
+      }
+      const [marked, safeMarked] = [text, safe].map((each) => Buffer.from(`\uFEFF${each}`, 'utf16le')) as [Buffer, Buffer]
+      expect(redactBody(marked, type)).toEqual(safeMarked)
+      expect(redactBody(Buffer.from(marked).swap16(), type)).toEqual(Buffer.from(safeMarked).swap16())
+      expect(redactBody(Buffer.from(text, 'utf16le').swap16(), type)).toEqual(Buffer.from(safe, 'utf16le').swap16())
+    }
+  })
+
+  test.each<[string, Buffer, string]>([
+    ['compressed', Buffer.from([0x1f, 0x8b, 8, 0, 1, 2]), form],
+    ['UTF-16 that lacks a byte', Buffer.from('\uFEFFpassword=canary', 'utf16le').subarray(0, -1), form],
+    ['UTF-32', Buffer.from([...'\uFEFFpassword=canary'].flatMap((character) => [...Buffer.from(character, 'utf16le'), 0, 0])), form],
+    ['UTF-7', Buffer.from('+AHA-assword+AD0-canary'), `application/x-www-form-urlencoded; charset="UTF-7"`],
+    ['EBCDIC', Buffer.from('97A2A6847E838195', 'hex'), 'application/x-www-form-urlencoded;charset=IBM037'],
+    ['EBCDIC that is not declared', Buffer.from('97A2A6847E838195', 'hex'), form],
+  ])('that cannot be read is not stored: %s', (_, data, type) => {
+    expect(redactBody(data, type)).toBeUndefined()
+    expect(redactBody(data, type.replace('application/x-www-form-urlencoded', 'text/xml').replace(form, 'text/xml'))).toBeUndefined()
   })
 })
 
@@ -105,6 +138,29 @@ describe('an XML body', () => {
     ['<?xml version="1.0"?><!-- password --><a password="canary"/>', '<?xml version="1.0"?><!-- password --><a password="[REDACTED]"/>'],
     ['<a><password>canary', '<a><password>[REDACTED]'],
     ['<p>the password is <b>here</b></p>', '<p>the password is <b>here</b></p>'],
+    ['<prop name="password" value="canary" type="x"/>', '<prop name="password" value="[REDACTED]" type="x"/>'],
+    [`<add value='canary' key='db_password'/>`, `<add value='[REDACTED]' key='db_password'/>`],
+    ['<p name="pass&#119;ord" value="canary"/>', '<p name="pass&#119;ord" value="[REDACTED]"/>'],
+    ['<param name="password">canary</param><a>b</a>', '<param name="password">[REDACTED]</param><a>b</a>'],
+    ['<entry key="user">u</entry><entry key="pwd">canary</entry>', '<entry key="user">u</entry><entry key="pwd">[REDACTED]</entry>'],
+    [
+      '<key>password</key>\n<string>canary</string><key>a</key><string>b</string>',
+      '<key>password</key>\n<string>[REDACTED]</string><key>a</key><string>b</string>',
+    ],
+    ['<m><name>token</name><value><string>canary</string></value></m><m/>', '<m><name>token</name><value>[REDACTED]</value></m><m/>'],
+    ['<NAME>PASSWORD</NAME><VALUE>canary</VALUE><B>c</B>', '<NAME>PASSWORD</NAME><VALUE>[REDACTED]</VALUE><B>c</B>'],
+    ['<name>token</name></a><b>c</b>', '<name>token</name></a><b>c</b>'],
+    ['<a><![CDATA[<password>canary</password>]]></a>', '<a><![CDATA[<password>[REDACTED]</password>]]></a>'],
+    ['<a><![CDATA[{"password":"canary"}]]></a>', '<a><![CDATA[{"password":"[REDACTED]"}]]></a>'],
+    ['<a><![CDATA[x=1&password=canary]]></a>', '<a><![CDATA[x=1&password=[REDACTED]]]></a>'],
+    ['<!-- <password>canary</password> --><a/>', '<!-- <password>[REDACTED]</password> --><a/>'],
+    ['<a>&lt;password&gt;canary&lt;/password&gt;</a>', '<a>&lt;password&gt;[REDACTED]&lt;/password&gt;</a>'],
+    ['<a>&#60;password&#x3e;canary&lt;/password&gt;</a>', '<a>&lt;password&gt;[REDACTED]&lt;/password&gt;</a>'],
+    ['<a>&amp;lt;pwd&amp;gt;canary&amp;lt;/pwd&amp;gt;</a>', '<a>&amp;lt;pwd&amp;gt;[REDACTED]&amp;lt;/pwd&amp;gt;</a>'],
+    ['<a b="{&quot;token&quot;:&quot;canary&quot;}"/>', '<a b="{&quot;token&quot;:&quot;[REDACTED]&quot;}"/>'],
+    ['<c s="Server=x;Password=canary;Port=1"/>', '<c s="Server=x;Password=[REDACTED];Port=1"/>'],
+    ['<a>{&amp;quot;token&amp;quot;:&amp;quot;canary&amp;quot;}</a>', '<a>{&amp;quot;token&amp;quot;:&amp;quot;[REDACTED]&amp;quot;}</a>'],
+    ['<c>user=u&amp;password=canary&amp;a=b</c>', '<c>user=u&amp;password=[REDACTED]&amp;a=b</c>'],
   ])('has exactly the content of sensitive elements and attributes redacted: %s', (text, safe) => {
     expect(redactText(text, 'application/soap+xml')).toBe(safe)
     expect(redactText(`\uFEFF ${text}`, null)).toBe(`\uFEFF ${safe}`)
@@ -119,8 +175,33 @@ describe('an XML body', () => {
     const [little, safeLittle] = [text, safe].map((content) => Buffer.from(`\uFEFF${content}`, 'utf16le')) as [Buffer, Buffer]
     expect(redactBody(little, 'text/xml')).toEqual(safeLittle)
     expect(redactBody(Buffer.from(little).swap16(), 'text/xml')).toEqual(Buffer.from(safeLittle).swap16())
-    const odd = Buffer.concat([little, Buffer.from('x')])
-    expect(redactBody(odd, 'text/xml')).toBe(odd)
+    expect(redactBody(Buffer.from(text, 'utf16le'), 'text/xml')).toEqual(Buffer.from(safe, 'utf16le'))
+  })
+
+  test('that says of itself that its encoding does not contain ASCII is not stored', () => {
+    expect(redactText('<?xml version="1.0" encoding="UTF-7"?>+ADw-password+AD4-canary', 'text/xml')).toBeUndefined()
+    expect(redactText('<?xml version="1.0" encoding="UTF-8"?><a/>', 'text/xml')).toBe('<?xml version="1.0" encoding="UTF-8"?><a/>')
+  })
+
+  test.each([
+    '<a><b c="x><password>canary</password></a>',
+    '<a>1 < 2 "<password>canary</password></a>',
+    '<a><!-- <password>canary</password></a>',
+    '<a><![CDATA[<password>canary</password></a>',
+    '<a password="canary',
+    '<a></a <password>canary</password',
+    '<a <password>canary</password></a>',
+  ])('in which something does not end, before what may be a secret, is not stored: %s', (text) => {
+    expect(redactText(text, 'text/xml')).toBeUndefined()
+    expect(redactText(text, 'text/plain')).toBeUndefined()
+    expect(redactText(text.replaceAll('password', 'word'), 'text/xml')).toBe(text.replaceAll('password', 'word'))
+  })
+
+  test('is not stored if what it contains was escaped more often than can be read', () => {
+    let text = '<password>canary</password>'
+    for (let layer = 0; layer < 9; layer += 1)
+      text = `<a>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')}</a>`
+    expect(redactText(text, 'text/xml') ?? '').not.toContain('canary')
   })
 })
 
@@ -140,6 +221,11 @@ describe('a JSON body', () => {
     ['{"password":"canary","password":"canary"}', '{"password":"[REDACTED]","password":"[REDACTED]"}'],
     ['{"payload":"{\\"password\\":\\"canary\\",\\"n\\":1}"}', '{"payload":"{\\"password\\":\\"[REDACTED]\\",\\"n\\":1}"}'],
     ['"{\\"token\\":\\"canary\\"}"', '"{\\"token\\":\\"[REDACTED]\\"}"'],
+    ['{"password":"canary",}', '{"password":"[REDACTED]",}'],
+    ['[{"token":"canary",},]', '[{"token":"[REDACTED]",},]'],
+    ['{"name":"password","value":"canary"}', '{"name":"password","value":"[REDACTED]"}'],
+    ['[{"value":{"a":["canary"]},"x":1,"key":"api_key"}]', '[{"value":"[REDACTED]","x":1,"key":"api_key"}]'],
+    ['{"name":"user","value":"u","b":{"name":"pwd","value":1}}', '{"name":"user","value":"u","b":{"name":"pwd","value":"[REDACTED]"}}'],
     ['\uFEFF{"token":"canary"}', '\uFEFF{"token":"[REDACTED]"}'],
   ])('has exactly the values of sensitive keys redacted: %s', (text, safe) => {
     expect(redactText(text)).toBe(safe)
@@ -206,9 +292,17 @@ describe('a JSON body', () => {
       '',
     ]
     for (const text of broken) expect([text, redactText(text)]).toEqual([text, undefined])
-    expect(redactBody(Buffer.from('{"password":"canary"}', 'utf16le'), json)).toBeUndefined()
+    const unmarked = Buffer.from('{"password":"canary"}', 'utf16le')
+    expect(redactBody(unmarked, json)).toEqual(Buffer.from('{"password":"[REDACTED]"}', 'utf16le'))
     expect(redactBody(Buffer.from([0x1f, 0x8b, 8, 0]), json)).toBeUndefined()
-    expect(redactText('{"password":"canary', 'text/plain')).toBe('{"password":"canary')
+  })
+
+  test('that is invalid under another type is dropped if something in it may be a secret', () => {
+    for (const text of ['{"password":"canary', "{'password': 'canary'}", '{password=canary}', '{"a":1}{"token" : "canary"}']) {
+      expect([text, redactText(text, 'text/plain')]).toEqual([text, undefined])
+    }
+    for (const text of ['[2026] a token was found', '"Name","Token"\n"a","b"', '{"a":']) expect(redactText(text, 'text/plain')).toBe(text)
+    expect(redactBody(Buffer.from('{"n":"M\u00fcller","password":"canary"}', 'latin1'), 'text/plain')).toBeUndefined()
   })
 
   test('in which a key has another sensitive name is redacted', () => {
@@ -241,6 +335,12 @@ test.each([
   ['lines of JSON', json, filled('{"token":1}\n')],
   ['blank lines before JSON that does not end', json, `[]\n${filled('\n')}{`],
   ['signatures', 'text/xml', filled('<signature><a>')],
+  ['escaped markup', 'text/xml', `<a>${filled('&lt;token&gt;')}</a>`],
+  ['names beside values', 'text/xml', filled('<p name="token" value="x"/>')],
+  ['CDATA sections', 'text/xml', `<a>${filled('<![CDATA[<token>]]>')}</a>`],
+  ['names without an end', 'text/plain', `{${filled('token')}`],
+  ['values that were encoded often', 'application/x-www-form-urlencoded', `a=${filled('%2525')}token`],
+  ['members that name others', json, `[${filled('{"name":"token","value":1},')}1]`],
 ])('a hostile megabyte is redacted in a time that is linear in its size: %s', async (_, contentType, text) => {
   // Needs 0.3 s of processor time at most. Quadratic work would need minutes.
   const began = process.cpuUsage()
@@ -257,7 +357,20 @@ const isSecret = (name: string) => {
   const lower = name.toLowerCase()
   if (['authorization', 'proxy-authorization', 'cookie', 'set-cookie'].includes(lower)) return true
   if (['auth', '-key', 'signature'].some((end) => lower.endsWith(end)) || /signature-\d+$/.test(lower) || lower === 'seckey') return true
-  return ['token', 'secret', 'password', 'api-key', 'api_key', 'apikey', 'pwd', 'passwd', 'passphrase'].some((part) => lower.includes(part))
+  const parts = ['token', 'secret', 'password', 'passwort', 'kennwort', 'api-key', 'api_key', 'apikey', 'pwd', 'passwd', 'passphrase']
+  const more = [
+    'credential',
+    'jwt',
+    'assertion',
+    'sessionid',
+    'session-id',
+    'session_id',
+    'privatekey',
+    'private-key',
+    'private_key',
+    'mysapsso',
+  ]
+  return [...parts, ...more].some((part) => lower.includes(part))
 }
 
 const { value } = fc.letrec<{ value: string }>((tie) => {
