@@ -139,6 +139,8 @@ export const addSealingKeyVerbs = (program: Command, { inDatabase, variables }: 
       if (unreadable.length === 0) return
       process.exitCode = 1
       const ids = unreadable.join(', ')
-      printProgress(`No key in RELAY_SECRET_KEYS opens the credentials of these destinations or workspaces. Enter them again: ${ids}`)
+      printProgress(
+        `No key in RELAY_SECRET_KEYS opens the credentials of these destinations, enrichments, repositories or workspaces. Enter them again: ${ids}`,
+      )
     })
 }

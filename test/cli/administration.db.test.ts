@@ -102,6 +102,6 @@ test('rotates sealing keys, and exits with 1 and the ids of credentials that no 
   expect({ ...second, stdout: JSON.parse(second.stdout) }).toEqual({
     status: 1,
     stdout: { resealed: 0, unreadable: [id] },
-    stderr: `No key in RELAY_SECRET_KEYS opens the credentials of these destinations or workspaces. Enter them again: ${id}\n`,
+    stderr: `No key in RELAY_SECRET_KEYS opens the credentials of these destinations, enrichments, repositories or workspaces. Enter them again: ${id}\n`,
   })
 })
