@@ -115,6 +115,8 @@ create table documents (
   erp_object_type text,
   erp_object_id text,
   ar_object text,
+  file_name text,
+  description text,
   received_at timestamptz not null,
   component_created_at timestamptz,
   modified_at timestamptz not null,
@@ -138,6 +140,8 @@ comment on column documents.revision is
 comment on column documents.acknowledged_at is
   'When an operator acknowledged that the failed or discarded document will not be delivered, or replayed the request of the discarded one. '
   'A change of the status clears it.';
+comment on column documents.file_name is
+  'The name of the file, without folders, that the source system or another program has told besides the bytes.';
 comment on column documents.component_created_at is
   'When the first document of this component was created. Null if this document is the first.';
 comment on column documents.superseded_at is
@@ -204,6 +208,33 @@ create index documents_unconnected_and_open on documents (workspace_id, repo_id,
 where is_unconnected and acknowledged_at is null;
 comment on index documents_unconnected_and_open is
   'Serves the search for documents that were discarded for lack of a connection, and bulk replays.';
+
+create table early_metadata (
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  repo_id text not null,
+  doc_id text not null,
+  erp_object_type text,
+  erp_object_id text,
+  ar_object text,
+  file_name text,
+  description text,
+  changed_at timestamptz not null,
+  is_checked boolean not null default false,
+  primary key (workspace_id, repo_id, doc_id)
+);
+comment on table early_metadata is
+  'What was told about a docId before its document has arrived. The create takes it.';
+comment on column early_metadata.is_checked is
+  'True once a job has looked whether the document was created at the same moment, without it.';
+
+create index early_metadata_unchecked on early_metadata (changed_at)
+where not is_checked;
+comment on index early_metadata_unchecked is
+  'Serves the job that looks for documents that were created at the same moment.';
+
+create index early_metadata_by_time on early_metadata (changed_at);
+comment on index early_metadata_by_time is
+  'Serves the removal of what no document has taken.';
 
 create table content_segments (
   content_id text collate "C" not null references contents (id),
@@ -291,10 +322,10 @@ create index document_keys_by_end on document_keys (workspace_id, reverse(key), 
 comment on index document_keys_by_end is
   'Serves searches for the end of a number.';
 
-create function document_keys_of(doc_id text, erp_object_id text) returns setof text language sql immutable parallel safe as $$
+create function document_keys_of(doc_id text, erp_object_id text, file_name text) returns setof text language sql immutable parallel safe as $$
 select distinct upper(left(key, 255))
 from (
-  values (doc_id), (erp_object_id), (ltrim(erp_object_id, '0')), (substr(erp_object_id, 5)), (ltrim(substr(erp_object_id, 5), '0'))
+  values (doc_id), (file_name), (erp_object_id), (ltrim(erp_object_id, '0')), (substr(erp_object_id, 5)), (ltrim(substr(erp_object_id, 5), '0'))
   union all
   select substr(erp_object_id, 5, 10)
   where erp_object_id ~ '^.{4}[0-9]{14}$'
@@ -308,7 +339,7 @@ from (
 where key <> ''
 $$;
 comment on function document_keys_of is
-  'Returns what a document can be found by, in upper case: the docId, the id of the business object, the same without its company code '
+  'Returns what a document can be found by, in upper case: the docId, the name of the file, the id of the business object, the same without its company code '
   '(the first four characters), in an accounting document also without the fiscal year (the last four digits of 18), its parts between other characters than letters and digits, and each of them without leading zeros.';
 
 create function document_field_keys(fields jsonb) returns setof text language sql immutable parallel safe as $$
@@ -325,7 +356,7 @@ create function add_document_keys() returns trigger language plpgsql as $$
 begin
   insert into document_keys (workspace_id, key, document_id)
   select workspace_id, key, id
-  from added, document_keys_of(doc_id, erp_object_id) as key;
+  from added, document_keys_of(doc_id, erp_object_id, file_name) as key;
   return null;
 end
 $$;
@@ -388,7 +419,7 @@ begin
   select workspace_id, key, id
   from documents
   cross join lateral (
-    select key from document_keys_of(doc_id, erp_object_id) as key
+    select key from document_keys_of(doc_id, erp_object_id, file_name) as key
     union
     select key from document_enrichments, document_field_keys(fields) as key where document_id = documents.id
   ) as keys
@@ -397,12 +428,12 @@ begin
 end
 $$;
 comment on function replace_document_keys is
-  'Writes the keys of a document whose business object or fields have changed.';
+  'Writes the keys of a document whose business object, file name or fields have changed.';
 
 create trigger replace_document_keys
-  after update of erp_object_id on documents
+  after update of erp_object_id, file_name on documents
   for each row
-  when (old.erp_object_id is distinct from new.erp_object_id)
+  when ((old.erp_object_id, old.file_name) is distinct from (new.erp_object_id, new.file_name))
   execute function replace_document_keys();
 
 create trigger replace_document_keys

@@ -160,6 +160,8 @@ begin
   end if;
   if (old.erp_object_type, old.erp_object_id, old.ar_object) is distinct from (new.erp_object_type, new.erp_object_id, new.ar_object) then
     perform add_event(new.workspace_id, 'document.metadata_updated', document_event_data(new) || jsonb_build_object('changed', 'business_object'));
+  elsif (old.file_name, old.description) is distinct from (new.file_name, new.description) then
+    perform add_event(new.workspace_id, 'document.metadata_updated', document_event_data(new) || jsonb_build_object('changed', 'file_name'));
   end if;
   if old.size_bytes <> new.size_bytes then
     perform add_event(new.workspace_id, 'document.appended', document_event_data(new) || jsonb_build_object('size_bytes', new.size_bytes));
@@ -171,7 +173,7 @@ comment on function add_event_of_document is
   'Writes what became of a document.';
 
 create trigger event_of_document
-  after update of status, acknowledged_at, erp_object_type, erp_object_id, ar_object, size_bytes on documents
+  after update of status, acknowledged_at, erp_object_type, erp_object_id, ar_object, file_name, description, size_bytes on documents
   for each row
   execute function add_event_of_document();
 

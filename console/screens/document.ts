@@ -212,6 +212,8 @@ const DocumentFacts = ({ document: { attributes } }: { document: Document }) => 
       [words.docId, html`<${Copyable} text=${attributes.doc_id} />`],
       [words.repository, repositoryText(attributes)],
       [words.component, html`<span class="mono">${attributes.comp_id}</span>`],
+      [words.fileName, attributes.file_name],
+      [words.description, attributes.description],
       [words.businessObject, key === undefined ? undefined : html`<${Copyable} text=${key} />`],
       [words.documentType, attributes.metadata.ar_object],
       [words.type, attributes.content_type || '–'],
@@ -233,8 +235,8 @@ const DocumentFacts = ({ document: { attributes } }: { document: Document }) => 
 /** The content of a document. */
 const Preview = ({ document: { id, attributes } }: { document: Document }) => {
   const words = documentWords()
-  const { content_type: contentType, size_bytes: sizeBytes, content_retained: isRetained, comp_id: compId } = attributes
-  if (!isRetained) return html`<p class="quiet">${words.notRetained}</p>`
+  const { content_type: contentType, size_bytes: sizeBytes } = attributes
+  if (!attributes.content_retained) return html`<p class="quiet">${words.notRetained}</p>`
   if (sizeBytes === 0) return null
   return html`<${Disclosure} title=${words.preview}>
     ${() =>
@@ -242,7 +244,7 @@ const Preview = ({ document: { id, attributes } }: { document: Document }) => {
         path=${`/documents/${id}/content`}
         contentType=${contentType}
         sizeBytes=${sizeBytes}
-        name=${compId}
+        name=${attributes.file_name ?? attributes.comp_id}
         isCaptured=${false}
       />`}
   </${Disclosure}>`

@@ -26,7 +26,7 @@ export const en = {
     'settings.filter.fields':
       'Fields of an enrichment, or erp_object_type, erp_object_id, ar_object. Several values are separated by commas, for example: company_code: 1000, 2000.',
     'settings.path_template':
-      'Placeholders: {repo_id} {doc_id} {comp_id} {yyyy} {mm} {dd} {ar_object} {ext}. {doc_id} and {comp_id} are required.',
+      'Placeholders: {repo_id} {doc_id} {comp_id} {yyyy} {mm} {dd} {ar_object} {ext} {file_name} {description}. {doc_id} and {comp_id} are required.',
     'settings.properties':
       'Object tags, columns, file properties or a file beside the document. Values may contain the placeholders of the path template, and {meta.NAME} for a field of an enrichment.',
     is_active: 'Otherwise the connection holds the deliveries until it is switched on.',
@@ -125,7 +125,7 @@ export const de: typeof en = {
     'settings.filter.fields':
       'Felder einer Anreicherung oder erp_object_type, erp_object_id, ar_object. Mehrere Werte werden durch Kommas getrennt, zum Beispiel: company_code: 1000, 2000.',
     'settings.path_template':
-      'Platzhalter: {repo_id} {doc_id} {comp_id} {yyyy} {mm} {dd} {ar_object} {ext}. {doc_id} und {comp_id} sind erforderlich.',
+      'Platzhalter: {repo_id} {doc_id} {comp_id} {yyyy} {mm} {dd} {ar_object} {ext} {file_name} {description}. {doc_id} und {comp_id} sind erforderlich.',
     'settings.properties':
       'Objekt-Tags, Spalten, Dateieigenschaften oder eine Datei neben dem Dokument. Werte können die Platzhalter der Pfadvorlage enthalten und {meta.NAME} für ein Feld einer Anreicherung.',
     is_active: 'Sonst hält die Verbindung die Zustellungen an, bis sie eingeschaltet wird.',

@@ -305,7 +305,7 @@ const germanDescriptions: Names = {
   storage_class: 'Speicherklasse neuer Objekte, zum Beispiel STANDARD_IA. Standard: die des Buckets',
   subject:
     'Benutzer, in dessen Namen Dokumente abgelegt werden (domainweite Delegierung). Ihm gehören dann die Dateien, und sie zählen zu seinem Speicherplatz',
-  subject_template: 'Platzhalter: repo_id, doc_id, comp_id, yyyy, mm, dd, ar_object, ext, file_name',
+  subject_template: 'Platzhalter: repo_id, doc_id, comp_id, yyyy, mm, dd, ar_object, ext, file_name, description',
   tenant_id: 'Verzeichnis-ID (Mandant) oder eine Domain des Mandanten',
   'email.tenant_id': 'Verzeichnis-ID (Mandant) oder eine Domain des Mandanten: Microsoft Entra stellt die Token aus, für Exchange Online',
   tls: 'starttls: die Verbindung wechselt vor Anmeldung und Mail zu TLS; implicit: die Verbindung beginnt mit TLS; none: keine Verschlüsselung, Zugangsdaten werden dann nur an erlaubte private Adressen gesendet',

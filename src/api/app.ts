@@ -15,6 +15,7 @@ import { connectionEndpoints, type ConnectionDeps } from './connections.ts'
 import { connectorTypeEndpoints } from './connector-types.ts'
 import { destinationTestEndpoints } from './destination-tests.ts'
 import { destinationEndpoints, type DestinationDeps } from './destinations.ts'
+import { documentMetadataEndpoints, type DocumentMetadataDeps } from './document-metadata.ts'
 import { documentMigrationEndpoints, type DocumentMigrationDeps } from './document-migrations.ts'
 import {
   acknowledgeEndpoints,
@@ -46,6 +47,7 @@ export type EndpointDeps = DestinationDeps &
   EnrichmentDeps &
   NotificationDeps &
   DocumentDeps &
+  DocumentMetadataDeps &
   AcknowledgeDeps &
   EventDeps &
   EventSubscriptionDeps &
@@ -83,6 +85,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...enrichmentEndpoints(deps),
   ...notificationEndpoints(deps),
   ...documentEndpoints(deps),
+  ...documentMetadataEndpoints(deps),
   ...eventEndpoints(deps),
   ...eventSubscriptionEndpoints(deps),
   ...failureEndpoints(deps),

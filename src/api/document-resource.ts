@@ -60,6 +60,11 @@ export const documentAttributes = z.object({
   repository_name: z.string().describe('The name of the repository, for people.'),
   comp_id: z.string(),
   content_type: z.string(),
+  file_name: z
+    .string()
+    .nullable()
+    .describe('The name of the file that was brought in for the document, without folders. Null if none was.'),
+  description: z.string().nullable().describe('What was told about the document, with its name.'),
   size_bytes: z.int(),
   status: documentStatus,
   origin: z

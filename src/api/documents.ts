@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import type { DocumentContent, Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
-import { invalidRequest } from '../base/refusals.ts'
-import { isPlainText, isStorable } from '../base/text.ts'
+import { isStorable } from '../base/text.ts'
 import { discardSignal, type Stores } from '../content/store.ts'
 import { actorOf } from '../db/audit.ts'
 import type { Acknowledge } from '../delivery/acknowledge.ts'
@@ -17,7 +16,6 @@ import {
   deliveryStatus,
   document,
   documentStatus,
-  metadata,
   presentDocument,
   presentListed,
   presentSingle,
@@ -29,18 +27,6 @@ import type { LaunchDeps } from './launch.ts'
 import { cursorPageOf, followQuery, isOneWay, pageOfMany, pageQuery, toCursorPage, toPage } from './pagination.ts'
 import { idParams, one, resourceId } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
-
-// A path parameter that can be passed to PostgreSQL.
-const storable = z.string().refine(isStorable)
-
-const metadataValue = z
-  .string()
-  .min(1)
-  .max(metadataMaxCharacters)
-  .refine(isPlainText, 'must not contain line breaks, control characters, or characters that nobody sees')
-  .nullable()
-  .optional()
-const metadataFields = ['erp_object_type', 'erp_object_id', 'ar_object'] as const
 
 const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()
 const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional()
@@ -60,7 +46,7 @@ const listConditions = {
 
 const searchQuery = {
   q: searchText.describe(
-    'Only documents that people call by this text, in upper or lower case: the beginning of a `doc_id`, of a business key or of the value of a field, or ' +
+    'Only documents that people call by this text, in upper or lower case: the beginning of a `doc_id`, of a file name, of a business key or of the value of a field, or ' +
       'the last digits of a number, at least three. A business key is also found without its company code (the first four characters), by its parts, ' +
       'without leading zeros, with its type, and in every form in which the console shows it: `1900004711/2026`, `BKPF 100019000047112026` and ' +
       '`Invoice 1900004711, company 1000, 2026` find the same document. Several words must all be found.',
@@ -78,6 +64,7 @@ const searchQuery = {
     .transform((text) => ({ name: text.slice(0, text.indexOf(':')), value: text.slice(text.indexOf(':') + 1) }))
     .optional()
     .describe('Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.'),
+  file_name: searchText.describe('Only documents with this file name that was brought in, in upper or lower case.'),
   content_type: searchText.describe('Only documents with this content type, as the source system sent it.'),
   size_min: bytes.describe('Only documents of at least this number of bytes.'),
   size_max: bytes.describe('Only documents of at most this number of bytes.'),
@@ -176,39 +163,6 @@ export const documentEndpoints = ({ documents, contents, documentEnds }: Documen
       handle: async ({ params }, { workspaceId }) => {
         const found = await documents.findContent(workspaceId, params.id)
         return downloadOf(contents, found, fileNameOf(found))
-      },
-    }),
-
-    endpoint({
-      method: 'PUT',
-      path: '/documents/by-doc-id/:repo_id/:doc_id/metadata',
-      operation: 'setDocumentMetadata',
-      level: 'member',
-      audit: 'document.metadata_updated',
-      summary: 'Set the metadata of a document',
-      description:
-        'Sets the values in the request on every document that was received under this `doc_id`. Omitted values are not changed.',
-      params: z.object({
-        repo_id: storable.describe('The repository identifier in the source system (`contRep`).'),
-        doc_id: storable.describe('The document identifier in the source system (`docId`).'),
-      }),
-      body: z
-        .strictObject({
-          erp_object_type: metadataValue.describe('The type of the business object, for example `BKPF`. Null removes the value.'),
-          erp_object_id: metadataValue.describe('The key of the business object. Null removes the value.'),
-          ar_object: metadataValue.describe('The document type in the source system. Null removes the value.'),
-        })
-        .meta({ id: 'DocumentMetadataChange', minProperties: 1 }),
-      response: one(z.object({ repo_id: z.string(), doc_id: z.string(), documents: z.int(), metadata }).meta({ id: 'UpdatedMetadata' })),
-      handle: async ({ params, body }, { workspaceId, actor }) => {
-        if (Object.values(body).every((value) => value === undefined)) {
-          throw invalidRequest('body', [
-            { code: 'custom', path: [], message: `must contain at least one of ${metadataFields.join(', ')}`, input: body },
-          ])
-        }
-        const set = await documents.setMetadata(workspaceId, params, body, actorOf(actor))
-        const { documents: count, erpObjectType, erpObjectId, arObject } = set
-        return { data: { ...params, documents: count, metadata: { erpObjectType, erpObjectId, arObject } } }
       },
     }),
   ]

@@ -22,6 +22,8 @@ export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
 
 const retriedAttributes = documentAttributes.omit({
   repository_name: true,
+  file_name: true,
+  description: true,
   comp_id: true,
   content_type: true,
   size_bytes: true,

@@ -105,7 +105,7 @@ export const startApi = async (
     const bridgeThreads = createThreads()
     onClose(bridgeThreads.close)
     const common = { ...runtime, db: share, contents: stores, requestLog, authenticator }
-    const bridge = createBridge({ ...common, ...bridgeUseCases(share), captures, runOnThread: bridgeThreads.run })
+    const bridge = createBridge({ ...common, ...bridgeUseCases(share, runtime), captures, runOnThread: bridgeThreads.run })
     const downloads = createDownloads({ ...common, documents: createDocuments(share), links: downloadLinks })
     const useCases = apiUseCases(share, runtime)
     const api = createApi({
@@ -121,7 +121,7 @@ export const startApi = async (
       replay,
       sendTestDocument,
       checkRepository,
-      tryEnrichment: createTry({ ...common, ...bridgeUseCases(share), ...openEnrichmentTasks(onClose) }),
+      tryEnrichment: createTry({ ...common, ...bridgeUseCases(share, runtime), ...openEnrichmentTasks(onClose) }),
       people: signIn.people,
     })
     const reference = createReference(config)

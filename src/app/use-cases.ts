@@ -5,6 +5,7 @@ import { createIdempotencyKeys } from '../api/idempotency-keys.ts'
 import { createAppend } from '../archive/append.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import { createArchiveDocuments } from '../archive/documents.ts'
+import { findUnknownRepositories } from '../archive/early-metadata.ts'
 import { createReceive, type InsertConfig } from '../archive/receive.ts'
 import { createReceivingRepositories } from '../archive/receiving-repository.ts'
 import { createUpdate } from '../archive/update.ts'
@@ -24,6 +25,7 @@ import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { createErase } from '../delivery/erase.ts'
 import { createRedeliverAppended, type AppendConfig } from '../delivery/redeliver.ts'
 import { createRetry } from '../delivery/retry.ts'
+import { createSetMetadata } from '../delivery/set-metadata.ts'
 import { createEnrichments, type ConfigureEnrichmentDeps } from '../enrichment/enrichments.ts'
 import { createRunAgain } from '../enrichment/run-again.ts'
 import { createEvents } from '../events/event-log.ts'
@@ -69,9 +71,9 @@ export const receiverUseCases = (db: Database, config: DeliveryConfig) =>
   }) satisfies Partial<ReceiverDeps & ReadThroughDeps>
 
 /** What a call to the source system needs: the settings of the workspace, and the metadata of the document that it links. */
-export const bridgeUseCases = (db: Database) =>
+export const bridgeUseCases = (db: Database, deps: Pick<ApiUseCaseDeps, 'findConnector'>) =>
   ({
-    documents: createDocuments(db),
+    setMetadata: createSetMetadata(db, deps),
     workspaces: createWorkspaces(db),
     installation: createInstallation(db),
   }) satisfies Partial<BridgeDeps>
@@ -92,6 +94,8 @@ export const apiUseCases = (db: Database, deps: ApiUseCaseDeps) =>
 
     // documents and their deliveries
     documents: createDocuments(db),
+    setMetadata: createSetMetadata(db, deps),
+    findUnknownRepositories: (workspaceId: string, repoIds: string[]) => findUnknownRepositories(db, workspaceId, repoIds),
     attemptLog: createAttemptLog(db),
     runAgain: createRunAgain(db),
     retry: createRetry(db, deps.config),

@@ -5,7 +5,6 @@ import { createDocumentMigrationActivities } from '../../activities/document-mig
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { createSideWorkActivities } from '../../activities/side-work.ts'
-import { createDocuments } from '../archive/document-list.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
@@ -22,6 +21,7 @@ import { createRecordAttempt } from '../delivery/record-attempt.ts'
 import { createRedeliverNewer } from '../delivery/redeliver.ts'
 import { createRelease } from '../delivery/release.ts'
 import { createAttemptReports } from '../delivery/report-attempts.ts'
+import { createSetMetadata } from '../delivery/set-metadata.ts'
 import { createSlots } from '../delivery/slots.ts'
 import { createCallLines, createWakeNext } from '../delivery/wake.ts'
 import { createEnrich } from '../enrichment/enrich.ts'
@@ -101,6 +101,7 @@ export const startWorker = async (
       startMigrations: createStartMigrations(db, temporal.startDocumentMigration, onItsOwn),
       onItsOwn,
       passOver,
+      findConnector,
       config,
     }
     const reports = createAttemptReports(log, runningWorkflowId)
@@ -126,7 +127,7 @@ export const startWorker = async (
     const sdkMetrics = await installRuntime(log)
     const { attemptDelivery, ...deliveryRecords } = repeatAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery)
     const { sendNotice, ...noticeRecords } = createNoticeActivities(createSendNotice(calling))
-    const migrationPage = createMigrationPage({ ...useCases, db, documents: createDocuments(db), readThrough, limits: config })
+    const migrationPage = createMigrationPage({ ...useCases, db, setMetadata: createSetMetadata(db, runtime), readThrough, limits: config })
     const sendEvents = createSendEvents(calling)
     worker = await startTemporalWorker(config, {
       targets: { attemptDelivery, sendNotice },

@@ -1,9 +1,10 @@
 import { notFound } from '../base/refusals.ts'
-import { record, type AuditActor } from '../db/audit.ts'
+import { decodeHeader } from '../content-server/encoding.ts'
 import { countDocuments } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
-import { columnsAs, snakeCase } from '../domain/casing.ts'
+import { columnsAs } from '../domain/casing.ts'
+import type { CodePage } from '../domain/code-pages.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import {
   openDocumentStatuses,
@@ -13,9 +14,12 @@ import {
   type WaitReason,
 } from '../domain/delivery-states.ts'
 import type { EnrichmentStatus, StepStatus } from '../domain/enrichment-states.ts'
-import type { BusinessMetadata } from '../domain/template.ts'
+import type { NamedDocument } from '../domain/file-name.ts'
+import type { DocumentMetadata } from '../domain/template.ts'
 import type { DocumentOrigin } from '../domain/upstream.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
+import { enrichedData } from './enriched-data.ts'
+import { metadataSelection } from './metadata.ts'
 
 export interface DocumentDelivery {
   destinationId: string
@@ -43,7 +47,7 @@ export interface LateData {
   error: string | null
 }
 
-export interface Document extends BusinessMetadata {
+export interface Document extends DocumentMetadata {
   id: string
   docId: string
   repoId: string
@@ -63,6 +67,9 @@ export interface Document extends BusinessMetadata {
   requestId: string
   deliveries: DocumentDelivery[]
 }
+
+/** A document without its deliveries. Its content type has one character for each byte, of UTF-8 or of the code page of its repository. */
+type DocumentRow = Omit<Document, 'deliveries'> & { codePage: CodePage }
 
 /** Business data of a document from one enrichment, and how far it is. */
 export interface DocumentEnrichment {
@@ -90,24 +97,19 @@ interface SingleDocument extends Document {
 /** Conditions of a list. Both ends of the time of receipt are inclusive. */
 export type DocumentFilter = Pick<DocumentSearch, 'repoId' | 'status' | 'acknowledged' | 'dateFrom' | 'dateTo'>
 
-/** Changes of the business metadata; null removes a value. */
-export type MetadataChange = { [Name in keyof BusinessMetadata]?: BusinessMetadata[Name] | undefined }
-
 /** Location of a document's content, with the facts for a download. */
-export interface DocumentContent {
-  compId: string
-  contentType: string
+export interface DocumentContent extends NamedDocument {
   content: { id: string; sizeBytes: number; appends: number; store: ContentStoreKind }
 }
 
 const columnsOf = (db: Database) => [
   ...columnsAs('id, doc_id, repo_id, comp_id, content_type, size_bytes, status, origin, acknowledged_at, received_at, superseded_at'),
-  ...columnsAs('request_id, erp_object_type, erp_object_id, ar_object'),
+  ...columnsAs('request_id'),
   db.raw('(select name from repositories where repositories.id = documents.repository_id) as "repositoryName"'),
   db.raw('content_id is not null as "contentRetained"'),
+  db.raw(metadataSelection),
+  db.raw('(select code_page from repositories where repositories.id = documents.repository_id) as "codePage"'),
 ]
-
-const metadataFields = ['erpObjectType', 'erpObjectId', 'arObject'] as const
 
 /** Selects the documents of a workspace by repository and time of receipt. */
 export const documentsOf = (
@@ -138,7 +140,10 @@ const waitReason = `
             else 'worker'
           end`
 
-const contentColumns = [...columnsAs('comp_id, content_type, documents.size_bytes, appends, store'), 'contents.id as contentId']
+const contentColumns = `
+          comp_id as "compId", content_type as "contentType", file_name as "fileName",
+          (select fields from (values (1)) as one ${enrichedData}) as fields,
+          contents.id as "contentId", documents.size_bytes as "sizeBytes", appends, contents.store`
 
 type ContentRow = Omit<DocumentContent, 'content'> & Omit<DocumentContent['content'], 'id'> & { contentId: string }
 
@@ -152,7 +157,7 @@ export const createDocuments = (db: Database) => {
   const findIds = createDocumentSearch(db)
 
   /** Adds the deliveries of a page of documents, in one query. */
-  const withDeliveries = async (documents: Omit<Document, 'deliveries'>[]): Promise<Document[]> => {
+  const withDeliveries = async (documents: DocumentRow[]): Promise<Document[]> => {
     if (documents.length === 0) return []
     const { rows } = await db.raw<{ rows: (DocumentDelivery & { documentId: string })[] }>(
       `
@@ -178,7 +183,11 @@ export const createDocuments = (db: Database) => {
       [documents.map(({ id }) => id)],
     )
     const byDocument = Map.groupBy(rows, (row) => row.documentId)
-    return documents.map((document) => ({ ...document, deliveries: byDocument.get(document.id) ?? [] }))
+    return documents.map(({ codePage, ...document }) => ({
+      ...document,
+      contentType: decodeHeader(document.contentType, codePage),
+      deliveries: byDocument.get(document.id) ?? [],
+    }))
   }
 
   const findEnrichments = (id: string): Promise<DocumentEnrichment[]> =>
@@ -218,7 +227,7 @@ export const createDocuments = (db: Database) => {
       }
       // Times of receipt have milliseconds.
       const range = { since: dateFrom ?? null, before: dateTo ? new Date(dateTo.getTime() + 1) : null }
-      const { items, total } = await pageOf<Omit<Document, 'deliveries'>>(
+      const { items, total } = await pageOf<DocumentRow>(
         matching().orderBy([
           { column: 'received_at', order: 'desc' },
           { column: 'id', order: 'desc' },
@@ -233,14 +242,14 @@ export const createDocuments = (db: Database) => {
     /** Lists the documents that a search finds, newest first, or oldest first after a document. A page may have fewer rows than were asked for. */
     search: async (workspaceId: string, search: DocumentSearch & CursorRequest): Promise<CursorPage<Document>> => {
       const { ids, nextCursor } = await findIds(workspaceId, search)
-      const found = await withDeliveries(await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).whereIn('id', ids))
+      const found = await withDeliveries(await db('documents').select<DocumentRow[]>(columnsOf(db)).whereIn('id', ids))
       const byId = new Map(found.map((document) => [document.id, document]))
       return { items: ids.flatMap((id) => byId.get(id) ?? []), nextCursor }
     },
 
     /** @throws `AppError` 404 */
     find: async (workspaceId: string, id: string): Promise<SingleDocument> => {
-      const rows = await db('documents').select<Omit<Document, 'deliveries'>[]>(columnsOf(db)).where({ workspace_id: workspaceId, id })
+      const rows = await db('documents').select<DocumentRow[]>(columnsOf(db)).where({ workspace_id: workspaceId, id })
       const [found] = await withDeliveries(rows)
       if (!found) throw notFound()
       const lateData = await findLateData(id)
@@ -263,50 +272,12 @@ export const createDocuments = (db: Database) => {
     findWorkspaceId: async (id: string): Promise<string | undefined> =>
       (await db('documents').where({ id }).first<{ workspaceId: string } | undefined>('workspace_id as workspaceId'))?.workspaceId,
 
-    /**
-     * Sets the business metadata of a docId on every document received under it: on all components, and on documents that an update
-     * has replaced, since these were delivered too. Records one audit entry, about the newest document, if a value changes.
-     * @returns the number of documents and the values of the newest
-     * @throws `AppError` 404 if there is none
-     */
-    setMetadata: (
-      workspaceId: string,
-      { repoId, docId }: { repoId: string; docId: string },
-      change: MetadataChange,
-      actor: AuditActor,
-    ): Promise<{ documents: number } & BusinessMetadata> =>
-      db.transaction(async (trx) => {
-        const current: (BusinessMetadata & { id: string })[] = await trx('documents')
-          .select(columnsAs('id, erp_object_type, erp_object_id, ar_object'))
-          .where({ workspace_id: workspaceId, repo_id: repoId, doc_id: docId })
-          .orderBy('id')
-          .forNoKeyUpdate()
-        const newest = current.at(-1)
-        if (!newest) throw notFound()
-        const fields = metadataFields.filter((field) => change[field] !== undefined)
-        const valuesOf = (values: MetadataChange) => Object.fromEntries(fields.map((field) => [snakeCase(field), values[field]]))
-        const changedIds = current.filter((row) => fields.some((field) => row[field] !== change[field])).map(({ id }) => id)
-        if (changedIds.length > 0) {
-          await trx('documents').whereIn('id', changedIds).update(valuesOf(change))
-          await record(trx, {
-            workspaceId,
-            event: 'document.metadata_updated',
-            subjectId: newest.id,
-            description: `The metadata of document ${repoId}/${docId} was changed: ${fields.map(snakeCase).join(', ')}.`,
-            metadata: { repo_id: repoId, doc_id: docId, documents: changedIds.length, before: valuesOf(newest), after: valuesOf(change) },
-            actor,
-          })
-        }
-        const given = Object.fromEntries(fields.map((field) => [field, change[field]]))
-        return { ...newest, ...given, documents: current.length }
-      }),
-
     /** Finds the content of a document. @throws `AppError` 404 if the document does not exist or its content is not kept */
     findContent: async (workspaceId: string, id: string): Promise<DocumentContent> => {
       const found = contentOf(
         await db('documents')
           .join('contents', 'contents.id', 'documents.content_id')
-          .select<ContentRow[]>(contentColumns)
+          .select<ContentRow[]>(db.raw(contentColumns))
           .where({ 'documents.workspace_id': workspaceId, 'documents.id': id })
           .first(),
       )
@@ -327,9 +298,7 @@ export const createDocuments = (db: Database) => {
     }): Promise<DocumentContent | undefined> => {
       const { rows } = await db.raw<{ rows: ContentRow[] }>(
         `
-        select
-          comp_id as "compId", content_type as "contentType", contents.id as "contentId", documents.size_bytes as "sizeBytes", appends,
-          contents.store
+        select ${contentColumns}
         from documents
         join contents on contents.id = documents.content_id
         join deliveries on deliveries.document_id = documents.id

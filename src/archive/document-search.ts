@@ -1,4 +1,5 @@
 import { timeOfId } from '../base/ids.ts'
+import { encodeHeader } from '../content-server/encoding.ts'
 import type { Database } from '../db/database.ts'
 import { settledTime, type CursorRequest } from '../db/page.ts'
 import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
@@ -7,7 +8,7 @@ import { bindingsOfAll, countTerms, documentsOfTerm, meetsAlternatives, nameTerm
 
 /** Conditions of a search. Every one that is given must hold. */
 export interface DocumentSearch {
-  /** What people know of a document: a docId, the value of a field, or a business object in any of its forms (`readQuery`). */
+  /** What people know of a document: a docId, the name of a file, the value of a field, or a business object in any of its forms (`readQuery`). */
   q?: string | undefined
   docId?: string | undefined
   docIdPrefix?: string | undefined
@@ -15,6 +16,8 @@ export interface DocumentSearch {
   erpObjectId?: string | undefined
   arObject?: string | undefined
   contentType?: string | undefined
+  /** A name that was brought in, in any case. */
+  fileName?: string | undefined
   /** A field and its value, in any case. */
   field?: { name: string; value: string } | undefined
   /** Bytes; both ends are inclusive. */
@@ -63,10 +66,12 @@ interface Source {
 
 /** Returns the values that the SQL of a search names. */
 const valuesOf = ({ workspaceId, search, destinations, alternatives = [], leads = [] }: Lookup) => {
-  const { docId, docIdPrefix, erpObjectId, field, deliveryStatus, errorCode } = search
-  const exact = docId ?? erpObjectId ?? (field && `${field.name}:${field.value}`)
+  const { docId, docIdPrefix, erpObjectId, fileName, field, deliveryStatus, errorCode } = search
+  const exact = docId ?? erpObjectId ?? fileName ?? (field && `${field.name}:${field.value}`)
   return {
     ...search,
+    // It is kept with one character for each byte.
+    contentTypes: search.contentType === undefined ? [] : [search.contentType, encodeHeader(search.contentType)],
     field: undefined,
     fieldName: field?.name,
     fieldValue: field?.value,
@@ -97,7 +102,8 @@ const conditionsOf = ({ search, destinations, alternatives = [] }: Lookup): stri
     ['erpObjectType', 'erp_object_type = :erpObjectType'],
     ['erpObjectId', 'erp_object_id = :erpObjectId'],
     ['arObject', 'ar_object = :arObject'],
-    ['contentType', 'content_type = :contentType'],
+    ['contentType', 'content_type = any (:contentTypes::text[])'],
+    ['fileName', 'upper(file_name) = upper(:fileName)'],
     ['sizeMin', 'size_bytes >= :sizeMin'],
     ['sizeMax', 'size_bytes <= :sizeMax'],
     ['repoId', 'repo_id = :repoId'],
@@ -140,9 +146,9 @@ const sourceOf = (lookup: Lookup, { before, after }: Cursor): Source => {
   if (after !== undefined) {
     return byReceipt(lookup, ['(received_at, id) > (:receivedAt, :cursor)', 'received_at < :settledTime'], 'received_at, id')
   }
-  const { docId, erpObjectId, field, connectionId, deliveryStatus, errorCode } = search
+  const { docId, erpObjectId, fileName, field, connectionId, deliveryStatus, errorCode } = search
   const older = before === undefined ? '' : 'and document_id < :cursor'
-  if (docId !== undefined || erpObjectId !== undefined || field !== undefined) {
+  if ([docId, erpObjectId, fileName, field].some((exact) => exact !== undefined)) {
     const sql = `select document_id as id from document_keys where workspace_id = :workspaceId and key = upper(:key) ${older} order by document_id desc`
     return { sql, order: 'id desc' }
   }

@@ -4,6 +4,7 @@ import type { UnownedContent } from '../content/store.ts'
 import { createStatement, type Database, type Transaction } from '../db/database.ts'
 import { beginsAtOnce, startGraceMs } from '../db/starts.ts'
 import type { DocumentOrigin } from '../domain/upstream.ts'
+import { changedAtText, metadataPairs, type EarlyMetadata } from './early-metadata.ts'
 import { lockTimeout, type LockConfig } from './locks.ts'
 
 /** Everything that one request inserts: a column of `request` in the statement below for each field. */
@@ -19,6 +20,10 @@ export interface Insert {
   erp_object_type: string | null
   erp_object_id: string | null
   ar_object: string | null
+  file_name: string | null
+  description: string | null
+  /** When the early metadata that the insert takes were changed, with microseconds; null if it takes none. */
+  early_at: string | null
   origin: DocumentOrigin
   created_at: Date
   modified_at: Date
@@ -58,6 +63,8 @@ export interface InsertOutcome {
   atOnce: boolean
   /** The newest document of the same docId, if its id is later than those of the documents. Nothing was inserted then. */
   later: string | null
+  /** What was told about the docId before, unless the insert takes it already. Nothing was inserted then. */
+  early: EarlyMetadata | null
 }
 
 // Writers rarely meet at one of sixteen rows, and a reader can add sixteen rows up quickly.
@@ -134,13 +141,21 @@ const request = `
   select request.*, set_config('lock_timeout', :maxDocIdWait, true) as lock_timeout
   from jsonb_to_recordset(:requests::jsonb) as request (
     n integer, mode text, archive_document_id text, workspace_id text, repository_id text, repo_id text, doc_id text, doc_prot text,
-    erp_object_type text, erp_object_id text, ar_object text, origin text, created_at timestamptz, modified_at timestamptz, received_at timestamptz, request_id text, traceparent text,
+    erp_object_type text, erp_object_id text, ar_object text, file_name text, description text, early_at text, origin text, created_at timestamptz, modified_at timestamptz, received_at timestamptz, request_id text, traceparent text,
     enrichments jsonb, wait_seconds integer, first_id text, kept_documents bigint, captured_on date,
     documents jsonb, deliveries jsonb, contents jsonb, capture jsonb, bodies jsonb)`
 
-// Of several documents at one path, the one with the last id wins. Processes give ids by their own clocks, and one may be ahead.
+// Of several documents at one path, the one with the last id wins. Processes give ids by their own clocks, and one may be ahead. What was told
+// before is in the paths of the deliveries, so the insert is planned again with it.
 const later = `
   select n, (
+    select jsonb_build_object(${metadataPairs}, 'changedAt', ${changedAtText})
+    from early_metadata
+    where early_metadata.workspace_id = request.workspace_id
+      and early_metadata.repo_id = request.repo_id
+      and early_metadata.doc_id = request.doc_id
+      and ${changedAtText} is distinct from early_at
+  ) as early, (
     select max(id)
     from documents
     where documents.workspace_id = request.workspace_id
@@ -159,6 +174,7 @@ const created = `
   join later using (n)
   where mode = 'create'
     and later.id is null
+    and early is null
   order by repository_id, doc_id, n
   on conflict (repository_id, doc_id) where deleted_at is null do nothing
   returning id`
@@ -172,13 +188,16 @@ const updated = `
   where archive_documents.id = any(array(select archive_document_id from request where mode = 'update'))
     and archive_documents.id = archive_document_id
     and later.id is null
+    and early is null
   returning archive_documents.id`
 
 // A document that is not kept has no archive document, and still must not use the docId of one that was kept.
 const discarded = `
   select n
   from request
+  join later using (n)
   where mode = 'discard'
+    and early is null
     and not exists (
       select
       from archive_documents
@@ -190,11 +209,11 @@ const discarded = `
 const document = `
   insert into documents (
     id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type, size_bytes,
-    status, is_unconnected, erp_object_type, erp_object_id, ar_object, origin, was_routed, received_at, modified_at,
+    status, is_unconnected, erp_object_type, erp_object_id, ar_object, file_name, description, origin, was_routed, received_at, modified_at,
     component_created_at, request_id, traceparent)
   select
     planned.id, workspace_id, repository_id, archive_document_id, content_id, repo_id, doc_id, comp_id, position, content_type,
-    size_bytes, status, is_unconnected, erp_object_type, erp_object_id, ar_object, origin,
+    size_bytes, status, is_unconnected, erp_object_type, erp_object_id, ar_object, file_name, description, origin,
     origin = 'upstream' and status not in ('delivered', 'discarded'), received_at, planned.modified_at, component_created_at, request_id,
     traceparent
   from taken, jsonb_to_recordset(documents) as planned (
@@ -209,6 +228,14 @@ const enrichment = `
   from taken, jsonb_to_recordset(documents) as planned (id text, is_enriched boolean),
     jsonb_to_recordset(enrichments) as enriching (id text, wait_seconds integer, late_days integer)
   where is_enriched`
+
+const takenEarly = `
+  delete from early_metadata
+  using taken
+  where early_at = ${changedAtText}
+    and early_metadata.workspace_id = taken.workspace_id
+    and early_metadata.repo_id = taken.repo_id
+    and early_metadata.doc_id = taken.doc_id`
 
 const delivery = `
   insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, next_attempt_at, begin_at)
@@ -280,14 +307,15 @@ const captured = `
   on conflict (id) do nothing
   returning id`
 
-/** A kind of insert, or what some of them have: contents in memory, stored contents, business data to come, a captured request. */
-type Part = Insert['mode'] | 'new' | 'stored' | 'enriched' | 'capture'
+/** A kind of insert, or what some of them have: contents in memory, stored contents, business data to come or told before, a captured request. */
+type Part = Insert['mode'] | 'new' | 'stored' | 'enriched' | 'early' | 'capture'
 
 const partsOf = (inserts: Insert[]): Part[] => {
-  const parts = inserts.flatMap(({ mode, contents, documents, capture }): Part[] => [
+  const parts = inserts.flatMap(({ mode, contents, documents, early_at: earlyAt, capture }): Part[] => [
     mode,
     ...contents.map(({ buffer }): Part => (buffer ? 'new' : 'stored')),
     ...(documents.some((each) => each.is_enriched) ? (['enriched'] as const) : []),
+    ...(earlyAt === null ? [] : (['early'] as const)),
     ...(capture ? (['capture'] as const) : []),
   ])
   return [...new Set(parts)].toSorted()
@@ -322,6 +350,7 @@ const createInsertStatement = (parts: Part[]) => {
     ['owned_content', ownedContent, ['stored']],
     ['document', document],
     ['enrichment', enrichment, ['enriched']],
+    ['taken_early', takenEarly, ['early']],
     ['turn', turn],
     ['delivery', delivery],
     ['count', count],
@@ -333,7 +362,7 @@ const createInsertStatement = (parts: Part[]) => {
     `insert ${parts.join()}`,
     `
     with ${used.map(([name, sql]) => `${name} as (${sql})`).join(', ')}
-    select n, n in (select n from taken) as inserted, at_once as "atOnce", later.id as later
+    select n, n in (select n from taken) as inserted, at_once as "atOnce", later.id as later, early
     from request
     join later using (n)
     join turn using (workspace_id)

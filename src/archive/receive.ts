@@ -7,10 +7,11 @@ import { isRefused } from '../db/errors.ts'
 import type { StartDocument } from '../db/starts.ts'
 import { documentStatus, type DocumentStatus } from '../domain/delivery-states.ts'
 import { planDeliveries } from '../domain/fan-out.ts'
-import type { BusinessMetadata } from '../domain/template.ts'
+import type { DocumentMetadata } from '../domain/template.ts'
 import { businessObjectOf, deliveryTerms, traceOf, type DeliveryTermsConfig } from './delivery-input.ts'
 import { writeIn, writeInserts, type Insert, type InsertOutcome } from './insert-documents.ts'
 import { lockTimeout, type LockConfig } from './locks.ts'
+import { columnsOf, withMetadata } from './metadata.ts'
 import type { ReceivingRepository } from './receiving-repository.ts'
 
 export interface ReceivedComponent {
@@ -36,7 +37,9 @@ export interface ReceivedDocument {
   docId: string
   /** Letters of the accesses that require a signature; null if the create has none. */
   docProt: string | null
-  metadata: BusinessMetadata
+  metadata: DocumentMetadata
+  /** When the early metadata among them were changed. */
+  earlyAt?: string
   components: ReceivedComponent[]
   receivedAt: Date
   /** Id of the request that contains the document. */
@@ -165,9 +168,8 @@ const planInsert = (
     repo_id: repository.repoId,
     doc_id: docId,
     doc_prot: docProt,
-    erp_object_type: metadata.erpObjectType,
-    erp_object_id: metadata.erpObjectId,
-    ar_object: metadata.arObject,
+    ...columnsOf(metadata),
+    early_at: received.earlyAt ?? null,
     origin: upstream ? 'upstream' : 'source',
     created_at: upstream?.createdAt ?? receivedAt,
     modified_at: upstream?.modifiedAt ?? receivedAt,
@@ -204,8 +206,13 @@ export const insertDocuments = async (
   after?: string,
 ): Promise<Inserted> => {
   const { plans, insert } = planInsert(target, received, carriedOver, config, after)
-  const { inserted, atOnce, later } = await write(insert)
+  const { inserted, atOnce, later, early } = await write(insert)
   if (!inserted && later !== null) return insertDocuments(write, target, received, carriedOver, config, later)
+  if (!inserted && early !== null) {
+    const { changedAt, ...told } = early
+    const metadata = withMetadata(received.metadata, told)
+    return insertDocuments(write, target, { ...received, metadata, earlyAt: changedAt }, carriedOver, config, after)
+  }
   if (!inserted) return { inserted, documents: [], messages: [], atOnce: false }
   for (const { buffer } of insert.contents) buffer?.release()
   const waits = waitOf(received.repository) > 0

@@ -1,7 +1,8 @@
 import type { Database, Transaction } from '../db/database.ts'
-import type { BusinessMetadata } from '../domain/template.ts'
+import type { DocumentMetadata } from '../domain/template.ts'
 import { writeIn } from './insert-documents.ts'
 import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
+import { metadataSelection, withMetadata } from './metadata.ts'
 import { insertDocuments, type CarriedOver, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
 
 /** A create's content for an existing document: one component of it, or the whole document. */
@@ -9,7 +10,7 @@ export interface Update extends ReceivedDocument {
   whole: boolean
 }
 
-interface CurrentComponent extends BusinessMetadata {
+interface CurrentComponent extends DocumentMetadata {
   compId: string
   contentType: string
   position: number
@@ -21,7 +22,7 @@ const findCurrentComponents = async (trx: Transaction, archiveDocumentId: string
     `
     select
       comp_id as "compId", content_type as "contentType", position, coalesce(component_created_at, received_at) as "createdAt",
-      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject"
+      ${metadataSelection}
     from documents
     where archive_document_id = ?
       and superseded_at is null
@@ -33,11 +34,8 @@ const findCurrentComponents = async (trx: Transaction, archiveDocumentId: string
 }
 
 /** Keeps the known metadata, unless the update sets it. */
-const mergeMetadata = (metadata: BusinessMetadata, [current]: CurrentComponent[]): BusinessMetadata => ({
-  erpObjectType: metadata.erpObjectType ?? current?.erpObjectType ?? null,
-  erpObjectId: metadata.erpObjectId ?? current?.erpObjectId ?? null,
-  arObject: metadata.arObject ?? current?.arObject ?? null,
-})
+const mergeMetadata = (metadata: DocumentMetadata, [current]: CurrentComponent[]): DocumentMetadata =>
+  current ? withMetadata(metadata, current) : metadata
 
 /** A replaced component keeps its creation date and its type. An update of the whole document sets the order of the components. */
 const carryOver = ({ components, whole }: Update, current: CurrentComponent[]): CarriedOver[] => {

@@ -1,5 +1,5 @@
 import type { Context, Middleware } from 'koa'
-import type { Documents } from '../archive/document-list.ts'
+import type { SetMetadataOf } from '../archive/metadata.ts'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { AppError } from '../base/errors.ts'
 import { methodNotAllowed, nothingHere } from '../base/refusals.ts'
@@ -23,7 +23,7 @@ import { createExchange } from './exchange.ts'
 
 export interface BridgeDeps extends ErrorDeps, RfcTargetDeps {
   db: Database
-  documents: Pick<Documents, 'setMetadata'>
+  setMetadata: SetMetadataOf
   installation: Installation
   authenticator: Authenticator
   captures: Pick<CaptureQueue, 'streamingBody' | 'add'>
@@ -121,7 +121,7 @@ const executeCall = async (
   { calledFunction, bytes, waitMaxMs }: { calledFunction: string; bytes: Buffer; waitMaxMs: number },
   deps: BridgeDeps,
 ): Promise<Buffer> => {
-  const { db, documents, runOnThread, log } = deps
+  const { db, setMetadata, runOnThread, log } = deps
   const workspaceId = actor.workspace.id
   const callerGone = new AbortController()
   context.res.once('close', () => callerGone.abort())
@@ -151,7 +151,7 @@ const executeCall = async (
   }
   // The function has completed. A failure to update the metadata must not change the answer.
   if (call.link) {
-    await applyObjectLink(documents, workspaceId, call.link, actorOf(actor)).catch((thrown: unknown) => {
+    await applyObjectLink(setMetadata, workspaceId, call.link, actorOf(actor)).catch((thrown: unknown) => {
       // The source system may link a document that it has stored elsewhere.
       const isElsewhere = thrown instanceof AppError && thrown.code === 'not_found'
       if (!isElsewhere) log.error({ err: thrown }, 'could not set the metadata of a linked document')

@@ -63,13 +63,13 @@ const findById = async (db: Database, workspace: string | undefined, id: string)
 
 const present = ({ workspace, document }: Found) => {
   const { id, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt } = document
-  const { erpObjectType, erpObjectId, arObject } = document
+  const { erpObjectType, erpObjectId, arObject, fileName, description } = document
   const deliveries = document.deliveries.map(({ destinationId, destinationName, status: state, attempts, path, ...delivery }) => {
     const { deliveredAt, nextAttemptAt, waitingFor, lastError, endedBy } = delivery
     return { destinationId, destinationName, status: state, attempts, path, deliveredAt, nextAttemptAt, waitingFor, lastError, endedBy }
   })
   const facts = { id, workspace, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt }
-  return snakeCased({ ...facts, erpObjectType, erpObjectId, arObject, deliveries })
+  return snakeCased({ ...facts, erpObjectType, erpObjectId, arObject, fileName, description, deliveries })
 }
 
 export type FoundDocument = ReturnType<typeof present>
@@ -264,6 +264,8 @@ export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): s
   return [
     ...(key ? [`Object     ${object === undefined || key.startsWith(object) ? key : `${object} (${key})`}`] : []),
     `Document   ${document.doc_id}, component ${document.comp_id}, of repository ${document.repo_id} in ${document.workspace}`,
+    ...(document.file_name === null ? [] : [`File       ${document.file_name}`]),
+    ...(document.description === null ? [] : [`Description ${document.description}`]),
     `Id         ${document.id}`,
     `Status     ${document.status}. ${verdictOf(document)}`,
     `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,

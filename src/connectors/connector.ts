@@ -30,6 +30,9 @@ export interface Payload {
   erpObjectId: string | null
   /** The object type (`AR_OBJECT`) that the source system has assigned, if it is known by now. */
   arObject: string | null
+  /** The name of the file that was brought in for the document, without folders, if there is one by now. */
+  fileName: string | null
+  description: string | null
   /** The business data of the document that is known by now, by the names of the fields. */
   fields: Readonly<Record<string, string>>
   /** What the connection wants to be written beside the document, in the form that the kind accepts. */
@@ -66,6 +69,8 @@ export interface DeliveredCopy extends Pick<
   | 'erpObjectType'
   | 'erpObjectId'
   | 'arObject'
+  | 'fileName'
+  | 'description'
   | 'fields'
   | 'properties'
   | 'path'

@@ -264,7 +264,7 @@ const payloadOf = async (
   signal: AbortSignal,
 ): Promise<Payload> => {
   const { content, workspaceId, workspace, connectionId, repoId, docId, compId, path, location, contentType, receivedAt } = job
-  const { erpObjectType, erpObjectId, arObject, fields } = job
+  const { erpObjectType, erpObjectId, arObject, fileName, description, fields } = job
   const store = deps.contents[content.store]
   if (!store) {
     throw new DeliveryError(
@@ -288,6 +288,8 @@ const payloadOf = async (
     erpObjectType,
     erpObjectId,
     arObject,
+    fileName,
+    description,
     fields,
     properties: propertiesOf(connector.properties, job.properties, job),
     path,

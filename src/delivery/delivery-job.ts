@@ -1,4 +1,5 @@
 import { enrichedData } from '../archive/enriched-data.ts'
+import { metadataSelection } from '../archive/metadata.ts'
 import type { Config } from '../config/config.ts'
 import { createStatement, type Database } from '../db/database.ts'
 import { dueInMs } from '../db/due.ts'
@@ -141,7 +142,7 @@ const load = `
       case when superseded_at is not null then ${hasNewerCopy(`and replacing.status = 'delivered'`)} else false end as overtaken,
       deliveries.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace,
       request_id as "requestId", repo_id as "repoId", doc_id as "docId", comp_id as "compId",
-      erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject",
+      ${metadataSelection},
       fields, is_enriched as "isEnriched",
       coalesce(planned_by.settings -> 'properties', '{}') as properties,
       coalesce(planned_by.settings #> '{filter,fields}' <> '{}', false) as "isFilteredByFields",

@@ -4,28 +4,28 @@ import { connectionSettings } from '../domain/connection-settings.ts'
 import { pathOf, type RoutedDocument } from '../domain/fan-out.ts'
 import { routedColumns } from './route.ts'
 
-type Unsent = RoutedDocument & { destinationId: string; path: string; settings: unknown }
+type Unsent = RoutedDocument & { documentId: string; destinationId: string; path: string; settings: unknown }
 
 /**
- * Plans the paths of the deliveries of a document again, from the data that are known now. A path stays once an attempt has begun: every attempt
- * uses the same one. The document must be locked.
+ * Plans the paths of the deliveries of documents again, from the data that are known now. A path stays once an attempt has begun: every attempt
+ * uses the same one. The documents must be locked.
  */
-export const planAnew = async (trx: Transaction, documentId: string): Promise<void> => {
+export const planAnew = async (trx: Transaction, documentIds: string[]): Promise<void> => {
   const { rows } = await trx.raw<{ rows: Unsent[] }>(
     `
-    select destination_id as "destinationId", path, settings, ${routedColumns}
+    select deliveries.document_id as "documentId", destination_id as "destinationId", path, settings, ${routedColumns}
     from deliveries
     join documents on documents.id = deliveries.document_id
     ${enrichedData}
     join connections on connections.id = connection_id
-    where deliveries.document_id = :documentId
+    where deliveries.document_id = any (:documentIds::text[])
       and deliveries.status in ('pending', 'held')
       and deliveries.attempts = 0
       and attempt_id is null
     `,
-    { documentId },
+    { documentIds },
   )
-  for (const { destinationId, path, settings, ...document } of rows) {
+  for (const { documentId, destinationId, path, settings, ...document } of rows) {
     const planned = pathOf(connectionSettings(settings), document)
     if (planned === path) continue
     // An attempt may have begun.

@@ -25,7 +25,7 @@ type Found = DocumentKey & { contentId: string | null; sizeBytes: number }
 export const createErase =
   (db: Database) =>
   /**
-   * Erases the content of a document: the document gives up its bytes and its fields, deliveries that were still to be made are cancelled, and the
+   * Erases the content of a document: the document gives up its bytes, its fields and its file name, deliveries that were still to be made are cancelled, and the
    * captured bodies of every request about its docId are deleted, also those that contain other documents. The caller removes the bytes from the stores.
    * @throws `AppError` 404
    */
@@ -39,6 +39,10 @@ export const createErase =
       if (contentId !== null) await trx('documents').where({ id }).update({ content_id: null })
       await rememberErased(trx, id)
       const enrichments = await trx('document_enrichments').where({ document_id: id }).delete()
+      const names = await trx('documents')
+        .where({ id })
+        .whereRaw('coalesce(file_name, description) is not null')
+        .update({ file_name: null, description: null })
       const { repoId, docId, compId } = document
       const { rows: bodies } = await trx.raw<{ rows: { pieces: Piece[] | null }[] }>(
         `
@@ -64,7 +68,7 @@ export const createErase =
         { workspaceId, repoId, docId },
       )
       const contents = await releaseContents(trx, contentId, contentIdsOf(bodies.flatMap(({ pieces }) => pieces ?? [])))
-      if (contentId === null && messages.length === 0 && bodies.length === 0 && enrichments === 0) return { messages, contents }
+      if (contentId === null && messages.length === 0 && bodies.length === 0 && enrichments + names === 0) return { messages, contents }
       await trx.raw(`select add_event(workspace_id, 'document.erased', document_event_data(documents)) from documents where id = ?`, [id])
       await record(trx, {
         workspaceId,

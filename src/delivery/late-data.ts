@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Metric } from 'prom-client'
 import { enrichedData } from '../archive/enriched-data.ts'
+import { metadataSelection } from '../archive/metadata.ts'
 import type { Log } from '../base/log.ts'
 import { counterOf } from '../base/metrics.ts'
 import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
@@ -12,7 +13,7 @@ import { createStatement, type Database, type Transaction } from '../db/database
 import type { OnItsOwn } from '../db/on-its-own.ts'
 import { createClaimDue, createRunQueue, type ClaimDue, type RunQueue } from '../db/side-work.ts'
 import { workThrough, type RunLimits, type Worked } from '../db/work-through.ts'
-import type { TemplateDocument } from '../domain/template.ts'
+import type { DocumentMetadata, TemplateDocument } from '../domain/template.ts'
 import { circuitOpenMs } from './circuit.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import { hasNewerCopy } from './newer-copy.ts'
@@ -47,14 +48,14 @@ interface Copy extends TemplateDocument {
   ageMs: number
 }
 
-/** SQL: the delivered copies of a document, unless a newer document has replaced them. */
+/** SQL: the delivered copies of documents, unless a newer document has replaced them. */
 const copiesOf = (condition: string) => `
   select
     deliveries.document_id as "documentId", destinations.id as "destinationId", destinations.name as "destinationName",
     connector_type as connector, config, credentials_sealed as "credentialsSealed", deliveries.workspace_id as "workspaceId",
     user_slug || '/' || workspace_slug as workspace, deliveries.connection_id as "connectionId", deliveries.path, location,
     repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
-    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", fields,
+    ${metadataSelection}, fields,
     coalesce((select settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}') as properties,
     late_data.digest, found_at as "foundAt", found_at::text as "foundAtText", coalesce(late_data.attempts, 0) as tries,
     coalesce(extract(epoch from now() - found_at) * 1000, 0)::float8 as "ageMs"
@@ -66,15 +67,15 @@ const copiesOf = (condition: string) => `
   left join late_data
     on late_data.document_id = deliveries.document_id
     and late_data.destination_id = deliveries.destination_id
-  where deliveries.document_id = :documentId
+  where deliveries.document_id = any (:documentIds::text[])
     ${condition}
     and deliveries.status = 'delivered'
     and destinations.deleted_at is null
     and (superseded_at is null or not ${hasNewerCopy()})
-  order by destinations.id`
+  order by deliveries.document_id, destinations.id`
 
 /** The data of a document that its copy contains. */
-type KnownData = Pick<DeliveredCopy, 'erpObjectType' | 'erpObjectId' | 'arObject' | 'fields' | 'properties'>
+type KnownData = Pick<DeliveredCopy, keyof DocumentMetadata | 'fields' | 'properties'>
 
 const inOrder = (values: Readonly<Record<string, string>>) =>
   Object.entries(values).toSorted(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0))
@@ -87,9 +88,9 @@ const isKnown = (value: unknown): boolean => value !== null && !(Array.isArray(v
  */
 const digestOf = (
   { properties: hasProperties }: Pick<Connector, 'properties'>,
-  { erpObjectType, erpObjectId, arObject, fields, properties }: KnownData,
+  { erpObjectType, erpObjectId, arObject, fileName, description, fields, properties }: KnownData,
 ): string | null => {
-  const data = hasProperties ? inOrder(properties) : [erpObjectType, erpObjectId, arObject, inOrder(fields)]
+  const data = hasProperties ? inOrder(properties) : [erpObjectType, erpObjectId, arObject, fileName, description, inOrder(fields)]
   if (!data.some(isKnown)) return null
   return createHash('sha256').update(JSON.stringify(data)).digest('hex')
 }
@@ -116,9 +117,9 @@ const writeState = (trx: Transaction, { documentId, destinationId }: DeliveryRef
     .onConflict(['document_id', 'destination_id'])
     .merge(['status', 'found_at', 'attempts', 'next_try_at'])
 
-/** Queues an update for each delivered copy of a document that lacks data. The document must be locked. */
-export const updateCopies = async (trx: Transaction, documentId: string, { findConnector }: StaleDeps): Promise<void> => {
-  const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentId })
+/** Queues an update for each delivered copy of documents that lacks data. The documents must be locked. */
+export const updateCopies = async (trx: Transaction, documentIds: string[], { findConnector }: StaleDeps): Promise<void> => {
+  const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentIds })
   for (const copy of rows) {
     const connector = findConnector(copy.connector)
     const digest = connector ? digestOf(connector, knownOf(connector, copy)) : null
@@ -146,7 +147,7 @@ const writeDelivered = createStatement<TemplateDocument>(
   )
   select
     repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
-    erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", fields
+    ${metadataSelection}, fields
   from noted
   join documents on documents.id = noted.document_id
   ${enrichedData}
@@ -175,7 +176,7 @@ export const noteDelivered = async (
   if (!now || digestOf(connector, knownOf(connector, { ...now, properties: job.properties })) === digest) return
   await db.transaction(async (trx) => {
     await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
-    await updateCopies(trx, documentId, deps)
+    await updateCopies(trx, [documentId], deps)
   })
 }
 
@@ -281,7 +282,10 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
 
   /** Makes one try. Safe to run twice. @throws the reason of `cancelled`, and failures of the relay itself */
   const tryOnce = async (delivery: DeliveryRef, cancelled: AbortSignal): Promise<Worked> => {
-    const { rows } = await db.raw<{ rows: Copy[] }>(copiesOf('and deliveries.destination_id = :destinationId'), { ...delivery })
+    const { rows } = await db.raw<{ rows: Copy[] }>(copiesOf('and deliveries.destination_id = :destinationId'), {
+      documentIds: [delivery.documentId],
+      destinationId: delivery.destinationId,
+    })
     const [copy] = rows
     if (!copy) {
       // It was deleted or replaced, or is being sent again, with everything that is known.

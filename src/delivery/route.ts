@@ -1,4 +1,5 @@
 import { enrichedData } from '../archive/enriched-data.ts'
+import { metadataSelection } from '../archive/metadata.ts'
 import type { Database } from '../db/database.ts'
 import { connectionSettings } from '../domain/connection-settings.ts'
 import { planDeliveries, type Route, type RoutedDocument } from '../domain/fan-out.ts'
@@ -7,7 +8,7 @@ import type { DeliveryRef } from './transition.ts'
 /** SQL: the columns of a `RoutedDocument`, of `documents` and `enrichedData`. */
 export const routedColumns = `
         repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", size_bytes as "sizeBytes",
-        erp_object_type as "erpObjectType", erp_object_id as "erpObjectId", ar_object as "arObject", fields,
+        ${metadataSelection}, fields,
         received_at as "receivedAt"`
 
 /** SQL: a `StoredRoute` of `connections` and `destinations`. */

@@ -47,7 +47,7 @@ export const eventTypes = {
   'document.metadata_updated': {
     summary: 'The business data of a document has changed: retrieve the document for it',
     data: z
-      .object({ ...document, changed: z.string().describe('`business_object` or `fields`.') })
+      .object({ ...document, changed: z.string().describe('`business_object`, `file_name` (or the description), or `fields`.') })
       .meta({ id: 'DocumentMetadataUpdatedData' }),
   },
   'document.appended': {

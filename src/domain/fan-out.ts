@@ -86,14 +86,14 @@ export const pathSegment = (text: string): string => {
 
 /** Returns the path of a document at the destinations of a connection, below their folder or prefix. */
 export const pathOf = ({ pathTemplate }: ConnectionSettings, document: RoutedDocument): string =>
-  fillTemplate(pathTemplate, placeholderValues({ ...document, fields: cutFields(document.fields) }), pathSegment)
+  fillTemplate(pathTemplate, { ...placeholderValues(document), ...cutFields(document.fields) }, pathSegment)
 
 // Several fields have to fit into a path, which has 1,024 bytes in S3 and 400 characters in SharePoint. The placeholders of the document
 // itself tell documents apart.
 const fieldMaxCharacters = 64
 
 const cutFields = (fields: Readonly<Record<string, string>>) =>
-  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, cutText(value, fieldMaxCharacters).trim()]))
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [`meta.${name}`, cutText(value, fieldMaxCharacters).trim()]))
 
 /**
  * Plans one delivery per destination. If several connections lead to one destination, an active connection wins, and of these one whose filter

@@ -1,3 +1,4 @@
+import { cutText, plainValue } from '../base/text.ts'
 import { extensionOfType } from './content-type.ts'
 
 // What SAP encodes twice: everything but ASCII.
@@ -37,13 +38,25 @@ export const extensionOf = ({ compId, contentType }: NamedComponent): string =>
 const withExtension = (name: string, component: NamedComponent): string =>
   extension.test(name) ? name : `${name}.${extensionOf(component)}`
 
-interface NamedDocument extends NamedComponent {
-  fields?: Readonly<Record<string, string>>
+/** Returns the last part of a path of any system, undefined if it is no name. Front ends of source systems send `C:\\Temp\\Offer.pdf`. */
+export const lastPart = (path: string | null | undefined): string | undefined => {
+  const name = path?.split(/[/\\]/).at(-1)?.trim()
+  return name === undefined || /^\.{0,2}$/.test(name) ? undefined : name
 }
 
-/** Field of a document with the name of its file, if the source system tells it: ArchiveLink calls each component `data`. */
-const fileNameField = 'file_name'
+/** Returns the name of a file that others tell, on one line and cut to `maxCharacters`. */
+export const toldFileName = (text: string, maxCharacters: number): string | undefined => {
+  const name = lastPart(plainValue(text, Number.POSITIVE_INFINITY))
+  return name === undefined ? undefined : cutText(name, maxCharacters).trimEnd()
+}
 
-/** Returns the name under which a person opens a document: the one that the source system tells, without folders, or else `name`. */
+export interface NamedDocument extends NamedComponent {
+  /** The name that was brought in for the document: ArchiveLink calls each component `data`. */
+  fileName: string | null
+  /** Business data. The field `file_name` is a name that an enrichment has found. */
+  fields: Readonly<Record<string, string>>
+}
+
+/** Returns the name under which a person opens a document: the one that was brought in, or an enrichment has found, or else `name`. */
 export const fileNameOf = (document: NamedDocument, name = readableName(document.compId)): string =>
-  withExtension(document.fields?.[fileNameField]?.split(/[/\\]/).at(-1)?.trim() || name, document)
+  withExtension(lastPart(document.fileName) ?? lastPart(document.fields['file_name']) ?? name, document)

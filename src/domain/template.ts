@@ -16,6 +16,7 @@ export const placeholders = [
   'ar_object',
   'ext',
   'file_name',
+  'description',
 ] as const
 
 /** A field of an enrichment: `meta.vendor_name`. */
@@ -39,11 +40,20 @@ export interface BusinessMetadata {
   arObject: string | null
 }
 
-/** Maximum length of a field of the business object. */
+/** What the source system tells about a document besides its bytes. Fields are null until they are known. */
+export interface DocumentMetadata extends BusinessMetadata {
+  /** The name of the file, without folders. */
+  fileName: string | null
+  description: string | null
+}
+
+export const noMetadata: DocumentMetadata = { erpObjectType: null, erpObjectId: null, arObject: null, fileName: null, description: null }
+
+/** Maximum length of a value of the metadata. */
 export const metadataMaxCharacters = 255
 
 /** Attributes of a document that templates use. */
-export interface TemplateDocument extends BusinessMetadata {
+export interface TemplateDocument extends DocumentMetadata {
   repoId: string
   docId: string
   compId: string
@@ -61,6 +71,7 @@ export const placeholderValues = (document: TemplateDocument): Record<string, st
     doc_id: document.docId,
     comp_id: readableName(document.compId),
     file_name: fileNameOf(document),
+    description: document.description ?? unknownValue,
     yyyy,
     mm,
     dd,
@@ -72,10 +83,11 @@ export const placeholderValues = (document: TemplateDocument): Record<string, st
   return { ...values, ...Object.fromEntries(Object.entries(document.fields).map(([name, value]) => [`meta.${name}`, value])) }
 }
 
-const optional: Record<string, keyof BusinessMetadata> = {
+const optional: Record<string, keyof DocumentMetadata> = {
   erp_object_type: 'erpObjectType',
   erp_object_id: 'erpObjectId',
   ar_object: 'arObject',
+  description: 'description',
 }
 
 /** Returns true if the value of a placeholder is known by now. */

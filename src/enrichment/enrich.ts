@@ -1,4 +1,4 @@
-import { createDocuments } from '../archive/document-list.ts'
+import { setMetadata } from '../archive/metadata.ts'
 import { storableJson } from '../base/text.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { systemActor } from '../db/audit.ts'
@@ -190,7 +190,7 @@ const save = (
         .map((name) => [linkNames[name], found[name]]),
     )
     // First, because it locks the documents of the docId in their order.
-    if (Object.keys(link).length > 0) await createDocuments(trx).setMetadata(job.workspaceId, job, link, systemActor)
+    if (Object.keys(link).length > 0) await setMetadata(trx, job.workspaceId, job, link, systemActor)
     const [locked] = await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
     if (!locked) return
     const fields = { ...job.fields, ...Object.fromEntries(Object.entries(found).filter(([name]) => !isLinkField(name))) }
@@ -208,8 +208,8 @@ const save = (
     const hasFound = Object.keys(found).length > 0
     if (hasFound || status !== 'pending') await beginWaitingForData(trx, [documentId], status !== 'pending')
     if (!hasFound) return
-    await planAnew(trx, documentId)
-    await updateCopies(trx, documentId, { findConnector })
+    await planAnew(trx, [documentId])
+    await updateCopies(trx, [documentId], { findConnector })
   })
 
 /**

@@ -1,6 +1,7 @@
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
+import type { FindConnector } from '../connectors/connector.ts'
 import type { Stores } from '../content/store.ts'
 import { foldCounters } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
@@ -8,6 +9,7 @@ import type { OnItsOwn, PassOver } from '../db/on-its-own.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import { describeReconciled, type Reconcile } from '../delivery/reconcile.ts'
 import type { Release } from '../delivery/release.ts'
+import { settleEarlyMetadata } from '../delivery/set-metadata.ts'
 import type { CallLines } from '../delivery/wake.ts'
 import type { CheckUpstreams } from '../migration/failures.ts'
 import { describeChecked, type CheckIncidents } from '../notifications/check-incidents.ts'
@@ -28,6 +30,7 @@ export interface MaintenanceDeps {
   checkUpstreams: CheckUpstreams
   /** Starts the workflows of running migrations, unless they are open. @returns their number */
   startMigrations(): Promise<number>
+  findConnector: FindConnector
   onItsOwn: OnItsOwn
   passOver: PassOver
   config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
@@ -78,6 +81,13 @@ const jobs: readonly MaintenanceJob[] = [
       await launcher.sendAll(await release.releaseOverdue())
       return describeReconciled(await reconcile({ signal }))
     },
+  },
+  {
+    name: 'settle-early-metadata',
+    description:
+      'Sets metadata that were told at the moment in which their document was created, and removes those that no document has taken',
+    intervalMs: 60_000,
+    run: async ({ db, findConnector }) => `${await settleEarlyMetadata(db, { findConnector })} documents got their metadata`,
   },
   {
     name: 'fold-counters',

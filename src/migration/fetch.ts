@@ -4,7 +4,7 @@ import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
-import type { DocumentFacts, MeasuredComponent, MeasuredDocument } from '../content-server/answers.ts'
+import { nameOf, type DocumentFacts, type MeasuredComponent, type MeasuredDocument } from '../content-server/answers.ts'
 import type { ReceivedContent } from '../content-server/client.ts'
 import { componentNamed } from '../content-server/component-name.ts'
 import type { Outcome } from '../content-server/failure.ts'
@@ -12,7 +12,7 @@ import { agreedSize, isMeasured } from '../content-server/measure.ts'
 import { formats } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { StartDocument } from '../db/starts.ts'
-import type { BusinessMetadata } from '../domain/template.ts'
+import { noMetadata, type BusinessMetadata } from '../domain/template.ts'
 import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
 import { createTee, type Tee } from './tee.ts'
 import type { UpstreamRepository, Asked } from './upstreams.ts'
@@ -107,14 +107,16 @@ export const fetchDocument = async (
     return undefined
   }
   const firstComponent = componentNamed(facts.components, first)
-  if (!firstComponent) stopBegun()
+  // It was asked for in UTF-8, which is another name there.
+  const isBegun = firstComponent !== undefined && (first === undefined || firstComponent.sentName === undefined)
+  if (!isBegun) stopBegun()
   const tees = new Map(facts.components.map(({ compId }) => [compId, createTee()]))
   for (const component of facts.components) {
     const isRead = reading.what === 'document' || (reading.what === 'component' && component === firstComponent)
     if (!isRead) tees.get(component.compId)!.copy.destroy()
   }
   const open = (component: MeasuredComponent) =>
-    component === firstComponent ? begun : client.get(wanted.docId, { compId: component.compId, signal })
+    component === firstComponent && isBegun ? begun : client.get(wanted.docId, { ...nameOf(component), signal })
   const isAtFront = (component: MeasuredComponent) => reading.what === 'component' && component === firstComponent
   const components = facts.components.toSorted((one, other) => Number(isAtFront(other)) - Number(isAtFront(one)))
   // An unread body would hold its connection.
@@ -231,10 +233,8 @@ export const timesOf = ({ createdAt, modifiedAt }: Pick<DocumentFacts, 'createdA
   modifiedAt: modifiedAt ?? createdAt ?? now,
 })
 
-const unknownObject: BusinessMetadata = { erpObjectType: null, erpObjectId: null, arObject: null }
-
 const receivedDocument = (
-  { repository, docId, requestId, receivedAt, metadata = unknownObject }: Wanted,
+  { repository, docId, requestId, receivedAt, metadata }: Wanted,
   keeper: ReceivingRepository,
   facts: DocumentFacts,
 ) => ({
@@ -242,7 +242,7 @@ const receivedDocument = (
   repository: repository.upstream.delivers ? keeper : { ...keeper, routes: [], enrichments: [] },
   docId,
   docProt: facts.docProt !== undefined && formats.docProt.accepts(facts.docProt) ? facts.docProt : null,
-  metadata,
+  metadata: { ...noMetadata, ...metadata },
   receivedAt,
   requestId,
   capture: undefined,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Documents } from '../archive/document-list.ts'
 import type { ArchiveDocument, ArchiveDocuments } from '../archive/documents.ts'
+import type { SetMetadataOf } from '../archive/metadata.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import { isChangedSinceFetch } from '../archive/upstream-documents.ts'
 import { AppError, messageOf } from '../base/errors.ts'
@@ -18,7 +18,7 @@ import type { UpstreamRepository } from './upstreams.ts'
 export interface JudgeDeps {
   archiveDocuments: Pick<ArchiveDocuments, 'find'>
   db: Database
-  documents: Pick<Documents, 'setMetadata'>
+  setMetadata: SetMetadataOf
   readThrough: Pick<ReadThrough, 'delivers' | 'describe' | 'isDeleted' | 'keep' | 'verify'>
 }
 
@@ -95,7 +95,7 @@ interface Origin {
 }
 
 /** Creates the judge of rows: it compares the document here with that of the old content server, and fetches one that is not here. */
-export const createJudge = ({ db, archiveDocuments, documents, readThrough }: JudgeDeps) => {
+export const createJudge = ({ db, archiveDocuments, setMetadata, readThrough }: JudgeDeps) => {
   const originOf = async ({ workspaceId, repository }: Run, docId: string): Promise<Origin | undefined> => {
     const { rows } = await db.raw<{ rows: Origin[] }>(
       `
@@ -190,7 +190,7 @@ export const createJudge = ({ db, archiveDocuments, documents, readThrough }: Ju
     // A document without components has no row that could have one.
     if (!known || known.erpObjectId !== null || erpObjectId === null) return
     const change = { erpObjectType: erpObjectType ?? undefined, erpObjectId, arObject: arObject ?? undefined }
-    await documents.setMetadata(workspaceId, { repoId: repository.repoId, docId }, change, systemActor)
+    await setMetadata(workspaceId, { repoId: repository.repoId, docId }, change, systemActor)
   }
 
   const verdictOf = async (row: MigrationRow, run: Run): Promise<Verdict> => {

@@ -6,7 +6,8 @@ import { decodeHeader } from '../content-server/encoding.ts'
 import { boundaryOf, readParts, type Part } from '../content-server/multipart.ts'
 import { formats, isCompId, isContentType } from '../content-server/parameters.ts'
 import type { ContentStore } from '../content/store.ts'
-import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template.ts'
+import { toldFileName } from '../domain/file-name.ts'
+import { metadataMaxCharacters, type DocumentMetadata } from '../domain/template.ts'
 import { readBody, refuseEncoding, type BodyLimits } from './body.ts'
 import type { CommandContext, CommandDeps } from './command-context.ts'
 import type { ReceiverRequest } from './exchange.ts'
@@ -171,10 +172,8 @@ const contentTypeOf = (header: string | undefined): string | null => {
   return contentType
 }
 
-export const noMetadata: BusinessMetadata = { erpObjectType: null, erpObjectId: null, arObject: null }
-
 /** Reads the business metadata that a source system may send in headers of a create or an update. */
-export const readMetadata = ({ headers }: ReceiverRequest, codePage: string): BusinessMetadata => {
+export const readMetadata = ({ headers }: ReceiverRequest, codePage: string): DocumentMetadata => {
   const valueOf = (name: string): string | null => {
     const value = headers[name]
     if (value === undefined || value === '') return null
@@ -185,5 +184,7 @@ export const readMetadata = ({ headers }: ReceiverRequest, codePage: string): Bu
     erpObjectType: valueOf('x-relay-object-type'),
     erpObjectId: valueOf('x-relay-object-id'),
     arObject: valueOf('x-relay-ar-object'),
+    fileName: toldFileName(valueOf('x-relay-file-name') ?? '', metadataMaxCharacters) ?? null,
+    description: valueOf('x-relay-description'),
   }
 }

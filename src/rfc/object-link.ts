@@ -1,14 +1,15 @@
-import type { Documents } from '../archive/document-list.ts'
+import type { SetMetadataOf } from '../archive/metadata.ts'
 import { plainValue } from '../base/text.ts'
 import type { AuditActor } from '../db/audit.ts'
-import { metadataMaxCharacters, type BusinessMetadata } from '../domain/template.ts'
+import { toldFileName } from '../domain/file-name.ts'
+import { metadataMaxCharacters, type DocumentMetadata } from '../domain/template.ts'
 import type { RfcCall } from './soap.ts'
 
-/** The business object of the documents with a docId. */
+/** What the source system tells about the documents with a docId. */
 export interface ObjectLink {
   repoId: string
   docId: string
-  metadata: { [Name in keyof BusinessMetadata]: string | undefined }
+  metadata: { [Name in keyof DocumentMetadata]: string | undefined }
 }
 
 /**
@@ -27,16 +28,23 @@ export const readLink = ({ functionName, imports }: RfcCall): ObjectLink | undef
   const field = (name: string) => plainValue(text(name) ?? '', metadataMaxCharacters) || undefined
   const [repoId, docId] = [text('ARCHIV_ID'), text('ARC_DOC_ID')]
   if (repoId === undefined || docId === undefined) return undefined
-  return { repoId, docId, metadata: { erpObjectType: field('SAP_OBJECT'), erpObjectId: field('OBJECT_ID'), arObject: field('AR_OBJECT') } }
+  const metadata = {
+    erpObjectType: field('SAP_OBJECT'),
+    erpObjectId: field('OBJECT_ID'),
+    arObject: field('AR_OBJECT'),
+    fileName: toldFileName(text('FILENAME') ?? '', metadataMaxCharacters),
+    description: field('DESCR'),
+  }
+  return { repoId, docId, metadata }
 }
 
 /** Sets the metadata of the documents that a successful call linked to a business object. Safe to repeat. */
 export const applyObjectLink = async (
-  documents: Pick<Documents, 'setMetadata'>,
+  setMetadata: SetMetadataOf,
   workspaceId: string,
   { repoId, docId, metadata }: ObjectLink,
   actor: AuditActor,
 ): Promise<void> => {
   if (Object.values(metadata).every((value) => value === undefined)) return
-  await documents.setMetadata(workspaceId, { repoId, docId }, metadata, actor)
+  await setMetadata(workspaceId, { repoId, docId }, metadata, actor)
 }

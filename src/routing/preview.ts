@@ -1,11 +1,12 @@
 import { enrichedData } from '../archive/enriched-data.ts'
+import { metadataSelection } from '../archive/metadata.ts'
 import type { Database } from '../db/database.ts'
 import type { ConnectionSettings } from '../domain/connection-settings.ts'
 import { pathOf, unmetCondition, type FilterCondition, type RoutedDocument } from '../domain/fan-out.ts'
-import type { BusinessMetadata } from '../domain/template.ts'
+import type { BusinessMetadata, DocumentMetadata } from '../domain/template.ts'
 
 /** The effect that a connection would have on a document. */
-export interface PreviewedDocument extends Omit<RoutedDocument, 'fields' | keyof BusinessMetadata> {
+export interface PreviewedDocument extends Omit<RoutedDocument, 'fields' | keyof DocumentMetadata> {
   repositoryName: string
   metadata: BusinessMetadata
   documentId: string
@@ -29,31 +30,30 @@ export const previewDocuments = async (
   const { rows } = await db.raw<{ rows: (RoutedDocument & { documentId: string; repositoryName: string })[] }>(
     `
       select
-        newest.id as "documentId", newest.doc_id as "docId", repository.repo_id as "repoId", repository.name as "repositoryName", newest.comp_id as "compId",
-        newest.content_type as "contentType", newest.size_bytes as "sizeBytes", newest.erp_object_type as "erpObjectType",
-        newest.erp_object_id as "erpObjectId", newest.ar_object as "arObject", newest.received_at as "receivedAt",
-        fields
+        repository.repo_id as "repoId", repository.name as "repositoryName", newest.*, fields
       from repositories as repository
       cross join lateral (
-        select id, doc_id, comp_id, content_type, size_bytes, erp_object_type, erp_object_id, ar_object, received_at
+        select
+          id as "documentId", doc_id as "docId", comp_id as "compId", content_type as "contentType", size_bytes as "sizeBytes",
+          ${metadataSelection}, received_at as "receivedAt"
         from documents
         where workspace_id = :workspaceId
           and documents.repo_id = repository.repo_id
         order by received_at desc, id desc
         limit :limit
       ) as newest
-      cross join lateral (select newest.id) as documents
+      cross join lateral (select newest."documentId" as id) as documents
       ${enrichedData}
       where repository.workspace_id = :workspaceId
         and repository.id = any (:repositoryIds)
-      order by newest.received_at desc, newest.id desc
+      order by newest."receivedAt" desc, newest."documentId" desc
       limit :limit
       `,
     { workspaceId, repositoryIds, limit: previewMaxDocuments },
   )
-  return rows.map(({ erpObjectType, erpObjectId, arObject, fields, ...document }) => {
+  return rows.map(({ erpObjectType, erpObjectId, arObject, fileName, description, fields, ...document }) => {
     const metadata = { erpObjectType, erpObjectId, arObject }
-    const planned = { ...document, ...metadata, fields }
+    const planned = { ...document, ...metadata, fileName, description, fields }
     const unmet = unmetCondition(settings, planned) ?? null
     return { ...document, metadata, unmetCondition: unmet, path: unmet === null ? pathOf(settings, planned) : null }
   })

@@ -640,6 +640,21 @@ const rows: Row[] = [
     ],
   },
   {
+    endpoint: 'PUT /documents/metadata',
+    prepare: async () => {
+      await failed('QX')
+      const documents = [{ repo_id: 'QX', doc_id: 'LATER', file_name: 'offer.pdf' }]
+      return { subjectId: 'LATER', change: () => call('PUT', '/documents/metadata', { documents }) }
+    },
+    recorded: [
+      {
+        event: 'document.metadata_updated',
+        description: 'The metadata of document QX/LATER, which has not arrived, was set: file_name.',
+        metadata: { repo_id: 'QX', doc_id: 'LATER', documents: 0 },
+      },
+    ],
+  },
+  {
     endpoint: 'POST /requests/:id/replay',
     prepare: async () => {
       const { id: subjectId } = await resources.byPath['/requests/{id}']!(acme)

@@ -93,6 +93,8 @@ test('only the single response contains the path of each delivery, and the metad
     repository_name: 'Repository A1',
     comp_id: 'data',
     content_type: 'application/pdf',
+    file_name: null,
+    description: null,
     size_bytes: 5,
     status: 'delivered',
     origin: 'source',

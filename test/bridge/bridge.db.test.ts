@@ -3,6 +3,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { createReceivingRepositories } from '../../src/archive/receiving-repository.ts'
 import { newId } from '../../src/base/ids.ts'
 import { rfcBoundValues } from '../../src/domain/settings.ts'
+import { noMetadata } from '../../src/domain/template.ts'
 import { systemAnswerMaxBytes } from '../../src/rfc/rfc-client.ts'
 import { rfcCredentialsOf } from '../../src/security/seal.ts'
 import { startApi } from '../support/api.ts'
@@ -477,7 +478,7 @@ describe('a remote function call', () => {
       repository,
       docId: 'D1',
       docProt: null,
-      metadata: { erpObjectType: null, erpObjectId: null, arObject: null },
+      metadata: noMetadata,
       receivedAt: new Date(),
       requestId: newId(),
       capture: undefined,
@@ -494,6 +495,12 @@ describe('a remote function call', () => {
       expect(await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: link })).toMatchObject({ status: 200 })
       expect(await documentOf()).toMatchObject({ erpObjectType: 'BKPF', erpObjectId: '100019000000012026', arObject: 'FIIINVOICE' })
     }
+    // Front ends of the source system send where the file was.
+    const file = { filename: String.raw`C:\Users\müller\Desktop\Rechnung 4711.pdf`, descr: 'Rechnung\n4711' }
+    await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: { ...link, ...file } })
+    expect(await documentOf()).toMatchObject({ fileName: 'Rechnung 4711.pdf', description: 'Rechnung 4711' })
+    await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: { ...link, filename: '/tmp/..', descr: '' } })
+    expect(await documentOf()).toMatchObject({ fileName: 'Rechnung 4711.pdf', description: 'Rechnung 4711' })
     // Cut to what PUT /documents/.../metadata accepts.
     await bridge.call('ARCHIV_CONNECTION_INSERT', { imports: { ...link, object_id: 'x'.repeat(300) } })
     expect(await documentOf()).toMatchObject({ erpObjectId: 'x'.repeat(255) })

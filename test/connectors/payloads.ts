@@ -109,6 +109,8 @@ const payloadLike = (sizeBytes: number): Omit<Payload, 'sha256' | 'open'> => ({
   erpObjectType: null,
   erpObjectId: null,
   arObject: null,
+  fileName: null,
+  description: null,
   fields: {},
   properties: {},
   path: `R1/${newId()}/data`,

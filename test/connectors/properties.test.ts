@@ -10,6 +10,8 @@ const document: TemplateDocument = {
   erpObjectType: 'BKPF',
   erpObjectId: null,
   arObject: null,
+  fileName: null,
+  description: null,
   fields: { vendor_name: 'Müller & Söhne / GmbH', city: 'Straße 5, Łódź', long: '1'.repeat(200), blank: '?' },
   receivedAt: new Date('2026-03-02T10:15:30Z'),
 }

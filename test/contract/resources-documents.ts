@@ -29,6 +29,8 @@ const document = {
   acknowledged_at: null,
   received_at: time,
   // Not part of the specification.
+  file_name: null,
+  description: null,
   superseded_at: null,
   request_id: ulid,
   deliveries: [delivery],
@@ -125,6 +127,7 @@ const capturedRequests: Row[] = [
       response_body_preview: null,
       // Not part of the specification.
       replay_of: null,
+      code_page: 'windows-1252',
     },
     attributesAt(single.request),
   ),

@@ -7,6 +7,7 @@ import { createInstallation } from '../../src/db/installation.ts'
 import { createOnItsOwn } from '../../src/db/on-its-own.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createFindLateData, createLateData, updateCopies } from '../../src/delivery/late-data.ts'
+import { createSetMetadata } from '../../src/delivery/set-metadata.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { createActivityEnvironment } from '../support/activity-environment.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -81,7 +82,7 @@ const deliver = async (connector = find('webhook')!, properties: object = {}) =>
         await trx('document_enrichments')
           .where({ document_id: documentId })
           .update({ fields: JSON.stringify(fields) })
-        await updateCopies(trx, documentId, { findConnector })
+        await updateCopies(trx, [documentId], { findConnector })
       })
     },
     /** Every retry is due. @returns how the try has ended, as the row says */
@@ -125,6 +126,40 @@ test('data that is found while a delivery is under way is brought after it', asy
   expect(await delivered.isDue()).toBe(false)
   expect(await delivered.bring()).toMatchObject({ status: 'updated' })
   expect(target.arrivals).toHaveLength(arrivals)
+})
+
+test('a file name that is brought in later is late data: a message to a webhook, and a property that contains it', async () => {
+  const set = (delivered: Awaited<ReturnType<typeof deliver>>, connector: Connector, fileName: string) =>
+    db('documents')
+      .where({ id: delivered.documentId })
+      .first('doc_id as docId')
+      .then(({ docId }) =>
+        createSetMetadata(db, { findConnector: () => connector })(
+          delivered.workspaceId,
+          { repoId: delivered.repoId, docId },
+          { fileName, description: 'an offer' },
+          systemActor,
+        ),
+      )
+  const message = await deliver()
+  await message.attempt()
+  await set(message, find('webhook')!, 'Angebot.pdf')
+  expect(await message.isDue()).toBe(true)
+  await message.bring()
+  expect(JSON.parse(target.arrivals.at(-1)!.body.toString())).toMatchObject({
+    type: 'document.metadata',
+    data: { file_name: 'Angebot.pdf', description: 'an offer' },
+  })
+
+  const copies: DeliveredCopy[] = []
+  const connector = keeper({ updateMetadata: async (copy) => void copies.push(copy) })
+  const copy = await deliver(connector, { Title: '{file_name}: {description}' })
+  await copy.attempt()
+  await set(copy, connector, 'Angebot.pdf')
+  expect(await copy.bring()).toMatchObject({ status: 'updated' })
+  expect(copies).toMatchObject([{ properties: { Title: 'Angebot.pdf: an offer' } }])
+  await set(copy, connector, 'Angebot.pdf')
+  expect(await copy.isDue()).toBe(false)
 })
 
 test('a copy without properties, and one that was delivered with everything, lack nothing', async () => {

@@ -31,6 +31,8 @@ const started: DeliveryJob = {
   erpObjectType: null,
   erpObjectId: null,
   arObject: null,
+  fileName: null,
+  description: null,
   fields: {},
   isEnriched: false,
   properties: {},

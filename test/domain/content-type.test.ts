@@ -87,5 +87,5 @@ test.each([
   ['backup.7z', 'application/octet-stream', '7z', 'backup.7z'],
 ])('the component %j of the type %s has the extension %s, and is attached as %j', (compId, contentType, extension, name) => {
   expect(extensionOf({ compId, contentType })).toBe(extension)
-  expect(fileNameOf({ compId, contentType })).toBe(name)
+  expect(fileNameOf({ compId, contentType, fileName: null, fields: {} })).toBe(name)
 })

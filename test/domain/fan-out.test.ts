@@ -10,6 +10,8 @@ const document: RoutedDocument = {
   erpObjectType: null,
   erpObjectId: null,
   arObject: null,
+  fileName: null,
+  description: null,
   fields: {},
   receivedAt: new Date('2026-03-02T10:15:30Z'),
 }

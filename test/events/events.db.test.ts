@@ -1,4 +1,3 @@
-import { createDocuments } from '../../src/archive/document-list.ts'
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createUpdate } from '../../src/archive/update.ts'
@@ -8,6 +7,7 @@ import { createAcknowledge } from '../../src/delivery/acknowledge.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
+import { createSetMetadata } from '../../src/delivery/set-metadata.ts'
 import { transition } from '../../src/delivery/transition.ts'
 import { eventIdOf, eventIdPattern, eventNames, eventPositionOf, eventTypes } from '../../src/domain/events.ts'
 import { createEvents, measureHeldBack } from '../../src/events/event-log.ts'
@@ -64,7 +64,7 @@ test('each outcome is one event, in the order in which it happened, with what it
   await attempt(routes, documentId, 'a', 'attemptDelivered')
   await attempt(routes, documentId, 'b', 'attemptFailed')
   await createAcknowledge(db)(workspaceId, documentId, actor)
-  await createDocuments(db).setMetadata(workspaceId, { repoId: 'Z1', docId }, { erpObjectType: 'BKPF' }, actor)
+  await createSetMetadata(db, { findConnector: () => undefined })(workspaceId, { repoId: 'Z1', docId }, { erpObjectType: 'BKPF' }, actor)
   await createUpdate(db, config)({ ...(await receivedDocument(routes, { data: 'changed' }, docId)), whole: true })
   await createArchiveDocuments(db).delete(routes.repositoryId, docId)
   await createErase(db)(workspaceId, documentId, actor)

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import { receiverUseCases } from '../../src/app/use-cases.ts'
-import { createDocuments } from '../../src/archive/document-list.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import { systemActor } from '../../src/db/audit.ts'
+import { createSetMetadata } from '../../src/delivery/set-metadata.ts'
 import { createDocumentMigrations, type NewMigration } from '../../src/migration/migrations.ts'
 import { createMigrationPage } from '../../src/migration/page.ts'
 import { createReadThrough } from '../../src/migration/read-through.ts'
@@ -52,7 +52,13 @@ export const startOldServerScene = async ({
     waits: { keptMaxMs },
   })
   const migrations = createDocumentMigrations(db)
-  const page = createMigrationPage({ ...useCases, db, documents: createDocuments(db), readThrough, limits: config })
+  const page = createMigrationPage({
+    ...useCases,
+    db,
+    setMetadata: createSetMetadata(db, { findConnector: () => undefined }),
+    readThrough,
+    limits: config,
+  })
 
   /** Opens a repository whose documents are at an old content server. */
   const open = async (faults: ServerFault[] = []) => {

@@ -163,7 +163,7 @@ export const startApi = async (
     sealedQueries,
     limits: limits.receiver ?? {},
   })
-  const bridge = createBridge({ ...common, ...bridgeUseCases(share), db: share, limits: limits.bridge ?? {} })
+  const bridge = createBridge({ ...common, ...bridgeUseCases(share, { findConnector }), db: share, limits: limits.bridge ?? {} })
   const replaying =
     replay ??
     createReplay({

@@ -6,6 +6,7 @@ import { newId } from '../../src/base/ids.ts'
 import { readConfig, type Config } from '../../src/config/config.ts'
 import type { UnownedContent } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
+import { noMetadata } from '../../src/domain/template.ts'
 import type { DocumentKey } from '../../workflows/ids.ts'
 
 /** Returns the default configuration with a sealing key; targets on loopback addresses are allowed. */
@@ -109,7 +110,7 @@ export const receivedDocument = async (
   repository: await routes.findRepository(),
   docId,
   docProt: null,
-  metadata: { erpObjectType: null, erpObjectId: null, arObject: null },
+  metadata: noMetadata,
   components: Object.entries(components).map(([compId, text]) => ({
     compId,
     contentType: 'text/plain',

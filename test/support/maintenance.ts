@@ -3,6 +3,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { Config } from '../../src/config/config.ts'
+import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import type { Database } from '../../src/db/database.ts'
 import { createOnItsOwn } from '../../src/db/on-its-own.ts'
@@ -37,6 +38,7 @@ export const createMaintenanceDeps = (
     release: createRelease(db),
     launcher,
     ...createOnItsOwn(),
+    findConnector: createConnectors().find,
     callLines: createCallLines(db, config, launcher.launch),
     checkIncidents: createCheckIncidents(db, config),
     checkUpstreams: createCheckUpstreams(

@@ -32,6 +32,7 @@ test('over months, the maintenance jobs remove expired rows and create partition
     startMigrations: async () => 0,
     reconcile: () => Promise.reject(new Error('not available in this test')),
     ...createOnItsOwn(),
+    findConnector: () => undefined,
     config,
   })
   const summaries: string[] = []

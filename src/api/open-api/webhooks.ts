@@ -88,6 +88,8 @@ const lateData = z
         erp_object_type: z.string().nullable(),
         erp_object_id: z.string().nullable(),
         ar_object: z.string().nullable(),
+        file_name: z.string().nullable(),
+        description: z.string().nullable(),
         fields: z.record(z.string(), z.string()).describe('Everything that is known by now, by the names of the fields.'),
         path: z.string().describe('As in the message that contained the document.'),
         received_at: z.iso.datetime(),

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { plainText, plainValue } from '../../base/text.ts'
+import { decodeHeader } from '../../content-server/encoding.ts'
 import { sendableContentType } from '../../domain/content-type.ts'
 import { fileNameOf } from '../../domain/file-name.ts'
 import { fillTemplate, placeholderValues } from '../../domain/template.ts'
@@ -97,10 +98,11 @@ const textOf = (payload: Payload, fileName: string, enclosure: Enclosure): strin
       : ['A document is attached.']),
     '',
     `File:       ${safe(fileName)}`,
+    ...(payload.description === null ? [] : [`Description: ${safe(payload.description)}`]),
     `Repository: ${safe(payload.repoId)}`,
     `Document:   ${safe(payload.docId)}`,
     `Component:  ${safe(payload.compId)}`,
-    `Type:       ${safe(payload.contentType)}`,
+    `Type:       ${safe(decodeHeader(payload.contentType))}`,
     `Bytes:      ${payload.sizeBytes}`,
     `SHA-256:    ${payload.sha256}`,
     `Received:   ${payload.receivedAt.toISOString()}`,

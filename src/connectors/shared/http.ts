@@ -1,6 +1,7 @@
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createInflate, createGunzip } from 'node:zlib'
 import { withoutSecrets } from '../../base/secrets.ts'
+import { decodeHeader } from '../../content-server/encoding.ts'
 import { decodeText } from '../../domain/decoded-text.ts'
 import type { Payload } from '../connector.ts'
 
@@ -116,7 +117,8 @@ export const documentHeaders = (payload: Payload, fileName: string): Record<stri
     ['x-relay-object-id', payload.erpObjectId],
     ['x-relay-ar-object', payload.arObject],
     ['x-relay-file-name', fileName],
-    ['x-relay-content-type', payload.contentType],
+    ['x-relay-description', payload.description],
+    ['x-relay-content-type', decodeHeader(payload.contentType)],
     ...Object.entries(payload.fields).map(([name, value]): [string, string] => [`x-relay-field-${name.replaceAll('_', '-')}`, value]),
   ]
   const headers: Record<string, string> = {}

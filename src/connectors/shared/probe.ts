@@ -22,6 +22,8 @@ export const probePayload = (): Payload => {
     erpObjectType: null,
     erpObjectId: null,
     arObject: null,
+    fileName: null,
+    description: null,
     fields: {},
     properties: {},
     path: `.probe-${id}`,

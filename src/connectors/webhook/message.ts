@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { decodeHeader } from '../../content-server/encoding.ts'
 import { sendableContentType } from '../../domain/content-type.ts'
 import { fileNameOf } from '../../domain/file-name.ts'
 import type { AttemptContext, DeliveredCopy, Payload } from '../connector.ts'
@@ -149,13 +150,15 @@ const idsOf = (copy: Omit<DeliveredCopy, 'messageId' | 'foundAt' | 'location'>) 
   erp_object_type: copy.erpObjectType,
   erp_object_id: copy.erpObjectId,
   ar_object: copy.arObject,
+  file_name: copy.fileName,
+  description: copy.description,
   fields: copy.fields,
 })
 
 const metadataOf = (payload: Payload) => ({
   ...idsOf(payload),
   path: payload.path,
-  content_type: payload.contentType,
+  content_type: decodeHeader(payload.contentType),
   size_bytes: payload.sizeBytes,
   sha256: payload.sha256,
   received_at: payload.receivedAt.toISOString(),

@@ -1,6 +1,7 @@
+import { noMetadata } from '../../domain/template.ts'
 import { asciiLine, plainText, type Answer } from '../answer.ts'
 import type { CommandHandler } from '../command-context.ts'
-import { discardComponents, noMetadata, storeDocuments, type SentDocument } from '../components.ts'
+import { discardComponents, storeDocuments, type SentDocument } from '../components.ts'
 import { Refusal, toRefusal } from '../refusal.ts'
 import { existsUpstream } from '../upstream.ts'
 

@@ -78,7 +78,9 @@ test.each(realNames)('the component %s is kept as %s, and its file is called %s'
   const compId = parseQuery(`get&compId=${sent}`).parameters[0]!.value
   expect(compId).toBe(key)
   expect(isCompId(compId)).toBe(true)
-  expect(targetSegments(pathSegment(fileNameOf({ compId, contentType: 'application/pdf' })))).toEqual([fileName])
+  expect(targetSegments(pathSegment(fileNameOf({ compId, contentType: 'application/pdf', fileName: null, fields: {} })))).toEqual([
+    fileName,
+  ])
 })
 
 test.each([

@@ -63,6 +63,8 @@ describe('the request of a webhook', () => {
       erpObjectType: 'BKPF',
       erpObjectId: '1000 1900004711 2026',
       arObject: 'ZINVOICE',
+      fileName: 'Angebot „Müller“.pdf',
+      description: 'bis 2. März',
     }
     const payload = payloadOf(Buffer.from('x'), known)
     await deliver(payload, { format })
@@ -82,7 +84,8 @@ describe('the request of a webhook', () => {
       'x-relay-object-type': known.erpObjectType,
       'x-relay-object-id': known.erpObjectId,
       'x-relay-ar-object': known.arObject,
-      'x-relay-file-name': 'x y.txt',
+      'x-relay-file-name': known.fileName,
+      'x-relay-description': known.description,
       'x-relay-content-type': known.contentType,
     })
     for (const [, value] of own) expect(value).toMatch(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/)
