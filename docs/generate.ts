@@ -14,6 +14,7 @@ import { copiesInChart, valuesSchema } from './helm-chart.ts'
 import { securityPage } from './levels.ts'
 import { mcpPage } from './mcp.ts'
 import { openApiFile } from './openapi.ts'
+import { pathTemplatesPage } from './real-names.ts'
 import { architecturePage, contributingPage } from './rooms.ts'
 
 const made: Record<string, string> = {
@@ -25,6 +26,7 @@ const made: Record<string, string> = {
   'docs/deliveries.md': deliveriesPage(),
   'docs/errors.md': errorsPage(),
   'docs/mcp.md': mcpPage(),
+  'docs/path-templates.md': pathTemplatesPage(),
   'docs/security.md': withHardeningChecklist(securityPage()),
   ...connectorPages(createConnectors().all),
   ...enrichmentFiles(),

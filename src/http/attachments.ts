@@ -4,6 +4,7 @@ import { createGzip } from 'node:zlib'
 import { stringify } from 'csv-stringify'
 import type Koa from 'koa'
 import { AppError } from '../base/errors.ts'
+import { plainText } from '../base/text.ts'
 import { sendableContentType } from '../domain/content-type.ts'
 
 /** The answer of an endpoint whose response is `bytes`. */
@@ -36,6 +37,12 @@ interface ReadingRate {
 }
 
 /**
+ * Returns the name of an attachment: on one line, without what nobody sees, and with a low line for each separator of folders, before which the
+ * library would cut it.
+ */
+export const attachmentName = (fileName: string): string => plainText(fileName).replaceAll(/[/\\]/g, '_')
+
+/**
  * Sends stored bytes as an attachment, or a range of them.
  * @throws AppError 416 if the range begins behind the last byte
  */
@@ -49,7 +56,7 @@ export const answerBytes = async (context: Koa.Context, { contentType, fileName,
     context.body = stream
   }
   // An attachment is never rendered in the browser under the relay's origin, whatever the source system sent.
-  context.attachment(fileName)
+  context.attachment(attachmentName(fileName))
   context.set('content-type', sendableContentType(contentType))
   context.set('x-content-type-options', 'nosniff')
   // Content is sent as it was received, even if its type is JSON.

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { finalNames, pathTemplatesPage } from '../../docs/real-names.ts'
 import { connectorTypes } from '../../src/connectors/index.ts'
 import { connectionSettings } from '../../src/domain/connection-settings.ts'
 import { pathSegment, planDeliveries } from '../../src/domain/fan-out.ts'
@@ -16,6 +17,8 @@ const document = {
   erpObjectType: 'BKPF',
   erpObjectId: '100019000000012026',
   arObject: 'FIIINVOICE',
+  fileName: null,
+  description: null,
   fields: { vendor_name: 'Acme/Co' },
   receivedAt: new Date('2026-11-22T09:00:00Z'),
 }
@@ -30,9 +33,9 @@ test('the page explains every placeholder with a true example, and every kind', 
   for (const kind of connectorTypes) expect(page).toMatch(new RegExp(`^\\|[^|]*\\b${kind}\\b`, 'm'))
 })
 
-test('the page has the names of components, as they are sent, kept and delivered', () => {
-  const table = realNames.map((row) => `| ${row.map((name) => `\`${name}\``).join(' | ')} |\n`).join('')
-  expect(page).toContain(table)
+test('the page has the names of real files as the relay makes them', () => {
+  expect(pathTemplatesPage()).toBe(page)
+  for (const [sent, kept, fileName] of realNames) expect(finalNames(sent)).toMatchObject({ kept, fileName })
 })
 
 test.each([
