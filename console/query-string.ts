@@ -7,21 +7,35 @@ export interface ReadQuery {
   parameters: [name: string, value: string][]
 }
 
-/** Decodes percent-encoding. A text that is encoded wrongly stays as it is. */
-const decode = (text: string): string => {
+const encodedBytes = /(?:%[0-9a-f]{2})+/gi
+
+/** Decodes percent-encoding: of UTF-8, or else of a code page. Without one, a text that is encoded otherwise stays as it is. */
+const decode = (text: string, codePage?: string | null): string => {
   try {
     return decodeURIComponent(text)
   } catch {
-    return text
+    if (!codePage) return text
+    // A character of some code pages ends with an ASCII letter, which is not percent-encoded.
+    const characters = text.replaceAll(encodedBytes, (run) =>
+      String.fromCharCode(
+        ...run
+          .slice(1)
+          .split('%')
+          .map((hex) => Number.parseInt(hex, 16)),
+      ),
+    )
+    const bytes = Uint8Array.from(characters, (character) => character.charCodeAt(0))
+    return characters.search(/[^\x00-\xff]/) < 0 ? new TextDecoder(codePage).decode(bytes) : text
   }
 }
 
-export const readQuery = (query: string): ReadQuery => {
+/** @param codePage encoding of values that are not UTF-8 */
+export const readQuery = (query: string, codePage?: string | null): ReadQuery => {
   const tokens = query.split('&').filter((token) => token !== '')
   const command = tokens[0] !== undefined && !tokens[0].includes('=') ? decode(tokens[0]) : ''
   const parameters = (command === '' ? tokens : tokens.slice(1)).map((token): [string, string] => {
     const equals = token.indexOf('=')
-    return equals < 0 ? [decode(token), ''] : [decode(token.slice(0, equals)), decode(token.slice(equals + 1))]
+    return equals < 0 ? [decode(token), ''] : [decode(token.slice(0, equals)), decode(token.slice(equals + 1), codePage)]
   })
   return { command, parameters }
 }

@@ -109,7 +109,7 @@ const Refusal = ({ request: { attributes } }: { request: Request }) => {
 const Details = ({ request }: { request: Request }) => {
   const words = requestsWords()
   const { attributes } = request
-  const { command, parameters } = readQuery(attributes.query_string)
+  const { command, parameters } = readQuery(attributes.query_string, attributes.code_page)
   const pairs = [...(command === '' ? [] : [[words.command, command] as const]), ...parameters]
   return html`<div class="columns">
     <section class="card" aria-labelledby="request">

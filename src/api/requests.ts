@@ -6,8 +6,10 @@ import { truncationReasons } from '../capture/body.ts'
 import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
 import type { Replay } from '../capture/replay.ts'
 import { openStoredBody, type StoredBody } from '../capture/stored-body.ts'
+import { decodeHeader } from '../content-server/encoding.ts'
 import type { Stores } from '../content/store.ts'
 import { actorOf } from '../db/audit.ts'
+import type { CodePage } from '../domain/code-pages.ts'
 import { mediaTypeOf } from '../domain/content-type.ts'
 import { dateFrom, dateTo } from '../domain/date-range.ts'
 import { decodeText } from '../domain/decoded-text.ts'
@@ -64,15 +66,26 @@ const singleRequest = resource(
     request_body_preview: z.string().nullable(),
     response_body_preview: z.string().nullable(),
     replay_of: z.string().nullable(),
+    code_page: z
+      .string()
+      .nullable()
+      .describe('The encoding of what is not UTF-8, in the query string too: that of the repository. Null if the request names none.'),
   }),
 )
+
+const mapValues = (values: Record<string, string>, map: (value: string) => string): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]))
+
+/** Returns a header as people read it. Stored ones have one character for each byte. */
+const readable = (value: string | null, { codePage }: Pick<ListedRequest, 'codePage'>): string =>
+  decodeHeader(value ?? '', codePage ?? undefined)
 
 const present = <Row extends ListedRequest>(row: Row) =>
   resourceOf('captured_request')({
     ...row,
-    requestContentType: row.requestContentType ?? '',
+    requestContentType: readable(row.requestContentType, row),
     requestBodyTruncated: row.requestBodyTruncationReason !== null,
-    responseContentType: row.responseContentType ?? '',
+    responseContentType: readable(row.responseContentType, row),
     responseBodyTruncated: row.responseBodyTruncationReason !== null,
   })
 
@@ -83,10 +96,10 @@ export interface RequestDeps {
 }
 
 export const requestEndpoints = ({ capturedRequests, contents, replay }: RequestDeps): Endpoint[] => {
-  const previewOf = async (contentType: string | null, body: StoredBody | null): Promise<string | null> => {
+  const previewOf = async (contentType: string | null, body: StoredBody | null, codePage: CodePage | null): Promise<string | null> => {
     if (!body || !previewable.test(mediaTypeOf(contentType))) return null
     try {
-      return decodeText(await buffer(openStoredBody(contents, body)), contentType).text
+      return decodeText(await buffer(openStoredBody(contents, body)), contentType, codePage).text
     } catch {
       // The rest of the request can be shown while the content store is not available.
       return null
@@ -96,8 +109,10 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
   const presentSingle = async ({ smallRequestBody, smallResponseBody, ...request }: SingleRequest) =>
     present({
       ...request,
-      requestBodyPreview: await previewOf(request.requestContentType, smallRequestBody),
-      responseBodyPreview: await previewOf(request.responseContentType, smallResponseBody),
+      requestHeaders: mapValues(request.requestHeaders, (value) => readable(value, request)),
+      responseHeaders: mapValues(request.responseHeaders, (value) => readable(value, request)),
+      requestBodyPreview: await previewOf(request.requestContentType, smallRequestBody, request.codePage),
+      responseBodyPreview: await previewOf(request.responseContentType, smallResponseBody, request.codePage),
     })
 
   return [

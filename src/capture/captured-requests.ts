@@ -2,6 +2,7 @@ import { idPrefixAt } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import type { Database } from '../db/database.ts'
 import { pageByCursor, type CursorPage, type CursorRequest } from '../db/page.ts'
+import type { CodePage } from '../domain/code-pages.ts'
 import { captureSelection, type Capture } from './capture.ts'
 import { emptyBody, findBodyToReplay, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
 
@@ -31,6 +32,8 @@ export interface ListedRequest extends Pick<Capture, (typeof listedFields)[numbe
   createdAt: Date
   /** Documents that the request created. */
   documentIds: string[]
+  /** Encoding of what is not UTF-8: that of the repository. Null if the request names none that exists. */
+  codePage: CodePage | null
 }
 
 /** One captured request, with its bodies if they are stored and small. */
@@ -95,6 +98,17 @@ const documentIdsOf = (db: Database) =>
     `array(select documents.id from documents where documents.request_id = captured_requests.id order by documents.id) as "documentIds"`,
   )
 
+const codePageOf = (db: Database) =>
+  db.raw(
+    `(
+      select code_page
+      from repositories
+      where repositories.workspace_id = captured_requests.workspace_id
+        and repositories.repo_id = captured_requests.repo_id
+        and deleted_at is null
+    ) as "codePage"`,
+  )
+
 export const createCapturedRequests = (db: Database) => ({
   /** Lists captured requests, newest first, or oldest first after an id. */
   list: (workspaceId: string, { before, after, perPage, ...filter }: RequestFilter & CursorRequest): Promise<CursorPage<ListedRequest>> => {
@@ -114,7 +128,7 @@ export const createCapturedRequests = (db: Database) => ({
     // The id of a request begins with the millisecond of its arrival.
     if (dateFrom) query.where('id', '>=', idPrefixAt(dateFrom))
     if (dateTo) query.where('id', '<', idPrefixAt(new Date(dateTo.getTime() + 1)))
-    return pageByCursor(query, [...listedColumns, documentIdsOf(db)], { before, after, perPage })
+    return pageByCursor(query, [...listedColumns, documentIdsOf(db), codePageOf(db)], { before, after, perPage })
   },
 
   /** Finds a captured request. @param smallBytes bodies shorter than this are included. @throws `AppError` 404 */
@@ -123,6 +137,7 @@ export const createCapturedRequests = (db: Database) => ({
       .select<Omit<SingleRequest, 'smallRequestBody' | 'smallResponseBody'>[]>([
         ...listedColumns,
         documentIdsOf(db),
+        codePageOf(db),
         ...captureSelection('requestHeaders', 'responseHeaders', 'replayOf'),
       ])
       .where({ workspace_id: workspaceId, id })

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { decodeHeader } from './encoding.ts'
 import { malformed } from './failure.ts'
 import { bounded, type HttpAnswer } from './http.ts'
@@ -7,6 +8,8 @@ import { isCompId, isContentType } from './parameters.ts'
 /** What a server says about a component. */
 export interface ComponentFacts {
   compId: string
+  /** The name as the server sends it, with one character per byte, if that is not UTF-8. It is asked for by these bytes. */
+  sentName?: string
   /**
    * The content type as the server sends it, with its parameters and one character per byte. Null if it sends none, or one that HTTP cannot
    * pass on.
@@ -20,6 +23,12 @@ export interface ComponentFacts {
   /** `online` or `offline`. Some servers have other words. */
   status: string | undefined
 }
+
+/** Returns how a component is asked for. */
+export const nameOf = ({ compId, sentName }: Pick<ComponentFacts, 'compId' | 'sentName'>) => ({
+  compId,
+  ...(sentName !== undefined && { sentName }),
+})
 
 /** What a server says about a document. */
 export interface DocumentFacts {
@@ -80,11 +89,12 @@ const documentHead = (header: FindHeader, docId: string) => {
 }
 
 /** Returns what the headers of an answer or of a part say about a component. */
-const componentFacts = (head: Head): Omit<ComponentFacts, 'compId'> & { compId?: string } => {
+const componentFacts = (head: Head, codePage?: string): Omit<ComponentFacts, 'compId'> & { compId?: string } => {
   const { header } = head
   const compId = header('x-compid')?.trim()
   return {
-    ...(compId && { compId: decodeHeader(compId) }),
+    ...(compId && { compId: decodeHeader(compId, codePage) }),
+    ...(compId && !isUtf8(Buffer.from(compId, 'latin1')) && { sentName: compId }),
     sizeBytes: sizeOf(head),
     contentType: contentTypeOf(header),
     createdAt: timeOf(header('x-compdatec'), header('x-comptimec')),
@@ -94,7 +104,7 @@ const componentFacts = (head: Head): Omit<ComponentFacts, 'compId'> & { compId?:
 }
 
 /** Returns what the headers of a `get` say about the component. */
-export const contentHead = (head: Head) => ({ ...componentFacts(head), digest: digestOf(head.header) })
+export const contentHead = (head: Head, codePage?: string) => ({ ...componentFacts(head, codePage), digest: digestOf(head.header) })
 
 /** Digest of the bytes of an answer, if the server sends one. */
 export interface ContentDigest {
@@ -114,12 +124,12 @@ const digestOf = (header: FindHeader): ContentDigest | undefined => {
 const maxParts = 10_000
 
 /** Reads the parts of the answer to info. @throws `ContentServerFailure` if it is malformed or breaks off */
-const readComponents = async ({ header, body }: HttpAnswer): Promise<ComponentFacts[]> => {
+const readComponents = async ({ header, body }: HttpAnswer, codePage?: string): Promise<ComponentFacts[]> => {
   const components: ComponentFacts[] = []
   const names = new Set<string>()
   try {
     for await (const part of readParts(body as AsyncIterable<Buffer>, { boundary: boundaryOf(header('content-type')), maxParts })) {
-      const component = componentOf(part)
+      const component = componentOf(part, codePage)
       if (names.has(component.compId)) throw malformed('two parts are about the same component')
       names.add(component.compId)
       components.push(component)
@@ -133,8 +143,8 @@ const readComponents = async ({ header, body }: HttpAnswer): Promise<ComponentFa
   }
 }
 
-const componentOf = (part: Part): ComponentFacts => {
-  const { compId, ...facts } = componentFacts(part)
+const componentOf = (part: Part, codePage?: string): ComponentFacts => {
+  const { compId, ...facts } = componentFacts(part, codePage)
   if (!compId) throw malformed('a part has no X-compId')
   if (!isCompId(compId)) throw malformed('an X-compId is longer than 255 characters, or has control characters')
   return { compId, ...facts }
@@ -143,9 +153,13 @@ const componentOf = (part: Part): ComponentFacts => {
 /**
  * Reads the answer to info. @throws `ContentServerFailure` if it is malformed, has fewer components than it announces, or is longer than 4 MiB
  */
-export const readDocumentFacts = async (answer: HttpAnswer, docId: string, isWhole: boolean): Promise<DocumentFacts> => {
+export const readDocumentFacts = async (
+  answer: HttpAnswer,
+  docId: string,
+  { isWhole, codePage }: { isWhole: boolean; codePage?: string | undefined },
+): Promise<DocumentFacts> => {
   const { announced, ...head } = documentHead(answer.header, docId)
-  const components = await readComponents({ ...answer, body: bounded(answer) })
+  const components = await readComponents({ ...answer, body: bounded(answer) }, codePage)
   if (isWhole && announced !== undefined && announced !== components.length) {
     throw malformed(`it announces ${announced} components and has ${components.length}`)
   }

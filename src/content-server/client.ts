@@ -13,6 +13,8 @@ export interface ContentServer {
   /** The address without a query, as the source system has it: scheme, host, port and HTTP script. */
   url: string
   contRep: string
+  /** Encoding of names and messages that are not UTF-8. By default Windows-1252. */
+  codePage?: string | undefined
   /** Signs every request that can be signed. */
   signer?: RequestSigner | undefined
   /** PEM. The only trusted authority: it replaces the public ones. */
@@ -56,7 +58,7 @@ export type InfoLine = Record<string, string>
  * is aborted throws the reason of its signal.
  */
 export const createContentServerClient = (server: ContentServer, context: HttpContext) => {
-  const { contRep, signer } = server
+  const { contRep, signer, codePage } = server
   const send = createSend(server.url, server.caCertificate, context)
 
   interface Call extends Omit<HttpRequest, 'method' | 'query'> {
@@ -74,7 +76,7 @@ export const createContentServerClient = (server: ContentServer, context: HttpCo
       const query = requestQuery(command, method, { pVersion: protocolVersion, contRep, ...parameters }, signer && { signer })
       const answer = await send({ method, query, ...request })
       if (answer.status === 200 || (command === 'create' && answer.status === 201)) return read(answer)
-      throw await failureOf(answer)
+      throw await failureOf(answer, codePage)
     })
 
   const ended = async (answer: HttpAnswer): Promise<void> => void (await textOf(answer))
@@ -111,15 +113,18 @@ export const createContentServerClient = (server: ContentServer, context: HttpCo
     /** Describes a document, or one component of it. */
     info: (docId: string, { compId, signal }: CallOptions & { compId?: string } = {}): Promise<Outcome<DocumentFacts>> =>
       call('info', { parameters: { docId, compId }, signal, maxMs: questionMaxMs }, (answer) =>
-        readDocumentFacts(unencoded(answer), docId, compId === undefined),
+        readDocumentFacts(unencoded(answer), docId, { isWhole: compId === undefined, codePage }),
       ),
 
-    /** Reads a component. @param compId by default the one that the server chooses: `data`, else `data1` */
-    get: (docId: string, { compId, signal }: CallOptions & { compId?: string } = {}): Promise<Outcome<ReceivedContent>> =>
-      call('get', { parameters: { docId, compId }, signal }, (answer) => {
+    /** Reads a component. @param named by default the one that the server chooses: `data`, else `data1` */
+    get: (
+      docId: string,
+      { compId, sentName, signal }: CallOptions & Partial<Pick<ComponentFacts, 'compId' | 'sentName'>> = {},
+    ): Promise<Outcome<ReceivedContent>> =>
+      call('get', { parameters: { docId, compId, compIdBytes: sentName }, signal }, (answer) => {
         const { header, body } = unencoded(answer)
         const announced = header('content-length')
-        return { ...contentHead(answer), contentLength: announced === undefined ? undefined : Number(announced), body }
+        return { ...contentHead(answer, codePage), contentLength: announced === undefined ? undefined : Number(announced), body }
       }),
 
     /** Creates a document of one component. The bytes must be as many as `sizeBytes` says. @returns 403 `forbidden` if the document exists */

@@ -28,6 +28,12 @@ export const encodeValue = (value: string): string =>
     text === '%2C' ? ',' : `%${text.charCodeAt(0).toString(16).toUpperCase()}`,
   )
 
+/** Percent-encodes a query value whose bytes are not UTF-8, given with one character per byte. */
+export const encodeBytes = (value: string): string =>
+  value.replaceAll(/[^\x80-\xff]+|[\x80-\xff]/g, (run) =>
+    run < '\x80' ? encodeValue(run) : `%${run.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+
 /** Decodes a header value, which Node and the reader of parts represent with one character per byte. */
 export const decodeHeader = (value: string, codePage?: string): string => decodeText(Buffer.from(value, 'latin1'), codePage)
 

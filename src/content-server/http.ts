@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { cutText, plainText } from '../base/text.ts'
 import type { Outbound } from '../security/outbound.ts'
 import { decodeHeader, encodingOf, printableAscii } from './encoding.ts'
 import { ContentServerFailure, malformed, refusedBy, toFailure, type Outcome } from './failure.ts'
@@ -86,14 +87,16 @@ const withFailures = (body: Readable): Readable => {
 const descriptionMaxCharacters = 300
 
 /** Returns the failure of an answer, with what the server says about it. Reads the body. */
-export const failureOf = async (answer: HttpAnswer): Promise<ContentServerFailure> => {
+export const failureOf = async (answer: HttpAnswer, codePage?: string): Promise<ContentServerFailure> => {
   const announced = answer.header('x-errordescription')
   // A body in HTML repeats the header, or is the page of a proxy.
   const body = await readText(answer.body, descriptionMaxCharacters).catch(() => '')
   const isPage = body.trimStart().startsWith('<')
   const isText = !isPage && encodingOf(answer.values) === undefined
-  const description = announced === undefined ? (isText ? body : '') : decodeHeader(announced)
-  const readable = withoutSignatures(printableAscii(description)).trim().slice(0, descriptionMaxCharacters)
+  // What is cut may end within a character.
+  const whole = body.length < descriptionMaxCharacters ? body : body.replace(/[\x80-\xff]{1,3}$/, '')
+  const description = decodeHeader(announced ?? (isText ? whole : ''), codePage)
+  const readable = cutText(withoutSignatures(plainText(description)).trim(), descriptionMaxCharacters)
   return refusedBy(answer.status, readable, { retryAfter: answer.header('retry-after'), isPage: isPage && announced === undefined })
 }
 

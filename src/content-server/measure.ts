@@ -1,12 +1,12 @@
 import type { Readable } from 'node:stream'
-import type { ComponentFacts, DocumentFacts, MeasuredDocument } from './answers.ts'
+import { nameOf, type ComponentFacts, type DocumentFacts, type MeasuredDocument } from './answers.ts'
 import type { CallOptions, ContentServerClient, ReceivedContent } from './client.ts'
 import { contradiction, malformed, type Outcome } from './failure.ts'
 import { asOutcome } from './http.ts'
 
 // What info tells of the size of a component is a claim. This is what the answer to get says about it.
 
-type Described = Pick<ComponentFacts, 'compId' | 'sizeBytes' | 'status'>
+type Described = Pick<ComponentFacts, 'compId' | 'sentName' | 'sizeBytes' | 'status'>
 
 /**
  * Compares what info tells of a component with the headers of the answer to get.
@@ -47,7 +47,7 @@ export const measureDocument = (
     const { compId, sizeBytes, status } = component
     // A component that is offline cannot be read: its read is refused later.
     if (sizeBytes !== undefined && (sizeBytes > 0 || status === 'offline')) return sizeBytes
-    const outcome = await client.get(facts.docId, { compId, signal })
+    const outcome = await client.get(facts.docId, { ...nameOf(component), signal })
     if (!outcome.ok) throw outcome.failure
     const { body, ...content } = outcome.value
     try {

@@ -1,5 +1,5 @@
 import { createSignMessage, type SigningKey } from '../security/cms-sign.ts'
-import { encodeValue } from './encoding.ts'
+import { encodeBytes, encodeValue } from './encoding.ts'
 import { commandRules, type CommandName, type CommandRule, type ParameterName } from './parameters.ts'
 
 /** Key of a client, and the name by which the server finds its certificate: that of the `putCert` which has brought it. */
@@ -19,8 +19,8 @@ export const createRequestSigner = ({ authId, ...key }: SigningIdentity): Reques
   return { authId, secKeyOf: (message, at) => signMessage(Buffer.from(message, 'latin1'), at).toString('base64') }
 }
 
-/** Values of the parameters, not encoded. */
-export type Parameters = { [Name in ParameterName]?: string | undefined }
+/** Values of the parameters, not encoded. `compIdBytes`: the name of a component that is not UTF-8, with one character per byte. */
+export type Parameters = { [Name in ParameterName | 'compIdBytes']?: string | undefined }
 
 export interface Signing {
   signer: RequestSigner
@@ -60,6 +60,7 @@ export const requestQuery = (command: CommandName, method: string, parameters: P
   const all: Parameters = { ...parameters, ...(isSigned && signedAccess(signing, rule, now)) }
   const tokens = order.flatMap((name) => {
     const value = all[name]
+    if (name === 'compId' && all.compIdBytes !== undefined) return [{ name, raw: encodeBytes(all.compIdBytes) }]
     return value === undefined ? [] : [{ name, raw: encodeValue(value) }]
   })
   const query = [command, ...tokens.map(({ name, raw }) => `${name}=${raw}`)].join('&')

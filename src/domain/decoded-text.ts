@@ -54,10 +54,10 @@ const isDecodable = (bytes: Buffer, encoding: string): boolean => {
 }
 
 /**
- * Decodes text of others: by its byte order mark, the charset of its content type, or its XML declaration. Without them, text that is not UTF-8
- * is ISO-8859-1, which ABAP systems send.
+ * Decodes text of others: by its byte order mark, the charset of its content type, or its XML declaration.
+ * @param codePage encoding of text that is not UTF-8 and declares none; by default ISO-8859-1, which ABAP systems send
  */
-export const decodeText = (bytes: Buffer, contentType: string | null = null): DecodedText => {
+export const decodeText = (bytes: Buffer, contentType: string | null = null, codePage?: string | null): DecodedText => {
   const declared = declaredEncoding(bytes, contentType)
   const decoder = decoderOf(declared)
   if (decoder) {
@@ -66,5 +66,6 @@ export const decodeText = (bytes: Buffer, contentType: string | null = null): De
     return { text, ...(isDamaged && { damaged: decoder.encoding }) }
   }
   if (isDecodable(bytes, 'utf-8')) return { text: bytes.toString('utf8') }
-  return { text: bytes.toString('latin1'), ...(declared !== undefined && { unknownEncoding: declared }) }
+  const text = codePage ? new TextDecoder(codePage).decode(bytes) : bytes.toString('latin1')
+  return { text, ...(declared !== undefined && { unknownEncoding: declared }) }
 }

@@ -5,6 +5,7 @@ import { plainText } from '../base/text.ts'
 import type { Database } from '../db/database.ts'
 import { createOnItsOwn } from '../db/on-its-own.ts'
 import { columnsAs } from '../domain/casing.ts'
+import type { CodePage } from '../domain/code-pages.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
 import { UpstreamFailure } from './failure.ts'
 import type { Asked, Upstreams } from './upstreams.ts'
@@ -31,6 +32,7 @@ interface FailedUpstream {
   /** Null if the upstream was removed. */
   upstream: StoredUpstream | null
   upstreamSecretsSealed: Buffer | null
+  codePage: CodePage
 }
 
 /** The repositories whose upstream has failed, from the first failure on, for all processes. */
@@ -50,7 +52,7 @@ export const createUpstreamFailures = (db: Database) => ({
   list: async (limit: number): Promise<FailedUpstream[]> =>
     db('upstream_failures')
       .join('repositories', 'repositories.id', 'repository_id')
-      .select<FailedUpstream[]>(columnsAs('repository_id, workspace_id, repo_id, upstream, upstream_secrets_sealed'))
+      .select<FailedUpstream[]>(columnsAs('repository_id, workspace_id, repo_id, code_page, upstream, upstream_secrets_sealed'))
       .orderBy('asked_at')
       .limit(limit),
 })
@@ -84,10 +86,10 @@ export const createCheckUpstreams =
   ) =>
   async (signal: AbortSignal): Promise<{ asked: number; answering: number }> => {
     const isAnswering = async (failed: FailedUpstream): Promise<boolean> => {
-      const { repositoryId, workspaceId, repoId, upstream, upstreamSecretsSealed } = failed
+      const { repositoryId, workspaceId, repoId, upstream, upstreamSecretsSealed, codePage } = failed
       try {
         if (upstream) {
-          const asked = await upstreams.of({ id: repositoryId, workspace: { id: workspaceId }, upstream, upstreamSecretsSealed })
+          const asked = await upstreams.of({ id: repositoryId, codePage, workspace: { id: workspaceId }, upstream, upstreamSecretsSealed })
           const fetched = await documents.findLastFetched(workspaceId, repoId)
           if (fetched === undefined || (await isDamaged(asked, fetched, signal))) await asked.describe(`TEST-${newId()}`, signal)
         }

@@ -1,7 +1,7 @@
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import { unlessAborted } from '../base/unless-aborted.ts'
-import type { DocumentFacts, MeasuredDocument } from '../content-server/answers.ts'
+import { nameOf, type DocumentFacts, type MeasuredDocument } from '../content-server/answers.ts'
 import { createContentServerClient, type ContentServerClient } from '../content-server/client.ts'
 import { measureDocument } from '../content-server/measure.ts'
 import { createRequestSigner } from '../content-server/sign.ts'
@@ -14,7 +14,7 @@ import { SealError, upstreamSecretsOf, type KeyRing } from '../security/seal.ts'
 import { toUpstreamFailure, UpstreamFailure } from './failure.ts'
 
 /** A repository with what is needed to ask its upstream. */
-export type UpstreamRepository = Pick<ReceivingRepository, 'id' | 'upstreamSecretsSealed'> & {
+export type UpstreamRepository = Pick<ReceivingRepository, 'id' | 'codePage' | 'upstreamSecretsSealed'> & {
   workspace: { id: string }
   upstream: StoredUpstream
 }
@@ -54,7 +54,7 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
   const { connectTimeoutMs, idleTimeoutMs } = { ...upstreamLimits, ...limits }
   const known = createTtlCache<Asked>({ maxEntries: maxClients })
 
-  const open = ({ id, workspace, upstream, upstreamSecretsSealed }: UpstreamRepository, installationId: string): Asked => {
+  const open = ({ id, codePage, workspace, upstream, upstreamSecretsSealed }: UpstreamRepository, installationId: string): Asked => {
     const { url, cont_rep: contRep, auth_id: authId, certificate, ca_certificate: caCertificate } = upstream
     const secrets = upstreamSecretsSealed ? openSecrets(keyRing, upstreamSecretsSealed, upstreamSecretsOf(workspace.id, id, upstream)) : {}
     const { private_key: privateKey } = secrets
@@ -62,7 +62,7 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
     const signer = isSigned ? createRequestSigner({ authId, certificate, privateKey }) : undefined
     const route = routeOf(upstream, secrets)
     const client = createContentServerClient(
-      { url, contRep, signer, caCertificate: caCertificate ?? undefined },
+      { url, contRep, codePage, signer, caCertificate: caCertificate ?? undefined },
       // A relay whose upstream leads back to it refuses the request.
       {
         outbound: { dispatcher: (options) => outbound.dispatcher({ ...options, route }) },
@@ -101,7 +101,7 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
     const delivers: Asked['delivers'] = async (docId, signal) => {
       const component = (await describe(docId, signal))?.components.find(({ sizeBytes }) => sizeBytes !== 0)
       if (!component) return false
-      const outcome = await client.get(docId, { compId: component.compId, signal })
+      const outcome = await client.get(docId, { ...nameOf(component), signal })
       if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
       let bytes = 0
       try {
@@ -120,7 +120,12 @@ export const createUpstreams = ({ outbound, keyRing, installation, limits }: Ups
   return {
     /** @throws `UpstreamFailure` if the secrets cannot be opened */
     of: async (repository: UpstreamRepository): Promise<Asked> => {
-      const key = JSON.stringify([repository.id, repository.upstream, repository.upstreamSecretsSealed?.toString('base64')])
+      const key = JSON.stringify([
+        repository.id,
+        repository.codePage,
+        repository.upstream,
+        repository.upstreamSecretsSealed?.toString('base64'),
+      ])
       const installationId = await installation.id()
       // Requests that arrive together get the same one.
       const found = known.get(key) ?? open(repository, installationId)

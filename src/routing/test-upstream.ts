@@ -1,5 +1,6 @@
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import type { CodePage } from '../domain/code-pages.ts'
 import { UpstreamFailure } from '../migration/failure.ts'
 import type { DocumentMigrations } from '../migration/migrations.ts'
 import type { Asked, Upstreams } from '../migration/upstreams.ts'
@@ -25,14 +26,14 @@ export const createTestUpstream =
   /** @throws AppError 409 if the repository has no upstream */
   async (
     workspaceId: string,
-    { id, upstream: settings, upstreamSecretsSealed }: SealedUpstream & { id: string },
+    { id, codePage, upstream: settings, upstreamSecretsSealed }: SealedUpstream & { id: string; codePage: CodePage },
     wantedDocId: string | undefined,
     signal: AbortSignal,
   ): Promise<{ status: 'success' | 'failed'; message: string }> => {
     const upstream = storedUpstream(settings)
     if (!upstream) throw new AppError('conflict', 'The repository has no upstream.')
     try {
-      const asked = await upstreams.of({ id, workspace: { id: workspaceId }, upstream, upstreamSecretsSealed })
+      const asked = await upstreams.of({ id, codePage, workspace: { id: workspaceId }, upstream, upstreamSecretsSealed })
       // Its 404 is believed only if the content server serves the repository.
       await asked.describe(`TEST-${newId()}`, signal)
       const outcome = await asked.client.serverInfo({ signal })

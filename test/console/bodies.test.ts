@@ -105,6 +105,11 @@ test('a query string is decoded', () => {
       ['secKey', '[REDACTED]'],
     ],
   })
+  const compIdOf = (query: string, codePage?: string) => readQuery(query, codePage).parameters[0]![1]
+  expect(compIdOf('get&compId=%90%BF%8B%81%8F%91.pdf', 'shift_jis')).toBe('請求書.pdf')
+  expect(compIdOf('get&compId=%B5o%B2%BC.pdf', 'big5')).toBe('發票.pdf')
+  expect(compIdOf('get&compId=Pr%C3%BCfung', 'shift_jis')).toBe('Prüfung')
+  expect(compIdOf('get&compId=Pr%FCfung')).toBe('Pr%FCfung')
   expect(readQuery('')).toEqual({ command: '', parameters: [] })
   expect(valueOf('get&DOCID=4711', 'docId')).toBe('4711')
   expect(commandOf('/receiver/acme/prod', 'get&docId=1')).toBe('get')
