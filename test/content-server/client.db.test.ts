@@ -150,7 +150,7 @@ describe('an answer that is not that of a content server', () => {
   test('is a failure with what the server says', async () => {
     target.answerWith((_, response) => void response.writeHead(500, { 'X-ErrorDescription': 'jukebox \xe4 offline' }).end('x'))
     expect(await clientOf({ url: target.origin }).get('D1')).toMatchObject({
-      failure: { code: 'server_error', status: 500, message: 'the content server answers 500: jukebox ? offline' },
+      failure: { code: 'server_error', status: 500, message: 'the content server answers 500: jukebox ä offline' },
     })
     target.answerWith((_, response) => void response.writeHead(204).end())
     expect(await clientOf({ url: target.origin }).get('D1')).toMatchObject({ failure: { code: 'unexpected_status', status: 204 } })
