@@ -62,14 +62,15 @@ export const callFunction = async (
     const advice = `The user of rfc.credentials may not call this function. ${notAuthorized}`
     throw new AppError('rfc_failed', `${advice} The system says: ${said(answer.message, target)}.`)
   }
-  return answer
+  // A gateway may repeat what it was sent.
+  return answer.kind === 'exception' ? { ...answer, message: withoutSecrets(answer.message, [target.credentials.password]) } : answer
 }
 
 const notAuthorized = 'Give it the authorization S_RFC for the function or its function group (transactions PFCG and SU53).'
 
 /** Returns a text of the system as it may be shown. */
 const said = (message: string, { credentials }: RfcTarget): string =>
-  plainText(withoutSecrets(message, Object.values(credentials)), messageMaxCharacters).replace(/[. ]+$/, '')
+  plainText(withoutSecrets(message, [credentials.password]), messageMaxCharacters).replace(/[. ]+$/, '')
 
 // Usual causes of a status that the system answers before the function is called.
 const problemByStatus: Record<number, string> = {

@@ -57,6 +57,11 @@ test('an enrichment is created, listed, changed and deleted, and never shows its
     http: { ...http, headers: {} },
   })
   expect(changed.json.data.attributes).toMatchObject({ is_active: false, repository_ids: [first], has_credentials: true })
+  for (const format of ['', '.csv']) {
+    const audit = await fresh.call('GET', `/audit-logs${format}?subject_id=${id}`, undefined, { key: fresh.keys.viewer })
+    expect(audit.text).toContain('http')
+    expect(audit.text).not.toMatch(/canary-(?:header|odata)/)
+  }
   const without = await fresh.call('PATCH', `/enrichments/${id}`, { http: null, steps: [link] })
   expect(without.json.data.attributes).toMatchObject({ http: null, has_credentials: false })
 
