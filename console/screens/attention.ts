@@ -61,7 +61,7 @@ const documentsOf = (group: Group) =>
 
 const GroupItem = ({ group, onAsk }: { group: Group; onAsk: (target: Target) => void }) => {
   const words = attentionWords()
-  const { whatToDo, remedy, remedyWhileRetried } = remediesWords()
+  const { whatToDo, remedy } = remediesWords()
   const { destination_id: destinationId, destination_name: destinationName, error_code: code, status, last_message: message } = group
   const shownCode = code ?? words.noCode
   return html`<li class="group">
@@ -89,7 +89,7 @@ const GroupItem = ({ group, onAsk }: { group: Group; onAsk: (target: Target) => 
         }
       </span>
     </div>
-    ${status !== 'cancelled' && html`<p><strong>${whatToDo}:</strong> ${(status === 'failed' ? remedy : remedyWhileRetried)(code, destinationName)}</p>`}
+    ${status !== 'cancelled' && html`<p><strong>${whatToDo}:</strong> ${remedy(code, destinationName, status === 'failed' ? 'ended' : 'retried')}</p>`}
     <${Facts}
       of=${[
         [words.lastMessage, message ?? undefined],

@@ -125,7 +125,7 @@ const DeliveryCard = ({
   onHasten: () => void
 }) => {
   const words = documentWords()
-  const { whatToDo, remedy, remedyWhileRetried } = remediesWords()
+  const { whatToDo, remedy } = remediesWords()
   const { deliveryStatus } = texts()
   const { destination_id: id, destination_name: name, status, last_error: error, ended_by: end } = delivery
   const { waiting_for: wait, next_attempt_at: next, late_data: late } = delivery
@@ -161,7 +161,7 @@ const DeliveryCard = ({
         ${
           error &&
           status !== 'cancelled' &&
-          html`<p><strong>${whatToDo}:</strong> ${(status === 'failed' ? remedy : remedyWhileRetried)(error.code, name)}</p>`
+          html`<p><strong>${whatToDo}:</strong> ${remedy(error.code, name, status === 'failed' ? 'ended' : 'retried')}</p>`
         }
       </${Notice}>`
     }

@@ -191,7 +191,7 @@ export const de: typeof en = {
     interrupted: 'Unterbrochen',
   },
   endedBy: {
-    permanent_error: 'Diesen Fehler behebt keine Wiederholung.',
+    permanent_error: 'Dieser Fehler wird nicht von selbst wiederholt.',
     max_retries: 'Die Anzahl der Wiederholungen ist aufgebraucht.',
     retry_ttl_seconds: 'Die Zeit für Wiederholungen ist abgelaufen.',
     workflow_cancelled: 'Jemand hat ihren Workflow in Temporal abgebrochen.',

@@ -1,4 +1,4 @@
-import { errorClassOf, remedyFor, remedyForEnded, remedyWhileRetried, type Remedy } from '../../src/connectors/error-codes.ts'
+import { errorClassOf, remedyFor, type FailedThing, type Remedy } from '../../src/connectors/error-codes.ts'
 import { isRefusalCode, refusals, type RefusalCode } from '../../src/domain/refusal-codes.ts'
 
 const actions: Record<Remedy, (destination: string) => string> = {
@@ -7,6 +7,12 @@ const actions: Record<Remedy, (destination: string) => string> = {
   configuration: (destination) => `Die Konfiguration des Ziels ${destination} nach der Meldung berichtigen`,
   target: (destination) => `Prüfen, ob das Ziel ${destination} erreichbar ist und Anfragen annimmt`,
   relay: () => 'Das Problem im Relay beheben, das die Meldung nennt',
+}
+
+const conclusions: Record<FailedThing, string> = {
+  ended: ', dann das Dokument wiederholen.',
+  retried: '. Das Relay versucht es von selbst wieder.',
+  test: ', dann erneut testen.',
 }
 
 const afterRefusals: Record<RefusalCode, string> = {
@@ -44,19 +50,17 @@ const afterRefusals: Record<RefusalCode, string> = {
 
 export const en = {
   whatToDo: 'What to do',
-  /** What to do about a delivery that failed with this code. One without a code was ended in Temporal. */
-  remedy: (code: string | null, destination: string): string => (code === null ? remedyForEnded : remedyFor(code, destination)),
-  remedyWhileRetried: (code: string | null, destination: string): string => remedyWhileRetried(code ?? undefined, destination),
+  /** What to do about an error with this code. */
+  remedy: remedyFor,
   /** What to do about a request that was refused with this code. Undefined if the code is not one of the receiver. */
   remedyOfRefusal: (code: string): string | undefined => (isRefusalCode(code) ? refusals[code].remedy : undefined),
 }
 
 export const de: typeof en = {
   whatToDo: 'Was zu tun ist',
-  remedy: (code, destination) =>
-    code === null
+  remedy: (code, destination, failed) =>
+    code === null && failed === 'ended'
       ? 'Das Dokument wiederholen, falls es dort noch gebraucht wird, sonst zur Kenntnis nehmen.'
-      : `${actions[errorClassOf(code)](destination)}, dann das Dokument wiederholen.`,
-  remedyWhileRetried: (code, destination) => `${actions[errorClassOf(code ?? '')](destination)}. Das Relay versucht es von selbst wieder.`,
+      : `${actions[errorClassOf(code ?? '')](destination)}${conclusions[failed]}`,
   remedyOfRefusal: (code) => (isRefusalCode(code) ? afterRefusals[code] : undefined),
 }

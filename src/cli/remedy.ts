@@ -1,4 +1,4 @@
-import { remedyFor, remedyForEnded, remedyWhileRetried } from '../connectors/error-codes.ts'
+import { remedyFor } from '../connectors/error-codes.ts'
 import type { DeliveryStatus } from '../domain/delivery-states.ts'
 
 export interface DeliveryWithError {
@@ -10,6 +10,5 @@ export interface DeliveryWithError {
 /** Returns what to do about the last error of a delivery. @returns undefined if there is nothing to do */
 export const remedyOf = ({ status, last_error: error, destination_name: name }: DeliveryWithError): string | undefined => {
   if (!error || status === 'delivered' || status === 'cancelled') return undefined
-  if (status === 'failed') return error.code === null ? remedyForEnded : remedyFor(error.code, name)
-  return remedyWhileRetried(error.code ?? undefined, name)
+  return remedyFor(error.code, name, status === 'failed' ? 'ended' : 'retried')
 }

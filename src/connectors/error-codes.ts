@@ -248,16 +248,26 @@ export const errorClassOf = (code: string): Remedy => find(code)?.remedy ?? 'tar
 /** @returns `undefined` if the code alone does not decide it */
 export const isPermanent = (code: DeliveryErrorCode): boolean | undefined => find(code)?.permanent
 
-const actionOf = (code: string | undefined, destinationName: string): string =>
+/** Returns what an operator does about an error with this code, without an end of the sentence. */
+export const actionFor = (code: string | null, destinationName: string): string =>
   (find(code ?? '')?.action ?? actions[errorClassOf(code ?? '')]).replaceAll('{destination}', () => `destination ${destinationName}`)
 
-/** Returns one sentence that tells an operator what to do about a delivery that failed with this code. */
-export const remedyFor = (code: string | undefined, destinationName: string): string =>
-  `${actionOf(code, destinationName)}, then retry the document.`
+/** What has failed: a delivery that has ended, one that is retried by itself, or a test of a destination. */
+export const failedThings = ['ended', 'retried', 'test'] as const
+export type FailedThing = (typeof failedThings)[number]
 
-/** What to do about a delivery that failed without an error of an attempt: a person has ended it in Temporal. */
-export const remedyForEnded = 'Retry the document if it is still needed there; otherwise acknowledge it.'
+/** What to do about a delivery that ended without an error of an attempt: a person, or the time for retries, has ended it. */
+const remedyForEnded = 'Retry the document if it is still needed there; otherwise acknowledge it.'
 
-/** Returns the same while the delivery is retried by itself. */
-export const remedyWhileRetried = (code: string | undefined, destinationName: string): string =>
-  `${actionOf(code, destinationName)}. The relay tries again by itself.`
+const conclusions: Record<FailedThing, string> = {
+  ended: ', then retry the document.',
+  retried: '. The relay tries again by itself.',
+  test: ', then test it again.',
+}
+
+/**
+ * Returns what tells an operator what to do about an error with this code: the only source of such advice in English, for mails, the API, the
+ * command line, the console and Temporal. @param code null if there was no error of an attempt
+ */
+export const remedyFor = (code: string | null, destinationName: string, failed: FailedThing): string =>
+  code === null && failed === 'ended' ? remedyForEnded : `${actionFor(code, destinationName)}${conclusions[failed]}`

@@ -38,7 +38,7 @@ export const failureOf = async (db: Database, input: AttemptInput, job: Recorded
     status: 'failed',
     ...(!(await keepsWorkflow(db, destination.id)) && { keepsOpen: false as const }),
     error: reason === undefined ? error : `${error} (${reason})`,
-    remedy: remedyFor(lastErrorCode ?? 'unexpected', destination.name),
+    remedy: remedyFor(lastErrorCode, destination.name, 'ended'),
     ...factsOf(job),
   }
 }

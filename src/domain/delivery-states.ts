@@ -61,7 +61,7 @@ export type DeliveryEnd = (typeof deliveryEnds)[number]
 
 /** Says to people what ended a delivery. */
 export const endSentences: Record<DeliveryEnd, string> = {
-  permanent_error: 'No retry can fix this error.',
+  permanent_error: 'It is not retried automatically.',
   max_retries: 'The number of retries is used up.',
   retry_ttl_seconds: 'The time for retries is used up.',
   workflow_cancelled: 'Somebody cancelled its workflow in Temporal.',

@@ -1,5 +1,5 @@
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
-import { remedyFor } from '../connectors/error-codes.ts'
+import { remedyFor, type FailedThing } from '../connectors/error-codes.ts'
 import { watching, type ConditionConfig, type FindConditions, type IncidentDetails } from './condition.ts'
 import { documentColumn, noticeDocument, type IncidentDocument } from './incident-document.ts'
 
@@ -22,10 +22,11 @@ const destinationColumns = `
 
 const detailsOf = (
   { workspace, destination, errorCode, errorMessage, document }: DestinationRow,
+  failed: FailedThing,
   config: ConditionConfig,
 ): IncidentDetails => ({
   destination,
-  remedy: remedyFor(errorCode ?? undefined, destination.name),
+  remedy: remedyFor(errorCode, destination.name, failed),
   ...((errorCode ?? errorMessage) !== null && {
     error: { code: errorCode ?? undefined, message: errorMessage ?? undefined },
   }),
@@ -65,7 +66,7 @@ export const findFailingDestinations: FindConditions = async (trx, config) => {
     `,
     { failures: config.destinationFailures, maxCount: config.maxCount },
   )
-  return rows.map((row) => ({ ...row, subject: row.destination.id, details: detailsOf(row, config) }))
+  return rows.map((row) => ({ ...row, subject: row.destination.id, details: detailsOf(row, 'retried', config) }))
 }
 
 export const findFailedDeliveries: FindConditions = async (trx, config) => {
@@ -118,7 +119,7 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
     `,
     { maxCount: config.maxCount },
   )
-  return rows.map((row) => ({ ...row, subject: `${row.destination.id}/${row.errorCode ?? ''}`, details: detailsOf(row, config) }))
+  return rows.map((row) => ({ ...row, subject: `${row.destination.id}/${row.errorCode ?? ''}`, details: detailsOf(row, 'ended', config) }))
 }
 
 const expiringRemedy = (name: string) =>

@@ -80,7 +80,7 @@ const send = (
     id: job.id,
     workspace: data.workspace,
     subject: subjectOf({ transition, data }),
-    text: textOf({ event, transition, data, notification: job.notification, baseUrl: deps.config.RELAY_BASE_URL }),
+    text: textOf({ transition, data, notification: job.notification }),
     event: { type: noticeTypeOf(event, transition), timestamp: job.createdAt.toISOString(), data: job.data },
   }
   const callDeps = { ...deps, openCredentials: createOpenCredentials(deps.keyRing) }

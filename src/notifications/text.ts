@@ -96,49 +96,14 @@ export const consolePathOf = (
 }
 
 interface Rendered {
-  event: IncidentEvent
   transition: Transition
   data: NoticeData
   /** Name of the notification. */
   notification: string
-  /** Where clients reach the relay, if it is known. */
-  baseUrl: string | undefined
 }
 
 export const subjectOf = ({ transition, data }: Pick<Rendered, 'transition' | 'data'>): string =>
   `${transition === 'opened' ? 'Incident' : 'Recovered'} in ${data.workspace}: ${data.summary}`
-
-/** Returns the requests to the API, and the commands, with which an operator looks further. */
-const stepsOf = ({ event, data, baseUrl = '' }: Rendered): string[] => {
-  const api = `${baseUrl.replace(/\/+$/, '')}/api/${data.workspace}`
-  const { destination, repository, connection, enrichment, subscription, document } = data
-  const steps: Record<IncidentEvent, string[]> = {
-    'destination.failing': [`POST ${api}/destinations/${destination?.id}/test`],
-    'delivery.failed': [
-      `GET ${api}/documents/search?status=failed&destination_id=${destination?.id}`,
-      `POST ${api}/documents/retry {"destination_id": "${destination?.id}"}`,
-    ],
-    'source.silent': [`GET ${api}/requests?repo_id=${encodeURIComponent(repository?.repoId ?? '')}`],
-    'source.refused': [`GET ${api}/requests?repo_id=${encodeURIComponent(repository?.repoId ?? '')}`],
-    'certificate.expiring': [`GET ${api}/${destination ? `destinations/${destination.id}` : `repositories/${repository?.id}`}`],
-    'repository.not_connected': [
-      `GET ${api}/documents?status=discarded&repo_id=${encodeURIComponent(repository?.repoId ?? '')}`,
-      `POST ${api}/connections`,
-      `POST ${api}/documents/replay {"repo_id": ${JSON.stringify(repository?.repoId)}}`,
-    ],
-    'connection.holding': [`GET ${api}/connections/${connection?.id}`],
-    'enrichment.failing': [
-      `GET ${api}/documents/${document?.id}`,
-      `POST ${api}/enrichments/${enrichment?.id}/try {"document_id": "${document?.id}"}`,
-    ],
-    'upstream.failing': [`POST ${api}/repositories/${repository?.id}/test-upstream`],
-    'event_subscription.failing': [
-      `GET ${api}/event-subscriptions/${subscription?.id}`,
-      `POST ${api}/destinations/${destination?.id}/test`,
-    ],
-  }
-  return [...steps[event], ...(document ? [`relay show ${document.id}`] : []), 'relay doctor']
-}
 
 /** Returns the text of a mail. Each line is one line, whatever the texts of others in it contain. */
 const mailOf = (lines: string[]): string => lines.map(visibleLine).join('\n')
@@ -146,8 +111,7 @@ const mailOf = (lines: string[]): string => lines.map(visibleLine).join('\n')
 const row = (label: string, value: string | undefined): string[] => (value === undefined ? [] : [`${`${label}:`.padEnd(13)}${value}`])
 
 /** Returns the text of a mail, for people. */
-export const textOf = (rendered: Rendered): string => {
-  const { transition, data, notification } = rendered
+export const textOf = ({ transition, data, notification }: Rendered): string => {
   const { destination, repository, connection, enrichment, subscription, error, document } = data
   const errorText = [error?.code, error?.message].filter((part) => part !== undefined).join(': ')
   return mailOf([
@@ -168,14 +132,7 @@ export const textOf = (rendered: Rendered): string => {
     ...row('Document', document && `${document.repoId}/${document.docId}/${document.compId}, ${document.id}`),
     ...row('Its page', document?.consoleUrl),
     ...row('Workflow', document?.workflowUrl ?? document?.workflowId),
-    ...(transition === 'closed'
-      ? []
-      : [
-          '',
-          ...(data.remedy === undefined ? [] : ['What to do:', `  ${data.remedy}`, '']),
-          'To look further:',
-          ...stepsOf(rendered).map((step) => `  ${step}`),
-        ]),
+    ...(transition === 'closed' || data.remedy === undefined ? [] : ['', 'What to do:', `  ${data.remedy}`]),
     '',
     `Sent by the notification ${notification} of Document Relay.`,
     '',

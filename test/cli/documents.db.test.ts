@@ -74,7 +74,7 @@ test('a document is shown by its id or its docId, and one of several is asked fo
       'Status     failed. 0 of 2 destinations have it. Failed: web. Waiting: archive.',
       expect.stringMatching(/^Delivery {3}to web: failed, 3 attempts, path /),
       '           http_410: the target is gone',
-      '           No retry can fix this error.',
+      '           It is not retried automatically.',
       expect.stringMatching(/^ {11}What to do: .*destination web.*, then retry the document\.$/),
     ]),
   )

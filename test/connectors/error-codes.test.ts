@@ -1,16 +1,19 @@
 import { DeliveryError } from '../../src/connectors/connector.ts'
-import { errorCodes, remedyFor, remedyWhileRetried, type Remedy } from '../../src/connectors/error-codes.ts'
+import { errorCodes, failedThings, remedyFor, type Remedy } from '../../src/connectors/error-codes.ts'
 
 const codes = Object.keys(errorCodes) as (keyof typeof errorCodes)[]
 
 describe('the table of delivery error codes', () => {
   test.each(codes)('the remedy for %s is one sentence that names what to do', (code) => {
-    expect(remedyFor(code, 'Archive')).toMatch(/^[A-Z].+, then retry the document\.$/)
-    expect(remedyWhileRetried(code, 'Archive')).toMatch(/^[A-Z].+[^.]\. The relay tries again by itself\.$/)
+    expect(failedThings.map((failed) => remedyFor(code, 'Archive', failed))).toEqual([
+      expect.stringMatching(/^[A-Z].+[^.,], then retry the document\.$/),
+      expect.stringMatching(/^[A-Z].+[^.,]\. The relay tries again by itself\.$/),
+      expect.stringMatching(/^[A-Z].+[^.,], then test it again\.$/),
+    ])
   })
 
   test('every remedy names the destination, unless the relay itself has to be corrected', () => {
-    const silent = codes.filter((code) => !remedyFor(code, 'Archive').includes('destination Archive'))
+    const silent = codes.filter((code) => !remedyFor(code, 'Archive', 'ended').includes('destination Archive'))
     expect(silent.map((code) => errorCodes[code].remedy)).toEqual(silent.map(() => 'relay'))
   })
 })
@@ -49,9 +52,17 @@ test.each([
   ['timeout', 'Check that destination Archive is reachable and accepts requests'],
   ['a_code_of_a_newer_worker', 'Check that destination Archive is reachable and accepts requests'],
   ['constructor', 'Check that destination Archive is reachable and accepts requests'],
-  [undefined, 'Check that destination Archive is reachable and accepts requests'],
 ])('after %s the operator reads: %s', (code, action) => {
-  expect(remedyFor(code, 'Archive')).toBe(`${action}, then retry the document.`)
+  expect(remedyFor(code, 'Archive', 'ended')).toBe(`${action}, then retry the document.`)
+})
+
+test('what ended without an error of an attempt has nothing to be repaired, and what goes on or was tested has', () => {
+  const target = 'Check that destination Archive is reachable and accepts requests'
+  expect(failedThings.map((failed) => remedyFor(null, 'Archive', failed))).toEqual([
+    'Retry the document if it is still needed there; otherwise acknowledge it.',
+    `${target}. The relay tries again by itself.`,
+    `${target}, then test it again.`,
+  ])
 })
 
 describe('a delivery error', () => {

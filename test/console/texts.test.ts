@@ -14,7 +14,7 @@ import { en as subscriptions } from '../../console/texts/subscriptions.ts'
 import { errorSchemas } from '../../src/api/open-api/error-responses.ts'
 import { errorStatus } from '../../src/base/errors.ts'
 import { truncationReasons } from '../../src/capture/body.ts'
-import { errorCodes } from '../../src/connectors/error-codes.ts'
+import { errorCodes, failedThings } from '../../src/connectors/error-codes.ts'
 import { attemptOutcomes } from '../../src/delivery/attempt-log.ts'
 import { auditEventNames, auditSubjectTypes } from '../../src/domain/audit-events.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../../src/domain/delivery-states.ts'
@@ -60,12 +60,18 @@ test.each([
 
 test('each error code, and a code that is not known, has a remedy in both languages', () => {
   for (const code of [...Object.keys(errorCodes), 'http_404', 'smtp_550', 'of_a_newer_version']) {
-    expect(remedies.en.remedy(code, 'Archive')).toMatch(/\w.*then retry the document\.$/)
-    expect(remedies.de.remedy(code, 'Archiv')).toMatch(/\w.*dann das Dokument wiederholen\.$/)
+    for (const failed of failedThings) {
+      expect(remedies.en.remedy(code, 'Archive', failed)).toMatch(
+        /^[A-Z].*\w[,.] (then retry the document|The relay tries again by itself|then test it again)\.$/,
+      )
+      expect(remedies.de.remedy(code, 'Archiv', failed)).toMatch(
+        /^[A-Z].*\w[,.] (dann das Dokument wiederholen|Das Relay versucht es von selbst wieder|dann erneut testen)\.$/,
+      )
+    }
   }
   // A failure without a code was ended in Temporal: nothing has to be repaired.
-  expect(remedies.en.remedy(null, 'Archive')).toBe('Retry the document if it is still needed there; otherwise acknowledge it.')
-  expect(remedies.de.remedy(null, 'Archiv')).toMatch(/^Das Dokument wiederholen, falls/)
+  expect(remedies.en.remedy(null, 'Archive', 'ended')).toBe('Retry the document if it is still needed there; otherwise acknowledge it.')
+  expect(remedies.de.remedy(null, 'Archiv', 'ended')).toMatch(/^Das Dokument wiederholen, falls/)
 })
 
 test('each error code of the API has a German sentence, and the API words a code that is not known', () => {

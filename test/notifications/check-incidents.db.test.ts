@@ -104,7 +104,7 @@ describe('one notice at the beginning of an incident, and one at its end', () =>
       workspace: scene.workspace,
       destination: { id: scene.destinationId, name: 'archive', type: 'webhook' },
       error: { code: 'http_500', message: 'the target answered 500' },
-      remedy: 'Check that destination archive is reachable and accepts requests, then retry the document.',
+      remedy: 'Check that destination archive is reachable and accepts requests. The relay tries again by itself.',
       document: {
         id: documentId,
         repoId: 'Z1',
@@ -230,7 +230,7 @@ describe('failed deliveries', () => {
     ])
     expect((await scene.notices()).map(({ data }) => `${data.summary} ${data.remedy}`).toSorted()).toEqual([
       '1 delivery to destination archive (webhook) failed without an error code. ' +
-        'Check that destination archive is reachable and accepts requests, then retry the document.',
+        'Retry the document if it is still needed there; otherwise acknowledge it.',
       '2 deliveries to destination archive (webhook) failed with credentials_refused. ' +
         'Save valid credentials for destination archive, then retry the document.',
     ])

@@ -1,5 +1,5 @@
 import { errorStatus, type ErrorCode } from '../../base/errors.ts'
-import { errorCodes, remedyFor, type Remedy } from '../../connectors/error-codes.ts'
+import { actionFor, errorCodes, type Remedy } from '../../connectors/error-codes.ts'
 import { refusals } from '../../domain/refusal-codes.ts'
 import { errorGuide } from './error-guide.ts'
 
@@ -44,7 +44,7 @@ const deliveryErrors = (): ErrorTable => ({
   header: ['code', 'retried', 'who acts', 'what to do before retrying the document'],
   rows: Object.entries<{ permanent?: boolean; remedy: Remedy }>(errorCodes).map(([code, { permanent, remedy }]) => [
     code,
-    [retriedOf(permanent), actors[remedy], remedyFor(code, '*NAME*').replace(', then retry the document.', '')],
+    [retriedOf(permanent), actors[remedy], actionFor(code, '*NAME*')],
   ]),
 })
 

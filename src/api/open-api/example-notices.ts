@@ -1,4 +1,4 @@
-import { remedyFor } from '../../connectors/error-codes.ts'
+import { remedyFor, type FailedThing } from '../../connectors/error-codes.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { incidentEventNames, noticeData, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
 import { refusals } from '../../domain/refusal-codes.ts'
@@ -17,11 +17,16 @@ const failedDocument = {
   workflow_url: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,
 }
 const ofRepository = { repository: { id: exampleIds.repository, repo_id: document.repo_id } }
-const ofTarget = { destination: subject, error, remedy: remedyFor(error.code, names.destination), document: failedDocument }
+const ofTarget = (failed: FailedThing) => ({
+  destination: subject,
+  error,
+  remedy: remedyFor(error.code, names.destination, failed),
+  document: failedDocument,
+})
 /** What a notice says of each kind of incident. The first two belong to the story, the others happen in none. */
 const subjects = {
-  'destination.failing': ofTarget,
-  'delivery.failed': ofTarget,
+  'destination.failing': ofTarget('retried'),
+  'delivery.failed': ofTarget('ended'),
   'source.silent': { ...ofRepository, last_request_at: at.received },
   'source.refused': { ...ofRepository, error: { code: 'signature_invalid' }, remedy: refusals.signature_invalid.remedy },
   'certificate.expiring': { ...ofRepository, certificate: { id: exampleIds.certificate, ...certificate } },

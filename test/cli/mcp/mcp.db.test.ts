@@ -111,7 +111,7 @@ test('a viewer finds a failed document and reads why it failed, with tools that 
     expect.objectContaining({
       status: 'failed',
       last_error: { code: 'credentials_refused', message: `${'x'.repeat(1_000)} ... (5000 characters)` },
-      end_explained: expect.stringContaining('No retry can fix this error'),
+      end_explained: expect.stringContaining('It is not retried automatically'),
       remedy: expect.stringContaining('Bucket of M1'),
     }),
   ])
