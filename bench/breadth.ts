@@ -79,7 +79,7 @@ const work: Record<string, (side: Side<Filled>) => Promise<unknown>> = {
     for (const metric of metrics) registry.registerMetric(metric)
     return registry.metrics()
   },
-  'console: look for changes': ({ db, facts }) => createReadVersions(db)([facts.workspaceId]),
+  'console: look for changes': ({ db, facts }) => createReadVersions(db, { read: () => ({ status: 'working' }) })([facts.workspaceId]),
 }
 const lists = [
   '/destinations',

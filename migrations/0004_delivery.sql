@@ -193,14 +193,17 @@ create table duties (
   name text collate "C" primary key,
   holder text collate "C",
   held_until timestamptz not null default '-infinity'::timestamptz,
-  done_at timestamptz
+  done_at timestamptz,
+  about jsonb
 );
 comment on table duties is
   'Work that one process of the installation does at a time, or that some process must have done lately.';
 comment on column duties.holder is
   'The process that does it, and renews its lease. After held_until, another process may take it over.';
 comment on column duties.done_at is
-  'When it was last done, if it is done from time to time.';
+  'When it was last done, if it is done from time to time; when a process that takes part in a divided duty last said so.';
+comment on column duties.about is
+  'What such a process says about itself.';
 
 create table side_queues (
   kind text collate "C" not null check (kind in ('events', 'enrichment', 'late_data')),

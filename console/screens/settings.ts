@@ -14,6 +14,7 @@ import { FormFields, Problems, unitOf } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
 import { Facts, Heading, Loaded, Notice } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
+import { Workers } from '../ui/workers.ts'
 
 const formWords = inLanguage(formCatalogue)
 const settingsWords = inLanguage(settingsCatalogue)
@@ -170,5 +171,6 @@ export const SettingsScreen = () => {
               }}
             />`
           : html`<${ReadOnly} settings=${live.data!.settings} />`}
-    </${Loaded}>`
+    </${Loaded}>
+    ${may('admin') && html`<${Workers} />`}`
 }

@@ -17,6 +17,10 @@ export const en = {
     notFound: 'There is no such screen.',
     toDocuments: 'Go to the documents',
     waiting: 'Waiting for the relay',
+    relay: {
+      no_worker: 'No worker is running: documents are received and wait. Tell the operator of the relay.',
+      temporal_unavailable: 'Temporal does not answer: documents are received and wait. Tell the operator of the relay.',
+    },
     documents: (count: number) => plural('en', count, 'document', 'documents'),
     onlyAdministrators:
       'Only keys of the level Administrator show this screen. Ask an administrator of the workspace, or sign in with such a key.',
@@ -122,6 +126,10 @@ export const de: typeof en = {
     notFound: 'Diese Ansicht gibt es nicht.',
     toDocuments: 'Zu den Dokumenten',
     waiting: 'Warten auf das Relay',
+    relay: {
+      no_worker: 'Kein Worker läuft: Dokumente werden empfangen und warten. Verständigen Sie den Betreiber des Relays.',
+      temporal_unavailable: 'Temporal antwortet nicht: Dokumente werden empfangen und warten. Verständigen Sie den Betreiber des Relays.',
+    },
     documents: (count) => plural('de', count, 'Dokument', 'Dokumente'),
     onlyAdministrators:
       'Diese Ansicht zeigen nur Schlüssel der Stufe Administrator. Wenden Sie sich an einen Administrator des Arbeitsbereichs, oder melden Sie sich mit einem solchen Schlüssel an.',

@@ -44,6 +44,7 @@ export const en = {
     data: () => 'business data, which the filter of its connection needs',
     paused: () => 'an operator, who has paused it in Temporal',
     worker: () => 'a worker: an attempt is due, and no worker has begun with it',
+    temporal: () => 'Temporal, which does not answer: an attempt is due',
   },
   lateData: 'Late data',
   lateDataStatus: {
@@ -140,6 +141,7 @@ export const de: typeof en = {
     data: () => 'Geschäftsdaten, die der Filter ihrer Verbindung braucht',
     paused: () => 'einen Operator, der sie in Temporal angehalten hat',
     worker: () => 'einen Worker: ein Versuch ist fällig, und kein Worker hat damit begonnen',
+    temporal: () => 'Temporal, das nicht antwortet: ein Versuch ist fällig',
   },
   lateData: 'Nachgereichte Daten',
   lateDataStatus: {

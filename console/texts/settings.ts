@@ -1,6 +1,18 @@
 export const en = {
   intro: 'These settings apply to this workspace. Each change is recorded in the audit log.',
   readOnly: 'Only administrators change settings.',
+  workers: {
+    title: 'Workers',
+    hint: 'The processes that make the deliveries of the whole installation. One that was stopped is shown for an hour.',
+    none: 'None has run within the last hour.',
+    name: 'Process and host',
+    state: 'State',
+    running: 'Running',
+    gone: 'Gone',
+    version: 'Version',
+    started: 'Started',
+    seen: 'Last seen',
+  },
   groups: {
     retries: 'Retries',
     retention: 'Retention',
@@ -74,6 +86,18 @@ export const en = {
 export const de: typeof en = {
   intro: 'Diese Einstellungen gelten für diesen Arbeitsbereich. Jede Änderung wird im Auditprotokoll festgehalten.',
   readOnly: 'Einstellungen ändern nur Administratoren.',
+  workers: {
+    title: 'Worker',
+    hint: 'Die Prozesse, die die Zustellungen der ganzen Installation ausführen. Ein beendeter wird noch eine Stunde angezeigt.',
+    none: 'In der letzten Stunde lief keiner.',
+    name: 'Prozess und Host',
+    state: 'Zustand',
+    running: 'Läuft',
+    gone: 'Nicht mehr da',
+    version: 'Version',
+    started: 'Gestartet',
+    seen: 'Zuletzt gesehen',
+  },
   groups: {
     retries: 'Wiederholungen',
     retention: 'Aufbewahrung',

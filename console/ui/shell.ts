@@ -8,6 +8,7 @@ import { preloadScreens, screenNamed, screens, usableScreens, type ScreenName } 
 import { SignIn } from '../screens/sign-in.ts'
 import { chooseWorkspace, nameOfWorkspace } from '../workspace-choice.ts'
 import { Announcer, ErrorNotice, ErrorText, Heading, Notice } from './parts.ts'
+import { RelayNotice } from './relay-notice.ts'
 
 const Preferences = () => {
   const { app } = texts()
@@ -188,7 +189,7 @@ const Signed = () => {
   return html`<a class="skip" href="#main" onClick=${skip}>${texts().app.skip}</a>
     <div class="layout">
       <${Sidebar} current=${path.split('/')[0]} />
-      <main id="main" tabindex="-1"><${Screen} path=${path} /></main>
+      <main id="main" tabindex="-1"><${RelayNotice} /><${Screen} path=${path} /></main>
     </div>
     <${Announcer} />`
 }

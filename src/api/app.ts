@@ -32,6 +32,7 @@ import { eventEndpoints, type EventDeps } from './events.ts'
 import { failureEndpoints, type FailureDeps } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
 import { notificationEndpoints, type NotificationDeps } from './notifications.ts'
+import { relayStatusEndpoints, type RelayStatusDeps } from './relay-status.ts'
 import { repositoryEndpoints, type RepositoryDeps } from './repositories.ts'
 import { repositoryCheckEndpoints, type RepositoryCheckDeps } from './repository-check.ts'
 import { requestEndpoints, type RequestDeps } from './requests.ts'
@@ -61,6 +62,7 @@ export type EndpointDeps = DestinationDeps &
   SettingsDeps &
   RequestDeps &
   AuditLogDeps &
+  RelayStatusDeps &
   StatsDeps
 
 export interface ApiDeps
@@ -100,6 +102,7 @@ export const apiEndpoints = (deps: EndpointDeps): Endpoint[] => [
   ...requestEndpoints(deps),
   ...auditLogEndpoints(deps),
   ...statsEndpoints(deps),
+  ...relayStatusEndpoints(deps),
 ]
 
 // At a time, in one process. Each may wait for another system for 20 to 60 seconds.

@@ -34,7 +34,7 @@ const deliveryFields = z.object({
     .describe(
       'Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: it waits for a ' +
         'slot of the destination or a place in a worker. `circuit`: the next trial of the destination is due at `next_attempt_at`. ' +
-        '`connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. Null while an attempt is under way, and after the end.',
+        '`connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. `temporal`: an attempt is due, and Temporal does not answer. Null while an attempt is under way, and after the end.',
     ),
   last_error: z
     .object({ code: z.string().nullable(), message: z.string() })

@@ -38,6 +38,7 @@ import { listPollers } from '../temporal/pollers.ts'
 import { openEnrichmentTasks } from './enrichment-tasks.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
+import { openRelayWatch } from './relay-watch.ts'
 import { dependenciesOf, startWith, type Running } from './runtime.ts'
 import { openSignIn } from './sign-in.ts'
 import { traceRequests } from './tracing/requests.ts'
@@ -81,7 +82,8 @@ export const startApi = async (
     const connections = createConnectionLimit(config)
     const malformed = createMalformedRequests({ config, log, refuse: receiver.refuseMalformed })
     const requestLog = createRequestLog(log)
-    const eventStreams = createEventStreams(createReadVersions(share), log)
+    const relayWatch = openRelayWatch({ ...runtime, db: share })
+    const eventStreams = createEventStreams(createReadVersions(share, relayWatch), log)
     const waiting = createWaiting(log)
     probes.watchPool(db)
     probes.add(dependenciesOf(runtime), [
@@ -107,10 +109,11 @@ export const startApi = async (
     const common = { ...runtime, db: share, contents: stores, requestLog, authenticator }
     const bridge = createBridge({ ...common, ...bridgeUseCases(share, runtime), captures, runOnThread: bridgeThreads.run })
     const downloads = createDownloads({ ...common, documents: createDocuments(share), links: downloadLinks })
-    const useCases = apiUseCases(share, runtime)
+    const useCases = apiUseCases(share, { ...runtime, relayWatch })
     const api = createApi({
       ...common,
       ...useCases,
+      relayWatch,
       documentEnds: waiting.topic(useCases.documents.findEnded),
       newEvents: waiting.topic(useCases.events.findWaiting),
       places,

@@ -38,6 +38,7 @@ import { createNotifications, deleteNotificationsOf } from '../notifications/not
 import { createDestinationStatistics } from '../observe/destination-statistics.ts'
 import { createDiscarded } from '../observe/discarded.ts'
 import { createFailures } from '../observe/failures.ts'
+import type { RelayWatch } from '../observe/relay-watch.ts'
 import { createStatistics } from '../observe/statistics.ts'
 import type { ReceiverDeps } from '../receiver/app.ts'
 import { createConnections } from '../routing/connections.ts'
@@ -52,6 +53,7 @@ type DeliveryConfig = InsertConfig & AppendConfig
 interface ApiUseCaseDeps extends ConfigureEnrichmentDeps {
   findConnector: FindConnector
   config: DeliveryConfig & ConfigureEnrichmentDeps['config']
+  relayWatch: Pick<RelayWatch, 'read'>
 }
 
 /** What a source system can do: store documents, read them, and hand in certificates. */
@@ -93,7 +95,7 @@ export const apiUseCases = (db: Database, deps: ApiUseCaseDeps) =>
     notifications: createNotifications(db, deps.findConnector),
 
     // documents and their deliveries
-    documents: createDocuments(db),
+    documents: createDocuments(db, () => (deps.relayWatch.read().status === 'temporal_unavailable' ? 'temporal' : 'worker')),
     setMetadata: createSetMetadata(db, deps),
     findUnknownRepositories: (workspaceId: string, repoIds: string[]) => findUnknownRepositories(db, workspaceId, repoIds),
     attemptLog: createAttemptLog(db),

@@ -40,6 +40,7 @@ import { createDispatcher } from '../temporal/dispatcher.ts'
 import { isTemporalError, isUnavailable, reasonOf } from '../temporal/errors.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
+import { describeWorker } from '../temporal/worker-description.ts'
 import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
 import { openEnrichmentTasks } from './enrichment-tasks.ts'
@@ -108,7 +109,7 @@ export const startWorker = async (
     const attemptSpans = tracing && createAttemptSpans(tracing)
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
     const sideWork = createSideWork(db, temporal.startSideWork, onItsOwn)
-    const dispatcher = createDispatcher({ db, temporal, sideWork, config, log, passOver })
+    const dispatcher = createDispatcher({ db, temporal, sideWork, config, log, passOver, worker: describeWorker(config) })
     // What calls to other systems take.
     const calling = { ...runtime, contents: stores, installation, openCredentials: createOpenCredentials(keyRing), onItsOwn }
     const delivery = createDeliveryActivities({

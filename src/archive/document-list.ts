@@ -137,7 +137,7 @@ const waitReason = `
             when waiting in ('paused', 'data') then waiting
             when waiting is not null then case when exists (${gate('')}) then 'circuit' else 'slot' end
             when next_attempt_at > now() then 'attempt'
-            else 'worker'
+            else :dueReason
           end`
 
 const contentColumns = `
@@ -153,7 +153,8 @@ const contentOf = (row: ContentRow | undefined): DocumentContent | undefined => 
   return { ...document, content: { id: contentId, sizeBytes, appends, store } }
 }
 
-export const createDocuments = (db: Database) => {
+/** @param dueReason returns what a delivery waits for whose attempt is due: a worker, unless it is known that Temporal does not answer */
+export const createDocuments = (db: Database, dueReason: () => Extract<WaitReason, 'worker' | 'temporal'> = () => 'worker') => {
   const findIds = createDocumentSearch(db)
 
   /** Adds the deliveries of a page of documents, in one query. */
@@ -177,10 +178,10 @@ export const createDocuments = (db: Database) => {
         coalesce(location, path) as path
       from deliveries
       join destinations on destinations.id = deliveries.destination_id
-      where document_id = any (?)
+      where document_id = any (:ids)
       order by document_id, deliveries.destination_id
       `,
-      [documents.map(({ id }) => id)],
+      { ids: documents.map(({ id }) => id), dueReason: dueReason() },
     )
     const byDocument = Map.groupBy(rows, (row) => row.documentId)
     return documents.map(({ codePage, ...document }) => ({

@@ -218,6 +218,7 @@ const waitText = ({ waiting_for: wait, next_attempt_at: next, destination_name: 
     data: 'waits for business data, which the filter of its connection needs',
     paused: 'an operator has paused it in Temporal: unpause its workflow or activity there',
     worker: 'an attempt is due, and no worker has begun with it',
+    temporal: 'an attempt is due, and Temporal does not answer',
   }
   return texts[wait!.reason]
 }

@@ -3,17 +3,20 @@ import { createStatement, type Database } from './database.ts'
 // Work of the installation that is not done twice at a time: each share of a duty by one process. No session lock: a pool between the relay and PostgreSQL gives each
 // transaction another session.
 
-// Rows of processes that were lost go after this time.
-const forgottenMs = 60_000
+// Rows of processes that were stopped or lost go after this time, in which operators see when they were last there.
+const forgottenMs = 3_600_000
+
+// More than that are not of use to a person.
+const maxListed = 200
 
 const register = createStatement<{ others: number }>(
   'register-for-duty',
   `
   with registered as (
-    insert into duties (name, holder, held_until)
-    values (:name || '/' || :holder, :holder, now() + :leaseMs::integer * interval '1 millisecond')
+    insert into duties (name, holder, held_until, done_at, about)
+    values (:name || '/' || :holder, :holder, now() + :leaseMs::integer * interval '1 millisecond', now(), :about::jsonb)
     on conflict (name) do update
-    set held_until = excluded.held_until
+    set held_until = excluded.held_until, done_at = excluded.done_at
   ), forgotten as (
     delete from duties
     where name > :name || '/'
@@ -73,6 +76,8 @@ interface Part {
   name: string
   shares: number
   holder: string
+  /** What the process says about itself, for operators. */
+  about: object
 }
 
 /**
@@ -80,8 +85,8 @@ interface Part {
  * takes part. A process that stops calling loses its part when the lease ends; a new one gets its part once the others have called.
  * @returns the shares that the process holds; none if there are enough other processes
  */
-export const holdShares = async (db: Database, { name, shares, holder }: Part, leaseMs: number): Promise<number[]> => {
-  const [registered] = await register(db, { name, holder, leaseMs })
+export const holdShares = async (db: Database, { name, shares, holder, about }: Part, leaseMs: number): Promise<number[]> => {
+  const [registered] = await register(db, { name, holder, leaseMs, about: JSON.stringify(about) })
   const most = Math.ceil(shares / (registered!.others + 1))
   const held = (await hold(db, { name, shares, holder, leaseMs, most })).map(({ share }) => share)
   if (held.length === most) await giveUp(db, { name, shares, holder, held: JSON.stringify(held) })
@@ -93,8 +98,25 @@ export const leaveShares = async (db: Database, { name, shares, holder }: Part):
   await giveUp(db, { name, shares, holder, held: '[]' })
   await db('duties')
     .where({ name: `${name}/${holder}` })
-    .delete()
+    .update({ held_until: db.fn.now() })
 }
+
+/** A process that takes part in a duty, or did so within the last hour. */
+export interface Participant<About> {
+  about: About
+  lastSeenAt: Date
+  /** False if it was stopped, or has not called for the time of its lease. */
+  isPresent: boolean
+}
+
+/** Lists the processes that take part in a divided duty, those that were seen last first. */
+export const listParticipants = async <About>(db: Database, name: string): Promise<Participant<About>[]> =>
+  await db('duties')
+    .where('name', '>', `${name}/`)
+    .where('name', '<', `${name}0`)
+    .orderBy([{ column: 'done_at', order: 'desc' }, { column: 'name' }])
+    .limit(maxListed)
+    .select<Participant<About>[]>('about', 'done_at as lastSeenAt', db.raw('held_until >= now() as "isPresent"'))
 
 /** Notes that a duty has been done. */
 export const noteDone = async (db: Database, name: string): Promise<void> => {

@@ -23,9 +23,9 @@ export const mostUrgentFirst = <T extends { status: DeliveryStatus }>(deliveries
 /**
  * Why an open delivery makes no attempt at the moment. `attempt`: the next one is not due. `slot`, `circuit`: it stands in the line of its
  * destination. `connection`: it is held. `data`: the filter of its connection needs business data. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun
- * with it.
+ * with it. `temporal`: likewise, because Temporal does not answer.
  */
-export const waitReasons = ['attempt', 'slot', 'circuit', 'connection', 'data', 'paused', 'worker'] as const
+export const waitReasons = ['attempt', 'slot', 'circuit', 'connection', 'data', 'paused', 'worker', 'temporal'] as const
 export type WaitReason = (typeof waitReasons)[number]
 
 /** Statuses of a document. */

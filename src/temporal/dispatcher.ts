@@ -9,10 +9,12 @@ import { createOnItsOwn, type PassOver } from '../db/on-its-own.ts'
 import { dispatchShares } from '../db/starts.ts'
 import { createToBegin, startsOf, type WaitingDocument } from '../delivery/to-begin.ts'
 import type { DeliveryRef } from '../delivery/transition.ts'
+import type { WorkerDescription } from '../domain/relay-state.ts'
 import type { Temporal } from './client.ts'
 import { isUnavailable } from './errors.ts'
 import { createStartWindow } from './start-window.ts'
 import { createTurns } from './turns.ts'
+import { describeWorker } from './worker-description.ts'
 
 const dispatcherLimits = {
   /** Time after which other workers take the shares over of one that is lost. */
@@ -32,7 +34,7 @@ const idleMs = 100
 const pauseMs = 1_000
 
 /** The duty of the dispatchers, as the table `duties` names it and its shares. */
-const duty = 'dispatch'
+export const dispatchDuty = 'dispatch'
 
 interface Open {
   share: number
@@ -55,6 +57,7 @@ interface DispatcherDeps {
   config: DeliveryTermsConfig
   log: Log
   passOver?: PassOver
+  worker?: WorkerDescription
 }
 
 /**
@@ -64,7 +67,15 @@ interface DispatcherDeps {
  * Nothing but the database is needed to go on after a crash: what was started and not begun is started again, which has no effect.
  */
 export const createDispatcher = (
-  { db, temporal, sideWork = [], config, log, passOver = createOnItsOwn({ log }).passOver }: DispatcherDeps,
+  {
+    db,
+    temporal,
+    sideWork = [],
+    config,
+    log,
+    passOver = createOnItsOwn({ log }).passOver,
+    worker = describeWorker({ TEMPORAL_WORKER_BUILD_ID: undefined }),
+  }: DispatcherDeps,
   limits: Partial<typeof dispatcherLimits> = {},
 ) => {
   const { leaseMs, renewMs, stuckMs, refusedMs, busyMs } = { ...dispatcherLimits, ...limits }
@@ -72,7 +83,7 @@ export const createDispatcher = (
   const toBegin = createToBegin(db)
   const window = createStartWindow(now)
   const turns = createTurns()
-  const part = { name: duty, shares: dispatchShares, holder: newId() }
+  const part = { name: dispatchDuty, shares: dispatchShares, holder: newId(), about: worker }
   let held: number[] = []
   const open = new Map<string, Open>()
   const closed = new AbortController()

@@ -372,7 +372,7 @@ test('statistics and the look for changes do not read the numbers of each destin
   const before = new Date()
   const range = { since: new Date(before.getTime() - dayMs), before }
   expect(await pagesReadBy(() => createStatistics(db).read('MANY', range))).toBeLessThan(100)
-  expect(await pagesReadBy(() => createReadVersions(db)(['MANY']))).toBeLessThan(100)
+  expect(await pagesReadBy(() => createReadVersions(db, { read: () => ({ status: 'working' }) })(['MANY']))).toBeLessThan(100)
 })
 
 test.each([{}, { destinationId: 'D1' }])('statistics of each destination with %j are read through indexes', async (filter) => {

@@ -29,6 +29,7 @@ import type { Database } from '../../src/db/database.ts'
 import { shareOf, shareSizeOf } from '../../src/db/share.ts'
 import { createAcknowledgeReplayed } from '../../src/delivery/acknowledge.ts'
 import type { BulkPage } from '../../src/delivery/bulk-page.ts'
+import type { RelayState } from '../../src/domain/relay-state.ts'
 import { createTry } from '../../src/enrichment/try.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
 import { maxHeaderBytes } from '../../src/http/limits.ts'
@@ -63,6 +64,8 @@ export interface ApiOptions {
   openStore?: (db: Database) => ContentStore
   /** The stores that the management API reads from; by default the one that the receiver writes to. */
   contents?: Stores
+  /** What the process knows of workers and Temporal; by default that they work. */
+  relayWatch?: { read(): RelayState }
   /** Functions of Temporal; by default there is none, and messages stay in the outbox. */
   temporal?: Partial<Pick<EndpointDeps, 'launch' | 'wakeNext' | 'isDeliveryRunning'>>
   replay?: Replay
@@ -121,6 +124,7 @@ export const startApi = async (
     openStore = createPostgresStore,
     contents,
     temporal = {},
+    relayWatch = { read: () => ({ status: 'working', since: new Date(), workers: [] }) },
     replay,
     maxIdempotencyKeys,
     limits = {},
@@ -137,7 +141,7 @@ export const startApi = async (
     proxyUrl: config.RELAY_OUTBOUND_PROXY,
     noProxy: config.RELAY_OUTBOUND_NO_PROXY,
   })
-  const useCases = apiUseCases(share, { config, findConnector, keyRing, outbound })
+  const useCases = apiUseCases(share, { config, findConnector, keyRing, outbound, relayWatch })
   const authenticator = openAuthenticator({ ...useCases.apiKeys, find: createFindInTurn(useCases.apiKeys.find) }, config)
   const writeTo = openStore(db)
   const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
@@ -180,9 +184,10 @@ export const startApi = async (
     isDeliveryRunning: () => Promise.reject(new Error('not available in this test')),
     ...common,
     ...useCases,
+    relayWatch,
     places: createPlaces({ total: shareSize, ...limits.places }),
     documentEnds: waiting.topic(useCases.documents.findEnded),
-    eventStreams: createEventStreams(createReadVersions(share), log, limits.streams),
+    eventStreams: createEventStreams(createReadVersions(share, relayWatch), log, limits.streams),
     newEvents: waiting.topic(useCases.events.findWaiting),
     findConnector,
     pinConfig: createPinConfig(share, { keyRing, findConnector }),

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createLog } from '../../src/base/log.ts'
+import { listParticipants } from '../../src/db/duties.ts'
 import type { OutboxMessage } from '../../src/db/outbox.ts'
 import { dispatchShares, startGraceMs, type Start } from '../../src/db/starts.ts'
 import { findOverdue } from '../../src/delivery/overdue.ts'
-import { createDispatcher, type Dispatcher } from '../../src/temporal/dispatcher.ts'
+import { createDispatcher, dispatchDuty, type Dispatcher } from '../../src/temporal/dispatcher.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
@@ -211,7 +212,7 @@ test('the shares of a dispatcher that is lost are taken over when its lease ends
   expect(dispatcher.idsOf().toSorted()).toEqual(ids.toSorted())
   await db('duties')
     .where({ name: 'dispatch/lost' })
-    .update({ held_until: db.raw(`now() - interval '2 minutes'`) })
+    .update({ held_until: db.raw(`now() - interval '2 hours'`) })
   const another = startDispatcher()
   await until('nothing is left of it', async () => (await db('duties').where({ holder: 'lost' })).length === 0)
   await another.close()
@@ -327,4 +328,25 @@ test('side work is looked for at its interval, one look at a time, also after a 
   await until('it has looked five times', () => looks.length >= 5)
   expect(overlaps).toBe(0)
   for (let look = 1; look < looks.length; look += 1) expect(looks[look]! - looks[look - 1]!).toBeGreaterThanOrEqual(100)
+})
+
+test('operators see each worker while it runs, and for an hour when it was stopped', async () => {
+  const { db } = database
+  const worker = { name: '71@host', version: '0.1.0', buildId: 'b1', startedAt: '2026-11-29T09:00:00.000Z' }
+  const dispatcher = createDispatcher(
+    { db, temporal: { send: async () => {} }, config: testConfig(), log: createLog('silent'), worker },
+    { leaseMs: 60_000, renewMs: 100 },
+  )
+  running.push(dispatcher)
+  const started = new Date()
+  dispatcher.start()
+  const listed = () => listParticipants<typeof worker>(db, dispatchDuty)
+  await until('it is listed', async () => (await listed()).length === 1)
+  const [seen] = await listed()
+  expect(seen).toMatchObject({ about: worker, isPresent: true })
+  await until('it is seen again', async () => (await listed())[0]!.lastSeenAt > seen!.lastSeenAt)
+  await dispatcher.close()
+  const [stopped] = await listed()
+  expect(stopped).toMatchObject({ about: worker, isPresent: false })
+  expect(stopped!.lastSeenAt.getTime()).toBeGreaterThan(started.getTime() - 60_000)
 })

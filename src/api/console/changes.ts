@@ -1,7 +1,8 @@
 import type { Database } from '../../db/database.ts'
+import type { RelayState } from '../../domain/relay-state.ts'
 
 /** Kinds of things whose changes are reported. */
-export const changeKinds = ['deliveries', 'bulk_retries', 'configuration', 'requests'] as const
+export const changeKinds = ['deliveries', 'bulk_retries', 'configuration', 'requests', 'relay'] as const
 type ChangeKind = (typeof changeKinds)[number]
 
 /** A text for each kind that differs once something of the kind has changed. */
@@ -59,10 +60,13 @@ const statement = `
  * or deliveries need no statement for it: notifications of PostgreSQL would make their commits wait for one another.
  */
 export const createReadVersions =
-  (db: Database) =>
+  (db: Database, relayWatch: { read(): Pick<RelayState, 'status'> }) =>
   async (workspaceIds: readonly string[]): Promise<Map<string, Versions>> => {
-    const { rows } = await db.raw<{ rows: (Versions & { workspaceId: string })[] }>(statement, { workspaceIds: [...workspaceIds] })
-    return new Map(rows.map(({ workspaceId, ...versions }) => [workspaceId, versions]))
+    const { rows } = await db.raw<{ rows: (Omit<Versions, 'relay'> & { workspaceId: string })[] }>(statement, {
+      workspaceIds: [...workspaceIds],
+    })
+    const relay = relayWatch.read().status
+    return new Map(rows.map(({ workspaceId, ...versions }) => [workspaceId, { ...versions, relay }]))
   }
 
 export type ReadVersions = ReturnType<typeof createReadVersions>

@@ -1,3 +1,4 @@
+import { version } from '../../base/version.ts'
 import { eventNames, type EventName } from '../../domain/events.ts'
 import { noticeTypeOf } from '../../domain/notices.ts'
 import { testSummaryOf } from '../../notifications/text.ts'
@@ -354,6 +355,8 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   AttemptCounts: { delivered: 1, superseded: 0, retryable: 0, permanent: 1, interrupted: 0 },
   StatsAttributes: { date_from: at.received, date_to: '2026-11-21T10:00:00.000Z', oldest_deliveries: [] },
   DestinationStatsAttributes: { oldest_delivery: null },
+  RelayAttributes: { status: 'working', since: at.received },
+  Worker: { name: '71@relay-worker-7c9d', version, build_id: null, started_at: at.received, last_seen_at: at.received, is_running: true },
   Latency: latency,
   PresentCounts: { unacknowledged_failures: 0, unacknowledged_discards: 0, pending: 0, held: 0, retrying: 0 },
   CursorMeta: { next_cursor: null },

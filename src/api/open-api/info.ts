@@ -47,6 +47,7 @@ export const tagDescriptions: Record<string, string> = {
   requests: 'Captured requests of the source system.',
   'audit-logs': 'Who changed what.',
   stats: 'Counts and durations.',
+  relay: 'Whether deliveries are made at present.',
 }
 
 /** The path of a workspace. */
