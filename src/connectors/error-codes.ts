@@ -1,4 +1,4 @@
-import { isPermanentStatus } from './shared/final-answers.ts'
+import { isPermanentStatus } from './shared/final-statuses.ts'
 
 /** The kind of change that a failed delivery needs before it can succeed. */
 export type Remedy = 'credentials' | 'permission' | 'configuration' | 'target' | 'relay'

@@ -16,7 +16,7 @@ const root = new URL('../../..', import.meta.url)
 /** Modules of the relay that the console also uses. They import nothing but each other. */
 const sharedModules = [
   'src/connectors/error-codes',
-  'src/connectors/shared/final-answers',
+  'src/connectors/shared/final-statuses',
   'src/domain/business-object',
   'src/domain/business-object-types',
   'src/domain/delivery-states',

@@ -6,7 +6,7 @@ import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult
 import { foundInPlace, storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import type { EntraTokens } from '../shared/entra-tokens.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
-import { isPermanentStatus } from '../shared/final-answers.ts'
+import { isPermanentStatus } from '../shared/final-statuses.ts'
 import { percentEncoded } from '../shared/http.ts'
 import { noteOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'

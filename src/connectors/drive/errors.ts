@@ -1,7 +1,8 @@
 import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import { parseObject, toTargetAnswer, type CloudResponse } from '../shared/cloud-api.ts'
-import { finalStatusRows, isPermanentStatus, type FinalAnswer } from '../shared/final-answers.ts'
+import { finalStatusRows, type FinalAnswer } from '../shared/final-answers.ts'
+import { isPermanentStatus } from '../shared/final-statuses.ts'
 import { retryAfterMs, waitOf } from '../shared/retry-after.ts'
 
 const storageLimits = new Set(['storageQuotaExceeded', 'quotaExceeded', 'teamDriveStorageQuotaExceeded'])

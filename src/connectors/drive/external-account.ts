@@ -5,7 +5,7 @@ import { DeliveryError } from '../connector.ts'
 import { isFinalRefusal, requestAccessToken, type AccessToken } from '../shared/access-tokens.ts'
 import { parseObject, sendCloudRequest, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
 import { toDeliveryError } from '../shared/errors.ts'
-import { isPermanentStatus } from '../shared/final-answers.ts'
+import { isPermanentStatus } from '../shared/final-statuses.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import { tokenFilePath, type ReadTokenFile } from '../shared/token-files.ts'
 

@@ -16,7 +16,7 @@ import {
 import { z } from 'zod'
 import type { AttemptContext } from '../connector.ts'
 import type { Found } from '../shared/earlier-copy.ts'
-import { isPermanentStatus } from '../shared/final-answers.ts'
+import { isPermanentStatus } from '../shared/final-statuses.ts'
 import { partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 
 // The store accepts 10,000.

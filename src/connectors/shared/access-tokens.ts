@@ -6,7 +6,7 @@ import { unlessAborted } from '../../base/unless-aborted.ts'
 import { DeliveryError } from '../connector.ts'
 import { parseObject, sendCloudRequest, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { toDeliveryError } from './errors.ts'
-import { isPermanentStatus } from './final-answers.ts'
+import { isPermanentStatus } from './final-statuses.ts'
 
 export interface AccessToken {
   token: string

@@ -1,7 +1,8 @@
 import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import { parseObject, toTargetAnswer, type CloudResponse } from '../shared/cloud-api.ts'
-import { finalStatusRows, isPermanentStatus, type FinalAnswer } from '../shared/final-answers.ts'
+import { finalStatusRows, type FinalAnswer } from '../shared/final-answers.ts'
+import { isPermanentStatus } from '../shared/final-statuses.ts'
 import { retryAfterMs, waitOf } from '../shared/retry-after.ts'
 
 // Statuses that Graph also uses for conditions that pass. It gets no condition that a 412 could refer to.
