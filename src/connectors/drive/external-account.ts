@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { withoutSecrets } from '../../base/secrets.ts'
+import { redactAndCut } from '../../base/secrets.ts'
 import { DeliveryError } from '../connector.ts'
-import { isFinalRefusal, requestAccessToken, type AccessToken } from '../shared/access-tokens.ts'
+import { isFinalRefusal, refusalMaxBytes, requestAccessToken, type AccessToken } from '../shared/access-tokens.ts'
 import { parseObject, sendCloudRequest, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
 import { toDeliveryError } from '../shared/errors.ts'
 import { isPermanentStatus } from '../shared/final-statuses.ts'
@@ -183,7 +183,7 @@ const impersonate = async (url: string, token: string, scope: string, context: R
     context.signal.throwIfAborted()
     throw toDeliveryError(thrown, 'request_failed').reworded(thrown, (message) => `no token from ${hostOf(url)}: ${message}`)
   })
-  const clean = { ...response, text: withoutSecrets(response.text, [token]) }
+  const clean = { ...response, text: redactAndCut(response.text, [token], refusalMaxBytes) }
   if (response.status >= 300) throw impersonationError(clean)
   const { accessToken, expireTime } = parseObject(response.text)
   const expiresAt = typeof expireTime === 'string' ? Date.parse(expireTime) : NaN

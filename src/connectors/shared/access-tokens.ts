@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { withoutSecrets } from '../../base/secrets.ts'
+import { redactAndCut } from '../../base/secrets.ts'
 import { createTtlCache, type TtlCache } from '../../base/ttl-cache.ts'
 import { unlessAborted } from '../../base/unless-aborted.ts'
 import { DeliveryError } from '../connector.ts'
@@ -131,6 +131,9 @@ interface TokenRequestOptions {
   mayOmitLifetime?: boolean
 }
 
+// Of the refusal of an issuer, which has a few hundred bytes.
+export const refusalMaxBytes = 16 * 1_024
+
 /**
  * Sends a form to a token endpoint (RFC 6749) and returns the token of its answer.
  * @throws DeliveryError of `toError`, of the network failure, or `token_unreadable`; the signal's reason if it is aborted
@@ -155,7 +158,7 @@ export const requestAccessToken = async (
     throw error.reworded(thrown, (message) => `no token from ${host}: ${message}`)
   })
   context.signal.throwIfAborted()
-  if (response.status >= 300) throw toError({ ...response, text: withoutSecrets(response.text, secretsIn(form)) })
+  if (response.status >= 300) throw toError({ ...response, text: redactAndCut(response.text, secretsIn(form), refusalMaxBytes) })
   // The cause names fields only, never their values.
   const { data, error } = (mayOmitLifetime ? issuedOnce : issuedToken).safeParse(parseObject(response.text))
   if (data === undefined) {
