@@ -140,13 +140,12 @@ describe('the release workflow', () => {
   })
 
   test('runs no script of an installed package in a job that may sign', () => {
-    for (const { permissions, steps: ofJob = [] } of Object.values(workflow.jobs)) {
-      if (permissions?.['id-token'] !== 'write') continue
-      for (const command of ofJob.flatMap(commandsOf)) {
-        if (/\bnpm (install|ci)\b/.test(command)) expect(command).toContain('--ignore-scripts')
-        if (/\bpip install\b/.test(command)) expect(command).toContain('--only-binary :all:')
-      }
-    }
+    const signing = Object.values(workflow.jobs).filter(({ permissions }) => permissions?.['id-token'] === 'write')
+    const installing = signing
+      .flatMap(({ steps: ofJob = [] }) => ofJob.flatMap(commandsOf))
+      .filter((command) => /\b(npm|pip) (install|ci)\b/.test(command))
+    expect(installing).not.toEqual([])
+    for (const command of installing) expect(command).toMatch(/--ignore-scripts|--only-binary :all:/)
   })
 
   test('allows only the jobs that publish to sign', () => {

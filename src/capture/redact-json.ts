@@ -78,13 +78,13 @@ export function* redactJson(text: string): Steps<string | undefined> {
   const members: ({ key?: string; from: number; isNamed?: boolean; value?: { from: number; to: number } } | undefined)[] = []
   /** The sensitive value that is being read, and the number of containers around it. */
   let secret: { from: number; depth: number } | undefined
-  let expected: 'value' | 'value or end' | 'key' | 'key or end' | 'separator' = 'value'
+  let expected: 'value' | 'value or end' | 'key or end' | 'separator' = 'value'
 
   let at = matchAt(blanks, text, text.startsWith('\uFEFF') ? 1 : 0)!
   while (at < text.length) {
     if (isPauseDue()) yield
     const character = text[at]!
-    const isKey = expected === 'key' || expected === 'key or end'
+    const isKey = expected === 'key or end'
     let end: number | undefined
     if (expected === 'separator' && character === ',' && open.length > 0) {
       end = at + 1

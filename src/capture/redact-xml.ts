@@ -41,15 +41,15 @@ const attributeName = (text: string, quote: number): string => {
 }
 
 interface Attribute {
-  /** Without its prefix. */
+  /** Name without its prefix. */
   name: string
-  /** Its value, without the quotes. */
+  /** Offsets of its value, without the quotes. */
   from: number
   to: number
 }
 
 interface Tag {
-  /** Without its prefix. */
+  /** Name without its prefix. */
   name: string
   end: number
   isEmpty: boolean

@@ -50,9 +50,7 @@ const readFiles = ({ files, isRepaired }: PdfFiles): EInvoice => {
     if (reading.kind === 'invoice') invoices.push(reading.invoice)
     // What should be the invoice says more than other files do.
     else if (isNamed(file) || reading.kind === 'unreadable')
-      problems.push(
-        `the file ${plainText(file.name.slice(0, fileNameMaxCharacters), nameMaxCharacters)} in the PDF is not read: ${reading.problem}`,
-      )
+      problems.push(`the file ${plainText(file.name, nameMaxCharacters)} in the PDF is not read: ${reading.problem}`)
   }
   if (invoices.length > 1) return { problem: 'the PDF contains several invoices' }
   return invoices[0] ?? { problem: problems[0] ?? `the PDF ${isRepaired ? 'is damaged, and ' : ''}contains no electronic invoice` }

@@ -1,4 +1,4 @@
-import { plainText, storable } from '../base/text.ts'
+import { cutText, plainText, storable } from '../base/text.ts'
 import { headersTimeoutMs, maxHeaderBytes } from './limits.ts'
 
 // What a client has sent of the head of a request that Node's parser refuses.
@@ -37,7 +37,7 @@ export const readMalformedHead = (bytes: Buffer, errorAt: number): MalformedHead
   const encode = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
   return {
     method: method.toUpperCase(),
-    target: target.replaceAll(unreadable, encode).slice(0, targetMaxCharacters),
+    target: cutText(target.replaceAll(unreadable, encode), targetMaxCharacters),
     headers: Object.fromEntries(headers),
   }
 }
@@ -101,7 +101,7 @@ const inRequestLine = (line: string): Explanation | undefined => {
   if (/[\x80-\xff]/.test(line)) {
     return { reason: 'not_ascii', message: 'the request line contains characters outside of ASCII: percent-encode their UTF-8 bytes' }
   }
-  if (/\p{Cc}/u.test(line)) {
+  if (/[^ -~]/.test(line)) {
     return { reason: 'control_character', message: 'the request line contains a control character: percent-encode it' }
   }
   if (target.includes(' ')) return { reason: 'blank', message: 'the request line contains a blank: encode it as %20' }

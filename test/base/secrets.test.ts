@@ -61,7 +61,7 @@ const forms: Record<string, (text: string) => string> = {
       .replaceAll(/[^\x21-\x3c\x3e-\x7e]/g, (one) => `=${hexOf(one, 2).toUpperCase()}`)
       .replace(/(.{4}(?<!=.?))(?=.)/, '$1=\r\n'),
   'another encoding': (text) => Buffer.from(text).toString('latin1'),
-  'an encoding that lacks characters': (text) => text.replaceAll(/[^\x00-\x7f]/gu, '\ufffd'),
+  'an encoding that lacks characters': (text) => text.replaceAll(/[^\p{ASCII}]/gu, '\ufffd'),
 }
 
 const secrets = [

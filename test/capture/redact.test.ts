@@ -113,7 +113,7 @@ describe('a form', () => {
   test.each<[string, Buffer, string]>([
     ['compressed', Buffer.from([0x1f, 0x8b, 8, 0, 1, 2]), form],
     ['UTF-16 that lacks a byte', Buffer.from('\uFEFFpassword=canary', 'utf16le').subarray(0, -1), form],
-    ['UTF-32', Buffer.from([...'\uFEFFpassword=canary'].flatMap((character) => [...Buffer.from(character, 'utf16le'), 0, 0])), form],
+    ['UTF-32', Buffer.from(Array.from('\uFEFFpassword=canary').flatMap((character) => [...Buffer.from(character, 'utf16le'), 0, 0])), form],
     ['UTF-7', Buffer.from('+AHA-assword+AD0-canary'), `application/x-www-form-urlencoded; charset="UTF-7"`],
     ['EBCDIC', Buffer.from('97A2A6847E838195', 'hex'), 'application/x-www-form-urlencoded;charset=IBM037'],
     ['EBCDIC that is not declared', Buffer.from('97A2A6847E838195', 'hex'), form],

@@ -26,8 +26,8 @@ const get = (compId: string, end = ' HTTP/1.1\r\nHost: relay\r\n\r\n') => `GET $
 const latin1 = (line: string) => Buffer.from(line, 'latin1')
 
 const counted = async (reason: string): Promise<number> => {
-  const { values } = (await scene.api.malformedMetrics[0]!.get()) as { values: { labels: { reason: string }; value: number }[] }
-  return values.find(({ labels }) => labels.reason === reason)!.value
+  const { values } = await scene.api.malformedMetrics[0]!.get()
+  return values.find(({ labels }) => labels['reason'] === reason)!.value
 }
 
 describe('a request that is no HTTP', () => {

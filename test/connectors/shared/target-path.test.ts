@@ -33,7 +33,8 @@ test.each([
   ['Z1/D1/data.json', 'Z1/D1/data.json'],
   ['Z1/D1/meta.json', 'Z1/D1/meta.json'],
 ])('%j is stored as %j where a file of properties stands beside a document', (path, stored) => {
-  for (const names of ['any', 'windows'] as const) expect(targetSegments(path, { names, hasPropertyFiles: true }).join('/')).toBe(stored)
+  for (const each of ['any', 'windows'] as const)
+    expect(targetSegments(path, { names: each, hasPropertyFiles: true }).join('/')).toBe(stored)
   expect(targetSegments(path).join('/')).toBe(path)
 })
 
