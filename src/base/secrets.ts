@@ -192,7 +192,7 @@ const base64Of = (bytes: Buffer): string[] =>
 const spellingsOf = (secret: string): string[] => [
   secret,
   Buffer.from(secret).toString('latin1'),
-  secret.replaceAll(/[^\x00-\x7f]/gu, '\ufffd'),
+  secret.replaceAll(/[^\p{ASCII}]/gu, '\ufffd'),
 ]
 
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)

@@ -48,7 +48,7 @@ export function* redactBody(data: Buffer, contentType: string | null): Steps<Buf
 }
 
 // No text has these characters. Bytes that are compressed, or in an encoding of more bytes for a character, do.
-const unreadable = /[\0-\x08\x0b\x0e-\x1f]/
+const unreadable = new RegExp(String.raw`[\0-\x08\x0b\x0e-\x1f]`)
 // Encodings that do not contain ASCII (UTF-7 writes = as +AD0-), and UTF-32.
 const otherCharset =
   /(?:charset|encoding)\s*=\s*["']?(?:utf-?7|utf-?32|ucs-?4|unicode-1-1-utf-7|ebcdic|ibm-?\d|cp-?(?:037|273|500|1047|1140|1141))/i
