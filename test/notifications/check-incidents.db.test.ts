@@ -35,6 +35,8 @@ const createScene = async (events: IncidentEvent[], quietSeconds = 0, silenceHou
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'operators' }])
   const workspace = { workspace_id: routes.workspaceId }
+  // The clock of this file stands still, so its repositories are as old as the file.
+  await db('repositories').where({ id: routes.repositoryId }).update({ created_at: at(0) })
   const notify = async (quiet: number, silence = silenceHours) => {
     const id = newId()
     const destination_id = routes.destinations['operators']!
