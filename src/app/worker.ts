@@ -73,7 +73,7 @@ export const startWorker = async (
     // alive, but not ready.
     const listening = await startProbesServer(probes, 'RELAY_WORKER_PORT', config, log)
     runtime.onClose(listening.close)
-    const { db, temporal, outbound, launcher, stores, keyRing, downloadLinks, passedOver, onClose } = runtime
+    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, passedOver, onClose } = runtime
     const { onItsOwn, passOver } = passedOver
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db)
