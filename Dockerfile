@@ -19,7 +19,7 @@ COPY . .
 RUN npm run build
 RUN mkdir bin && ln -s ../dist/src/main.js bin/relay && chmod 755 dist/src/main.js
 # The files have the modes of the checkout, which an umask of 077 makes unreadable for the user of the image.
-RUN chmod -R a+rX,go-w dist bin LICENSE
+RUN chmod -R a+rX,go-w dist bin deploy LICENSE
 
 # Installs the packages that the relay needs at run time, and nothing else.
 FROM ${BASE_IMAGE} AS packages
@@ -63,6 +63,7 @@ COPY --from=packages /app/package.json /app/sbom.cdx.json ./
 COPY --from=build /app/LICENSE ./
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/bin ./bin
+COPY --from=build /app/deploy ./deploy
 # A number: Kubernetes cannot tell whether a named user is root. It is the user "node" of the official base images.
 USER 1000:1000
 EXPOSE 8080 8081 8082

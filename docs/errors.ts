@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
-import { errorTables } from '../src/api/open-api/error-page.ts'
+import { errorTables } from '../src/api/open-api/error-tables.ts'
 import { markdownTable, withGenerated } from './generated-table.ts'
 
-/** Returns docs/errors.md with its tables of codes, which the page that the relay serves has as well. */
+/** Returns docs/errors.md with its tables of codes. The relay serves it at `/docs/errors`, with an anchor for each code. */
 export const errorsPage = (): string => {
-  const { api, delivery } = errorTables()
+  const { api, delivery, source } = errorTables()
   const tableOf = ({ header, rows }: typeof api) =>
     `\n${markdownTable(
       header,
       rows.map(([code, cells]) => [`\`${code}\``, ...cells]),
     )}`
   const page = readFileSync(new URL('errors.md', import.meta.url), 'utf8')
-  return Object.entries({ 'api error codes': api, 'delivery error codes': delivery }).reduce(
+  return Object.entries({ 'api error codes': api, 'delivery error codes': delivery, 'source error codes': source }).reduce(
     (text, [name, table]) => withGenerated(text, name, tableOf(table)),
     page,
   )

@@ -30,13 +30,17 @@ const files = await Promise.all(
 
 describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the steps of the Dockerfile without an engine'}`, () => {
   test('has the compiled relay with everything that it reads, and nothing else', async () => {
-    expect((await readdir(app)).toSorted()).toEqual(['LICENSE', 'bin', 'dist', 'node_modules', 'package.json', 'sbom.cdx.json'])
-    const folders = ['activities', 'clients', 'console', 'migrations', 'src', 'swagger-ui', 'workflows']
+    expect((await readdir(app)).toSorted()).toEqual(['LICENSE', 'bin', 'deploy', 'dist', 'node_modules', 'package.json', 'sbom.cdx.json'])
+    const folders = ['activities', 'clients', 'console', 'docs', 'migrations', 'src', 'swagger-ui', 'workflows']
     expect((await readdir(join(app, 'dist'))).toSorted()).toEqual(
       [...folders, 'knexfile.js', 'openapi.json', 'workflow-bundle.js'].toSorted(),
     )
     const migrations = (await readdir(join(context, 'migrations'))).filter((name) => name.endsWith('.sql'))
     expect((await readdir(join(app, 'dist/migrations'))).toSorted()).toEqual(migrations.toSorted())
+    // The day on which nothing works is the one on which the runbook is read: as a file, too.
+    expect(files.map(({ path }) => path)).toEqual(
+      expect.arrayContaining(['dist/docs/runbook.html', 'deploy/monitoring/relay.rules.yml', 'deploy/systemd/relay-api.service']),
+    )
     expect(files.filter(({ path }) => /\.(map|d\.[cm]?ts)$|^dist\/.*(\.ts$|\.test\.)/.test(path))).toEqual([])
   })
 

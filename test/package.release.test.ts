@@ -34,6 +34,14 @@ test('the packed relay, without its optional packages, has what it needs and not
       'dist/src/main.js',
       'dist/workflow-bundle.js',
       'dist/openapi.json',
+      'dist/docs/index.html',
+      'dist/docs/runbook.html',
+      'dist/docs/deploy/monitoring/relay.rules.yml',
+      'deploy/systemd/relay-api.service',
+      'deploy/systemd/relay-worker.service',
+      'deploy/monitoring/relay-dashboard.json',
+      'deploy/compose/temporal-dynamic-config.yaml',
+      'deploy/haproxy/haproxy.cfg',
       'docs/relay.schema.json',
       'LICENSE',
       'README.md',
@@ -43,7 +51,7 @@ test('the packed relay, without its optional packages, has what it needs and not
   expect(
     paths.filter(
       (path) =>
-        !/^(dist\/(src|workflows|activities|migrations|clients|console|swagger-ui)\/|dist\/[\w-]+\.js$|dist\/openapi\.json$|docs\/relay\.schema\.json$|[\w.]+$)/.test(
+        !/^(dist\/(src|workflows|activities|migrations|clients|console|docs|swagger-ui)\/|deploy\/|dist\/[\w-]+\.js$|dist\/openapi\.json$|docs\/relay\.schema\.json$|[\w.]+$)/.test(
           path,
         ),
     ),
@@ -71,7 +79,7 @@ test('the packed relay, without its optional packages, has what it needs and not
   const { repoId } = await client.wire([`${target.origin}/documents`])
   await client.sendDocument(repoId, 'delivered')
 
-  for (const path of ['/console/', '/docs']) {
+  for (const path of ['/console/', '/docs/', '/docs/reference']) {
     const page = await request(`${api.baseUrl}${path}`)
     expect(page.statusCode).toBe(200)
     const [, script] = /src="([^"]+)"/.exec(await page.body.text())!

@@ -11,12 +11,15 @@ import { share } from './support/share.ts'
 import { bootSystemd } from './support/systemd.ts'
 import { until } from './support/until.ts'
 
-// Starts the units of docs/install.md by a systemd, with the checkout in the place of the package.
+// Starts the units of deploy/systemd, which docs/install.md copies, by a systemd, with the checkout in the place of the package.
 
 const checkout = fileURLToPath(new URL('../', import.meta.url))
-const page = await readFile(join(checkout, 'docs/install.md'), 'utf8')
 const units = Object.fromEntries(
-  [...page.matchAll(/`\/etc\/systemd\/system\/(relay-\w+)\.service`:\n\n```ini\n(.*?)^```$/gms)].map(([, name, unit]) => [name!, unit!]),
+  await Promise.all(
+    ['relay-api', 'relay-worker'].map(
+      async (name) => [name, await readFile(join(checkout, `deploy/systemd/${name}.service`), 'utf8')] as const,
+    ),
+  ),
 )
 const { path: folder } = share(await createFolder())
 const variablesFile = join(folder, 'relay.env')
@@ -62,7 +65,7 @@ const isReady = (port: string) =>
 
 // Only root on a Linux with systemd can boot one.
 const describeWithSystemd = reason ? describe.skip : describe
-describeWithSystemd(`the units of docs/install.md${reason ? ` (${reason})` : ''}`, () => {
+describeWithSystemd(`the units of deploy/systemd${reason ? ` (${reason})` : ''}`, () => {
   test('start with their sandbox, deliver, come back after SIGKILL, and stop in their time', async () => {
     const names = Object.keys(units)
     expect(names).toEqual(['relay-api', 'relay-worker'])

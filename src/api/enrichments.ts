@@ -81,7 +81,7 @@ export const enrichmentEndpoints = ({ enrichments, documents, tryEnrichment, run
           list: 'Returns the enrichments of the workspace in the order in which they were created.',
           create:
             'From then on, the documents that these repositories receive wait for their business data, for `wait_seconds` at most. ' +
-            'docs/enrichments.md has an enrichment for each common kind of document.',
+            '`/docs/enrichments` of the relay has an enrichment for each common kind of document.',
           update:
             '`repository_ids`, `http`, `steps` and `credentials` replace the current values. A call under way uses the previous ones.',
           delete: 'Documents keep their fields. Deliveries that wait for the enrichment start.',

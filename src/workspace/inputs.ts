@@ -108,7 +108,7 @@ export const settingsNames = { id: 'ConnectionSettings', requestId: 'ConnectionS
 const connectionSettings = openObject
   .meta(settingsNames)
   .describe(
-    'The settings of the connection: `on_resume`, `path_template` (docs/path-templates.md explains its placeholders), `properties`, `filter`.',
+    'The settings of the connection: `on_resume`, `path_template` (`/docs/path-templates` of the relay explains its placeholders), `properties`, `filter`.',
   )
 
 export const newConnection = z.strictObject({

@@ -2,6 +2,7 @@ import { existsSync, globSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createAnchors } from '../../src/api/docs/render.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const docs = join(root, 'docs')
@@ -21,17 +22,9 @@ test('docs/README.md links to every page of docs and to the README of each folde
   }
 })
 
-/** Returns the anchors that GitHub and GitLab give to the headings of a page. A heading that is there already gets a number. */
-const anchorsOf = (page: string): string[] => {
-  const counts = new Map<string, number>()
-  return [...page.replaceAll(/^( *)```.*?^\1```$/gms, '').matchAll(/^#+ +(.*)$/gm)].map(([, heading]) => {
-    const plain = heading!.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
-    const anchor = plain.replaceAll(/[^\p{L}\p{N}\p{M}_ -]/gu, '').replaceAll(' ', '-')
-    const before = counts.get(anchor) ?? 0
-    counts.set(anchor, before + 1)
-    return before === 0 ? anchor : `${anchor}-${before}`
-  })
-}
+/** Returns the anchors of the headings of a page. */
+const anchorsOf = (page: string): string[] =>
+  [...page.replaceAll(/^( *)```.*?^\1```$/gms, '').matchAll(/^#+ +(.*)$/gm)].map(([, heading]) => heading!).map(createAnchors())
 
 /** Returns the links of a page whose file does not exist, and those whose anchor is no heading of its page. */
 const brokenLinksIn = async (path: string): Promise<string[]> => {

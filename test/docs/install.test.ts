@@ -8,12 +8,16 @@ import { share } from '../support/share.ts'
 
 const page = await readFile(new URL('../../docs/install.md', import.meta.url), 'utf8')
 const blocks = [...page.matchAll(/^```ini\n(.*?)^```$/gms)].map(([, content]) => content!)
-const [variables = '', ...units] = blocks
+const [variables = ''] = blocks
+const unitNames = ['relay-api', 'relay-worker']
+const units = await Promise.all(unitNames.map((name) => readFile(new URL(`../../deploy/systemd/${name}.service`, import.meta.url), 'utf8')))
 const { path: folder } = share(await createFolder())
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0
 
-test('docs/install.md has the unit of the API and that of the worker, which differ in little', () => {
-  expect(units).toHaveLength(2)
+test('docs/install.md copies the unit of the API and that of the worker out of the package, and they differ in little', () => {
+  for (const name of unitNames) {
+    expect(page).toContain(`/opt/relay/current/node_modules/document-relay/deploy/systemd/${name}.service /etc/systemd/system\n`)
+  }
   const [api, worker] = units.map((unit) => unit.trim().split('\n'))
   expect(worker!.filter((line) => !api!.includes(line))).toEqual([
     'Description=Document Relay: worker',

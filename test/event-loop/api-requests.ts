@@ -63,7 +63,7 @@ export const apiRequests = (path: string, authorization: Record<string, string>)
     ...endpoints.flatMap(requestsTo),
     { covers: 'authentication', name: 'a long key', path: `${path}/documents`, headers: bearer },
     { covers: 'routing', name: 'a long path', path: `${path}${'/a'.repeat(30_000)}`, headers: authorization },
-    ...['/openapi.json', '/docs', '/docs/swagger-ui-bundle.js', '/healthz', `/download/${id}/${id}?${'a=1&'.repeat(15_000)}`].map(
+    ...['/openapi.json', '/docs/reference', '/docs/swagger-ui-bundle.js', '/healthz', `/download/${id}/${id}?${'a=1&'.repeat(15_000)}`].map(
       (page) => ({
         covers: page.slice(0, 20),
         name: page.slice(0, 20),

@@ -365,7 +365,7 @@ test('every rule says how urgent it is, what it means, and where to read on', ()
       annotations: {
         summary: expect.any(String),
         description: expect.stringMatching(/\.$/),
-        runbook_url: `docs/runbook.md#${alert.toLowerCase()}`,
+        runbook_url: `/docs/runbook#${alert.toLowerCase()}`,
       },
     })
   }

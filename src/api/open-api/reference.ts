@@ -5,9 +5,9 @@ import { newId } from '../../base/ids.ts'
 import type { Config } from '../../config/config.ts'
 import { compressText } from '../../http/browsers.ts'
 import { relayUrlOf } from '../../http/input.ts'
+import { createDocs } from '../docs/serve.ts'
 import { assetNames, assetPath } from './assets.ts'
 import type { describeApi } from './document.ts'
-import { errorPageHtml, errorPageStyle } from './error-page.ts'
 import { workspacePath } from './info.ts'
 
 // `relay openapi` has written it, and `npm run build` copies it: to describe the API at each start takes 0.8 s of processor time and 30 MiB.
@@ -43,11 +43,11 @@ const sendText = (context: Context, type: string, text: string) => {
   context.body = text
 }
 
-/** Serves `/openapi.json`, `/docs` and `/docs/errors` without authentication: none of them contains data of a workspace. */
+/** Serves `/openapi.json`, `/docs/reference` and the other pages of the documentation without authentication: none of them contains data of a workspace. */
 export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middleware => {
   const policy = policyOf(config.RELAY_BASE_URL)
   const compress = compressText()
-  const errorPage = errorPageHtml()
+  const docs = createDocs()
 
   let reading: Promise<ReturnType<typeof describeApi>> | undefined
 
@@ -61,22 +61,19 @@ export const createReference = (config: Pick<Config, 'RELAY_BASE_URL'>): Middlew
 
   return async (context, next) => {
     const name = /^\/docs\/([a-z0-9.-]+)$/.exec(context.path)?.[1]
-    const isReference = context.path === '/openapi.json' || context.path === '/docs' || name !== undefined
-    if (!isReference || !['GET', 'HEAD'].includes(context.method)) return next()
+    const isPage = name === 'reference'
+    const isOwn = context.path === '/openapi.json' || isPage || ['page.js', 'page.css', ...assetNames].some((each) => each === name)
+    if (!isOwn || !['GET', 'HEAD'].includes(context.method)) return docs(context, next)
 
     context.set('x-relay-request-id', newId())
     context.set({ 'content-security-policy': policy, 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
     if (context.path === '/openapi.json') return compress(context, () => describe(context))
-    const page = name === undefined ? pageHtml : name === 'errors' ? errorPage : undefined
-    context.set('cache-control', page === undefined ? `public, max-age=${assetMaxAgeSeconds}` : 'no-cache')
-    if (page !== undefined) return compress(context, async () => sendText(context, 'html', page))
-    if (name === 'errors.css') return sendText(context, 'css', errorPageStyle)
+    context.set('cache-control', isPage ? 'no-cache' : `public, max-age=${assetMaxAgeSeconds}`)
+    if (isPage) return compress(context, async () => sendText(context, 'html', pageHtml))
     if (name === 'page.js') return sendText(context, 'js', pageScript)
     if (name === 'page.css') return sendText(context, 'css', pageStyle)
-    const asset = assetNames.find((each) => each === name)
-    if (asset) return sendFile(context, asset, assetPath(asset))
-    context.remove('cache-control')
-    return next()
+    const asset = assetNames.find((each) => each === name)!
+    return sendFile(context, asset, assetPath(asset))
   }
 }
 
@@ -89,22 +86,22 @@ const pageHtml = `<!doctype html>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>Document Relay API</title>
-    <link rel="icon" type="image/png" href="docs/favicon-32x32.png">
-    <link rel="stylesheet" href="docs/swagger-ui.css">
-    <link rel="stylesheet" href="docs/page.css">
+    <link rel="icon" type="image/png" href="favicon-32x32.png">
+    <link rel="stylesheet" href="swagger-ui.css">
+    <link rel="stylesheet" href="page.css">
   </head>
   <body>
     <div id="reference"></div>
-    <noscript>This page requires JavaScript. It displays <a href="openapi.json">openapi.json</a>.</noscript>
-    <script src="docs/swagger-ui-bundle.js"></script>
-    <script src="docs/page.js"></script>
+    <noscript>This page requires JavaScript. It displays <a href="../openapi.json">openapi.json</a>.</noscript>
+    <script src="swagger-ui-bundle.js"></script>
+    <script src="page.js"></script>
   </body>
 </html>
 `
 
 // validatorUrl is null, because the default is a public service that would receive the address of this installation.
 const pageScript = `SwaggerUIBundle({
-  url: 'openapi.json',
+  url: '../openapi.json',
   dom_id: '#reference',
   deepLinking: true,
   docExpansion: 'list',

@@ -75,7 +75,7 @@ export const operationChecks: readonly Check[] = [
   {
     name: 'environment',
     urgency: 'stops',
-    remedy: 'Correct its name, or remove it. docs/configuration.md lists all variables.',
+    remedy: 'Correct its name, or remove it. `/docs/configuration` of the relay lists all variables.',
     find: ({ config, source }) => ({
       message: `relay ${version}, configured by ${source}: database ${databaseOf(config)}`,
       warnings: config.unknownVariables.map((name) => `The relay does not know the variable ${name}.`),

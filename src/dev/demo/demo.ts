@@ -149,7 +149,7 @@ export const runDemo = async (
     }
     say(`  Its status       curl -H 'Authorization: Bearer ${key}' ${server.baseUrl}/api/${slugs}/documents/${document.id}`)
     say(`  Archived files   ${filesDirectory}`)
-    say(`  API reference    ${server.baseUrl}/docs`)
+    say(`  Documentation    ${server.baseUrl}/docs`)
     return { delivered, stop }
   } catch (thrown) {
     await stop().catch(() => {})
