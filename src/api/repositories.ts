@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Certificates } from '../access/certificates.ts'
-import { formats } from '../content-server/parameters.ts'
+import { docIdFormat } from '../content-server/parameters.ts'
 import { actorOf } from '../db/audit.ts'
 import { upstreamFields } from '../domain/upstream.ts'
 import type { DocumentMigrations } from '../migration/migrations.ts'
@@ -180,7 +180,7 @@ export const repositoryEndpoints = (deps: RepositoryDeps): Endpoint[] => {
       query: z.object({
         doc_id: z
           .string()
-          .refine(formats.docId.accepts, `must be ${formats.docId.expected}`)
+          .regex(docIdFormat.pattern, `must be ${docIdFormat.expected}`)
           .optional()
           .describe('A document that the content server has.'),
       }),

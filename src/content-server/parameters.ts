@@ -64,10 +64,13 @@ interface Format {
 
 const matching = (pattern: RegExp, expected: string): Format => ({ accepts: (value) => pattern.test(value), expected })
 
+/** The pattern of a `docId`, and what it says in words. */
+export const docIdFormat = { pattern: /^[A-Za-z0-9._-]{1,128}$/, expected: '1 to 128 of A-Z a-z 0-9 . _ -' }
+
 /** Formats of the values, for all commands. Parameters of signatures are checked together with the signature. */
 export const formats = {
   contRep: { accepts: isName, expected: `1 to ${nameMaxCharacters} characters` },
-  docId: matching(/^[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z a-z 0-9 . _ -'),
+  docId: matching(docIdFormat.pattern, docIdFormat.expected),
   compId: { accepts: isCompId, expected: `1 to ${nameMaxCharacters} characters without control characters` },
   pVersion: matching(/^004[567]$/, '0045, 0046 or 0047'),
   docProt: matching(/^[rcud]{0,4}$/, 'up to four of the letters r, c, u and d'),
