@@ -10,7 +10,8 @@ import type { HttpCall } from './http-call.ts'
 import { callOf, conditionOf, textsOf, type CallStep, type ReadField, type StepSettings } from './settings.ts'
 
 /**
- * How a step has ended at the last try. `skipped`: it is for other documents. `waiting`: a value that its call or its condition needs is not
+ * How a step has ended at the last try. `skipped`: it is for other documents, or needs a field that earlier steps have
+ * not found and no longer look for. `waiting`: a value that its call or its condition needs is not
  * known yet, or it was not its turn. `incomplete`: the answer lacks a field. `failed`: there was no answer.
  */
 export interface StepOutcome {
@@ -113,13 +114,13 @@ export const runSteps = async (
     }
     const missing = textsOf(call)
       .flatMap(({ text }) => fieldsIn(text))
-      .find((name) => valueIn(values, name) === undefined)
-    if (missing !== undefined) {
-      const isSkipped = given.get(missing) === 'skipped'
-      return isSkipped
-        ? { status: 'skipped', error: `${missing} has no value, because its step was skipped` }
-        : { status: 'waiting', error: `${missing} is not known yet` }
+      .filter((name) => valueIn(values, name) === undefined)
+    const lacking = missing.find((name) => !isOpen(name))
+    if (lacking !== undefined) {
+      const why = given.get(lacking) === 'skipped' ? ', because its step was skipped' : ''
+      return { status: 'skipped', error: `${lacking} has no value${why}` }
     }
+    if (missing[0] !== undefined) return { status: 'waiting', error: `${missing[0]} is not known yet` }
     try {
       const answer = await makeCall(fillCall(call, baseUrl, values), call.fields, step.name)
       if (call.kind !== 'e_invoice') signal = 'answered'

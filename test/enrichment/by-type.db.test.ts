@@ -144,21 +144,28 @@ test('a step waits until it is known whether it is for the document', async () =
 const order = http('order', "/Orders('{order}')", ['buyer'])
 
 test.each([
-  ['a field that a step has not found', { when: { fields: ['order'] } }, 'order has no value'],
-  ['a field of a step that was skipped', {}, 'order has no value, because its step was skipped'],
-])('a step that needs %s is skipped', async (_, more, error) => {
-  const optional = {
-    ...fi,
-    fields: [{ name: 'order', path: '$.order', optional: true }],
-    ...('when' in more ? {} : { when: { erp_object_type: ['RMRP'] } }),
-  }
-  const document = await receive('FI1', [{ steps: [link, optional, { ...order, ...more }] }])
+  ['by its condition a field that a step has not found', {}, { when: { fields: ['order'] } }, 'complete', 'order has no value'],
+  ['an optional field that a step has not found', {}, {}, 'complete', 'order has no value'],
+  [
+    'one field that was not found, and another that is not known yet',
+    {},
+    { path: "/O('{ar_object}{order}')" },
+    'complete',
+    'order has no value',
+  ],
+  [
+    'a field of a step that was skipped',
+    { when: { erp_object_type: ['RMRP'] } },
+    {},
+    'skipped',
+    'order has no value, because its step was skipped',
+  ],
+])('a step that needs %s is skipped at once', async (_, ofOptional, ofOrder, ending, error) => {
+  const optional = { ...fi, fields: [{ name: 'order', path: '$.order', optional: true }], ...ofOptional }
+  const document = await receive('FI1', [{ steps: [link, optional, { ...order, ...ofOrder }] }])
   await document.tryOnce(0)
   const { status, steps } = await document.row(0)
-  expect({ status, last: steps[2] }).toMatchObject({
-    status: 'when' in more ? 'complete' : 'skipped',
-    last: { name: 'order', status: 'skipped', error },
-  })
+  expect({ status, last: steps[2] }).toMatchObject({ status: ending, last: { name: 'order', status: 'skipped', error } })
   expect(paths()).not.toContain("/Orders('')")
 })
 
