@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts'
 import { createOnItsOwn } from '../db/on-its-own.ts'
 import { listPartitionEnds } from '../db/partitions.ts'
 import { isFailing } from '../enrichment/failing.ts'
-import { oldestUnderWay } from './statistics.ts'
+import { lastRequestMetric, oldestUnderWay, unacknowledgedFailures } from './statistics.ts'
 
 interface Sample {
   labels: Record<string, string>
@@ -40,44 +40,44 @@ const computedName = 'relay_statistics_computed_timestamp_seconds'
 export const aggregates: readonly Aggregate[] = [
   {
     name: 'relay_deliveries_open',
-    help: 'Deliveries that have not ended, by status: pending, held or retrying',
-    labelNames: ['status'],
+    help: 'Deliveries of a workspace that have not ended, by status: pending, held or retrying',
+    labelNames: ['workspace', 'status'],
     compute: query(`
-      select jsonb_build_object('status', open.status) as labels, coalesce(sum(part.count), 0)::float8 as value
-      from (values ('pending'), ('held'), ('retrying')) as open (status)
-      left join (
-        select counted.status, counted.count
-        from workspaces
-        cross join lateral (
-          select status, count
-          from counters
-          where workspace_id = workspaces.id
-            and kind = 'all_deliveries'
-            and period = 'all'
-            and since = '-infinity'
-          union all
-          select status, change
-          from counter_deltas
-          where workspace_id = workspaces.id
-            and kind = 'deliveries'
-        ) as counted
-      ) as part using (status)
-      group by open.status
+      select
+        jsonb_build_object('workspace', user_slug || '/' || workspace_slug, 'status', open.status) as labels,
+        coalesce(sum(counted.count), 0)::float8 as value
+      from workspaces
+      cross join (values ('pending'), ('held'), ('retrying')) as open (status)
+      left join lateral (${presentCounts('all_deliveries', 'and status = open.status', 'workspaces.id')}) as counted on true
+      group by user_slug, workspace_slug, open.status
+    `),
+  },
+  {
+    name: 'relay_documents_failed',
+    help: 'Failed documents of a workspace that nobody has acknowledged',
+    labelNames: ['workspace'],
+    compute: query(`
+      select jsonb_build_object('workspace', user_slug || '/' || workspace_slug) as labels, coalesce(sum(counted.count), 0)::float8 as value
+      from workspaces
+      left join lateral (${presentCounts('documents', `and ${unacknowledgedFailures}`, 'workspaces.id')}) as counted on true
+      group by user_slug, workspace_slug
     `),
   },
   {
     name: 'relay_oldest_open_delivery_seconds',
-    help: 'Age of the oldest document with a pending or retrying delivery, by connector; 0 if there is none',
-    labelNames: ['connector'],
+    help: 'Age of the oldest document of a workspace with a pending or retrying delivery, by connector; 0 if there is none',
+    labelNames: ['workspace', 'connector'],
     exported: (since, nowSeconds) => (since === 0 ? 0 : age(since, nowSeconds)),
     compute: query(`
       select
-        jsonb_build_object('connector', connector_type) as labels,
+        jsonb_build_object('workspace', user_slug || '/' || workspace_slug, 'connector', connector_type) as labels,
         coalesce(extract(epoch from min(received_at)), 0)::float8 as value
       from destinations
+      join workspaces on workspaces.id = destinations.workspace_id
       left join lateral ${oldestUnderWay} on true
       left join documents on documents.id = oldest.document_id
-      group by connector_type
+      where deleted_at is null
+      group by user_slug, workspace_slug, connector_type
     `),
   },
   {
@@ -110,7 +110,7 @@ export const aggregates: readonly Aggregate[] = [
     `),
   },
   {
-    name: 'relay_repository_last_request_timestamp_seconds',
+    name: lastRequestMetric,
     help: 'Time of the last captured request for each active repository; without a value if there was none',
     labelNames: ['workspace', 'repo_id'],
     // Retention removes captured requests, but not what is known from them.
@@ -133,7 +133,7 @@ export const aggregates: readonly Aggregate[] = [
           and repositories.status = 'active'
       ) as repository
       left join aggregates as known
-        on known.metric = 'relay_repository_last_request_timestamp_seconds' and known.labels = repository.labels
+        on known.metric = '${lastRequestMetric}' and known.labels = repository.labels
     `),
   },
   {

@@ -135,6 +135,11 @@ const statementOf = (all: 'all_' | '') => `
     (select jsonb_agg(jsonb_build_object('code', code, 'attempts', attempts) order by attempts desc, code) from error) as errors
 `
 
+/** SQL: the counters of failed documents that nobody has acknowledged. */
+export const unacknowledgedFailures = `status = 'failed' and detail = ''`
+/** SQL: the counters of documents that need attention: also those that were discarded, and neither acknowledged nor replayed. */
+export const needsAttention = `(${unacknowledgedFailures} or status = 'discarded' and detail = 'unconnected')`
+
 const presentStatementOf = (all: 'all_' | '') => `
   select
     coalesce(sum(count) filter (where kind = 'documents' and status = 'failed'), 0)::bigint as "unacknowledgedFailures",
@@ -143,11 +148,14 @@ const presentStatementOf = (all: 'all_' | '') => `
     coalesce(sum(count) filter (where kind = 'deliveries' and status = 'held'), 0)::bigint as held,
     coalesce(sum(count) filter (where kind = 'deliveries' and status = 'retrying'), 0)::bigint as retrying
   from (
-    ${presentCounts('documents', `${ofRepository} and :countsDocuments and (status = 'failed' and detail = '' or status = 'discarded' and detail = 'unconnected')`)}
+    ${presentCounts('documents', `${ofRepository} and :countsDocuments and ${needsAttention}`)}
     union all
     ${presentCounts(`${all}deliveries`, all ? ofRepository : ofDeliveries)}
   ) as counted
 `
+
+/** The metric that has the last request of each repository, also after retention has removed the captured request. */
+export const lastRequestMetric = 'relay_repository_last_request_timestamp_seconds'
 
 const latencyOf = (histogram: LatencyHistogram): Latency => ({
   p50Ms: percentileOf(histogram, 0.5),

@@ -57,29 +57,48 @@ const createCounted = async () => {
   }
 }
 
-test('open deliveries are counted by status, whether the counters are folded or not', async () => {
+test('open deliveries and failed documents are counted for each workspace, whether the counters are folded or not', async () => {
   await using counted = await createCounted()
   const { db, scrape, receive } = counted
-  await receive()
+  const [one, other] = [await receive(), await receive()]
+  const open = (slug: string, status: string) => `relay_deliveries_open{workspace="acme/${slug}",status="${status}"}`
+  const failed = (slug: string) => `relay_documents_failed{workspace="acme/${slug}"}`
+  for (const fold of [false, true]) {
+    if (fold) await foldAll(db)
+    await computeAggregates(db)
+    const scraped = await scrape()
+    for (const { workspaceSlug: slug } of [one, other])
+      expect(scraped).toMatchObject({
+        [open(slug, 'pending')]: 1,
+        [open(slug, 'held')]: 1,
+        [open(slug, 'retrying')]: 0,
+        [failed(slug)]: 0,
+      })
+  }
+  const pending = db('deliveries').where({ workspace_id: one.workspaceId, status: 'pending' })
+  await pending.clone().update({ status: 'retrying' })
+  await db('documents').where({ id: other.documentId }).update({ status: 'failed' })
   for (const fold of [false, true]) {
     if (fold) await foldAll(db)
     await computeAggregates(db)
     expect(await scrape()).toMatchObject({
-      'relay_deliveries_open{status="pending"}': 1,
-      'relay_deliveries_open{status="held"}': 1,
-      'relay_deliveries_open{status="retrying"}': 0,
+      [open(one.workspaceSlug, 'pending')]: 0,
+      [open(one.workspaceSlug, 'retrying')]: 1,
+      [open(other.workspaceSlug, 'pending')]: 1,
+      [failed(one.workspaceSlug)]: 0,
+      [failed(other.workspaceSlug)]: 1,
     })
   }
-  await db('deliveries').where({ status: 'pending' }).update({ status: 'retrying' })
+  await db('documents').where({ id: other.documentId }).update({ acknowledged_at: new Date() })
   await computeAggregates(db)
-  expect(await scrape()).toMatchObject({ 'relay_deliveries_open{status="pending"}': 0, 'relay_deliveries_open{status="retrying"}': 1 })
+  expect(await scrape()).toMatchObject({ [failed(other.workspaceSlug)]: 0 })
 })
 
 test('the age of the oldest open delivery grows without another computation, and is 0 once nothing is open', async () => {
   await using counted = await createCounted()
   const { db, scrape, receive } = counted
-  await receive()
-  const name = (connector: string) => `relay_oldest_open_delivery_seconds{connector="${connector}"}`
+  const { workspaceSlug } = await receive()
+  const name = (connector: string) => `relay_oldest_open_delivery_seconds{workspace="acme/${workspaceSlug}",connector="${connector}"}`
   await computeAggregates(db)
   const before = await scrape()
   expect(before[name('webhook')]).toBeGreaterThanOrEqual(7_200)

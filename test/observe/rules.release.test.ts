@@ -35,6 +35,8 @@ const certificate = 'relay_certificate_not_after_timestamp_seconds{workspace="ac
 const certificateLabels = { workspace: 'acme/invoices', repo_id: 'Z1', auth_id: 'CN=TST' }
 const lastRequest = 'relay_repository_last_request_timestamp_seconds{workspace="acme/invoices",repo_id="Z1"}'
 const receiverRequests = (status: string) => `relay_receiver_request_duration_seconds_count{${api},command="create",status="${status}"}`
+const oldestOpen = (connector: string) => `relay_oldest_open_delivery_seconds{${api},workspace="acme/invoices",connector="${connector}"}`
+const documentsFailed = (workspace: string) => `relay_documents_failed{${api},workspace="${workspace}"}`
 const attempts = (outcome: string) => `relay_attempts_total{${worker},connector="sftp",outcome="${outcome}"}`
 
 const cases: Record<string, Case> = {
@@ -125,32 +127,32 @@ const cases: Record<string, Case> = {
   },
   RelayDeliveriesDelayed: {
     fires: {
-      [`relay_oldest_open_delivery_seconds{${api},connector="sftp"}`]: '4000+60x20',
-      [`relay_oldest_open_delivery_seconds{${api},connector="email"}`]: '10x20',
+      [oldestOpen('sftp')]: '4000+60x20',
+      [oldestOpen('email')]: '10x20',
     },
     at: '15m',
-    labels: { connector: 'sftp' },
-    summary: 'A delivery by sftp has been open for 1h 21m 40s',
-    quiet: { [`relay_oldest_open_delivery_seconds{${api},connector="sftp"}`]: '3600x20' },
+    labels: { workspace: 'acme/invoices', connector: 'sftp' },
+    summary: 'A delivery of acme/invoices by sftp has been open for 1h 21m 40s',
+    quiet: { [oldestOpen('sftp')]: '3600x20' },
   },
   RelayDeliveriesNearExpiry: {
-    fires: { [`relay_oldest_open_delivery_seconds{${api},connector="sftp"}`]: '75600x20' },
+    fires: { [oldestOpen('sftp')]: '75600x20' },
     at: '15m',
-    labels: { connector: 'sftp' },
-    summary: 'A delivery by sftp has been open for 21h 0m 0s and fails soon',
-    quiet: { [`relay_oldest_open_delivery_seconds{${api},connector="sftp"}`]: '72000x20' },
+    labels: { workspace: 'acme/invoices', connector: 'sftp' },
+    summary: 'A delivery of acme/invoices by sftp has been open for 21h 0m 0s and fails soon',
+    quiet: { [oldestOpen('sftp')]: '72000x20' },
   },
   RelayDeliveriesFailed: {
     fires: {
-      [`relay_deliveries_total{${worker},connector="sftp",outcome="failed"}`]: '0x10 3x10',
-      [`relay_deliveries_total{${worker},connector="email",outcome="failed"}`]: '9x20',
+      [documentsFailed('acme/invoices')]: '2x20 5x20',
+      [documentsFailed('acme/orders')]: '9x40',
     },
-    at: '15m',
-    labels: { connector: 'sftp' },
-    summary: '3 deliveries by sftp have failed in 15 minutes',
+    at: '30m',
+    labels: { workspace: 'acme/invoices' },
+    summary: '5 failed documents of acme/invoices need attention: more than 15 minutes ago',
     quiet: {
-      [`relay_deliveries_total{${worker},connector="sftp",outcome="failed"}`]: '3x20',
-      [`relay_deliveries_total{${worker},connector="sftp",outcome="delivered"}`]: '0+5x20',
+      [documentsFailed('acme/invoices')]: '3x40',
+      [documentsFailed('acme/orders')]: '5x20 2x20',
     },
   },
   RelayAttemptsFailing: {
