@@ -13,6 +13,20 @@ interface WorkspaceAccess {
   level: Level
 }
 
+/** How a workspace is at present. Its times are null if there is none. */
+export interface WorkspaceState {
+  user_slug: string
+  workspace_slug: string
+  /** The number of documents that need attention. */
+  attention: number
+  /** The number of deliveries that have not ended. */
+  open: number
+  oldest_open_at: string | null
+  last_request_at: string | null
+  stored_bytes: number
+  max_bytes: number | null
+}
+
 export interface Session {
   user_slug: string
   workspace_slug: string
@@ -171,21 +185,35 @@ export const apiUrl = (path: string, query: Call['query'] = {}): URL => {
 /** True while a deletion is under way. */
 export const isDeleting = signal(false)
 
-/** Calls the API. A session that has ended leads to the sign-in. @throws ApiError */
-export const callRaw = async (method: string, path: string, call: Call = {}): Promise<Response> => {
-  const isDeletion = method === 'DELETE' && call.changesNothing !== true
-  if (isDeletion) isDeleting.value = true
+/** Sends a request of a session. One that has ended leads to the sign-in. @throws ApiError */
+const sendSigned = async (method: string, url: URL, call: Call): Promise<Response> => {
   try {
-    return await send(method, apiUrl(path, call.query), call)
+    return await send(method, url, call)
   } catch (thrown) {
     if (thrown instanceof ApiError && thrown.status === 401) {
       sessionEnded.value = true
       session.value = null
     }
     throw thrown
+  }
+}
+
+/** Calls the API. A session that has ended leads to the sign-in. @throws ApiError */
+export const callRaw = async (method: string, path: string, call: Call = {}): Promise<Response> => {
+  const isDeletion = method === 'DELETE' && call.changesNothing !== true
+  if (isDeletion) isDeleting.value = true
+  try {
+    return await sendSigned(method, apiUrl(path, call.query), call)
   } finally {
     if (isDeletion) isDeleting.value = false
   }
+}
+
+/** Lists how all workspaces of the session are, those with trouble first. @throws ApiError */
+export const loadWorkspaceStates = async (abort: AbortSignal): Promise<WorkspaceState[]> => {
+  const response = await sendSigned('GET', new URL('workspace-states', document.baseURI), { signal: abort })
+  const { data } = (await response.json()) as { data: { attributes: WorkspaceState }[] }
+  return data.map(({ attributes }) => attributes)
 }
 
 export const call = async <Answer>(method: string, path: string, options?: Call): Promise<Answer> =>

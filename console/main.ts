@@ -1,10 +1,15 @@
 import { render } from 'preact'
 import { hasLinkFailed, loadSession, sessionError, signInFailure, signInWithLink, toApiError } from './api.ts'
 import { html } from './html.ts'
-import { startRouter } from './router.ts'
+import { addressOf, navigate, route, startRouter } from './router.ts'
 import { App } from './ui/shell.ts'
+import { takeWorkspace } from './workspace-choice.ts'
 
 startRouter()
+const { path, query } = route.value
+const rest = takeWorkspace(query)
+// It is kept: the address of what is shown next does not name it.
+if (rest.size < query.size) navigate(addressOf(path, Object.fromEntries(rest)) + location.hash, { replace: true })
 render(html`<${App} />`, document.querySelector('#app')!)
 
 // A link to sign in: browsers do not send the part behind #, and it does not stay in the history.

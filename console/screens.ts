@@ -25,6 +25,11 @@ export const screens = {
     icon: '',
     List: lazy(async () => (await import('./screens/start.ts')).StartScreen),
   },
+  workspaces: {
+    isLinked: true,
+    icon: '',
+    List: lazy(async () => (await import('./screens/workspaces.ts')).WorkspacesScreen),
+  },
   documents: {
     icon: 'M4 2h5.500L13 5.500V14H4zM9 2.500V6h3.500M6 8.500h5M6 11h5',
     List: lazy(async () => (await import('./screens/documents.ts')).DocumentsScreen),

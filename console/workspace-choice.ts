@@ -16,9 +16,26 @@ export const nameOfWorkspace = ({ user_slug: user, workspace_slug: workspace }: 
 
 export const chosenWorkspace = (): string => attempt(() => sessionStorage.getItem(name) ?? localStorage.getItem(name)) ?? ''
 
-/** Shows another workspace. The page is loaded again: nothing of the previous workspace stays on it. */
-export const chooseWorkspace = (workspace: string): void => {
+const keep = (workspace: string): void => {
   attempt(() => sessionStorage.setItem(name, workspace))
   attempt(() => localStorage.setItem(name, workspace))
+}
+
+/** Returns the address of a screen in a workspace, which a page that is opened there shows. */
+export const addressInWorkspace = (screen: string, workspace: string): string =>
+  `${screen}?workspace=${encodeURIComponent(workspace).replaceAll('%2F', '/')}`
+
+/** Shows the workspace that the address of a new page names, if it names one. @returns its query without it */
+export const takeWorkspace = (query: URLSearchParams): URLSearchParams => {
+  const rest = new URLSearchParams(query)
+  const wanted = rest.get('workspace')
+  if (wanted !== null) keep(wanted)
+  rest.delete('workspace')
+  return rest
+}
+
+/** Shows another workspace. The page is loaded again: nothing of the previous workspace stays on it. */
+export const chooseWorkspace = (workspace: string): void => {
+  keep(workspace)
   location.assign(new URL('overview', document.baseURI))
 }

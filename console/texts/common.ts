@@ -10,6 +10,7 @@ export const en = {
     navigation: 'Screens',
     signOut: 'Sign out',
     workspace: 'Workspace',
+    allWorkspaces: 'Compare all workspaces',
     level: { viewer: 'Viewer: may read', member: 'Member: may read, change and retry', admin: 'Administrator' },
     theme: 'Appearance',
     themes: { system: 'As the system', light: 'Light', dark: 'Dark' },
@@ -28,6 +29,7 @@ export const en = {
   screens: {
     overview: 'Overview',
     start: 'First steps',
+    workspaces: 'Workspaces',
     documents: 'Documents',
     document: 'Document',
     attention: 'Needs attention',
@@ -119,6 +121,7 @@ export const de: typeof en = {
     navigation: 'Ansichten',
     signOut: 'Abmelden',
     workspace: 'Arbeitsbereich',
+    allWorkspaces: 'Alle Arbeitsbereiche vergleichen',
     level: { viewer: 'Betrachter: darf lesen', member: 'Mitglied: darf lesen, ändern und wiederholen', admin: 'Administrator' },
     theme: 'Darstellung',
     themes: { system: 'Wie das System', light: 'Hell', dark: 'Dunkel' },
@@ -137,6 +140,7 @@ export const de: typeof en = {
   screens: {
     overview: 'Übersicht',
     start: 'Erste Schritte',
+    workspaces: 'Arbeitsbereiche',
     documents: 'Dokumente',
     document: 'Dokument',
     attention: 'Handlungsbedarf',

@@ -100,11 +100,12 @@ const Account = () => {
   return html`${
       names.length > 1 &&
       html`<label class="workspace"
-        ><span>${app.workspace}</span>
-        <select value=${current} onChange=${(event: Event) => chooseWorkspace((event.target as HTMLSelectElement).value)}>
-          ${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
-        </select></label
-      >`
+          ><span>${app.workspace}</span>
+          <select value=${current} onChange=${(event: Event) => chooseWorkspace((event.target as HTMLSelectElement).value)}>
+            ${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+          </select></label
+        >
+        <p><a href="workspaces">${app.allWorkspaces}</a></p>`
     }
     <p>
       ${names.length === 1 && html`<span class="visually-hidden">${app.workspace}: </span><strong>${current}</strong><br />`}

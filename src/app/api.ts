@@ -31,6 +31,7 @@ import {
   createStorageMetrics,
 } from '../observe/metrics.ts'
 import { createProbes, type Probes } from '../observe/probes.ts'
+import { createWorkspaceStates } from '../observe/workspace-states.ts'
 import { createSendTestDocument } from '../receiver/test-document.ts'
 import { createPinConfig } from '../routing/pin-config.ts'
 import { warnAboutOpenReceivers } from '../routing/repository-warnings.ts'
@@ -138,7 +139,7 @@ export const startApi = async (
         bridge,
         'openapi.json': reference,
         docs: reference,
-        console: createConsole({ ...common, eventStreams, ...signIn }),
+        console: createConsole({ ...common, eventStreams, workspaceStates: createWorkspaceStates(share, config), ...signIn }),
         download: downloads,
         api,
       }),

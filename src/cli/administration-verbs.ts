@@ -2,6 +2,7 @@ import { Argument, Option, type Command } from 'commander'
 import type { KeyOptions } from '../access/key-administration.ts'
 import { UserError } from '../base/errors.ts'
 import { tiers, type Tier } from '../domain/bounds.ts'
+import { snakeCased } from '../domain/casing.ts'
 import { keyLevels } from '../security/levels.ts'
 import type { CommandContext } from './context.ts'
 import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
@@ -50,17 +51,25 @@ export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandConte
     })
   workspace
     .command('list')
-    .description('list all workspaces')
+    .description('list all workspaces with what is open in them; those with trouble come first')
     .addOption(jsonOption)
     .action(async (options: OutputOptions) => {
-      const { listWorkspaces } = await administration()
-      const workspaces = await inDatabase(listWorkspaces)
+      const { createWorkspaceStates } = await import('../observe/workspace-states.ts')
+      const states = await inDatabase((db, config) => createWorkspaceStates(db, config).list())
       printResult(
         options,
-        workspaces,
+        states.map(snakeCased),
         tableOf(
-          ['WORKSPACE', 'ID'],
-          workspaces.map((each) => [`${each.user_slug}/${each.workspace_slug}`, each.id]),
+          ['WORKSPACE', 'ATTENTION', 'OPEN', 'OLDEST OPEN (UTC)', 'LAST REQUEST (UTC)', 'STORED BYTES', 'ID'],
+          states.map((each) => [
+            `${each.userSlug}/${each.workspaceSlug}`,
+            String(each.attention),
+            String(each.open),
+            cellOf(each.oldestOpenAt),
+            cellOf(each.lastRequestAt),
+            String(each.storedBytes),
+            each.id,
+          ]),
         ),
       )
     })

@@ -38,6 +38,3 @@ export const setTier = async (db: Database, name: string, tier: Tier) => {
   await createWorkspaces(db).setTier(workspace.id, tier, systemActor)
   return { ...toOutput(workspace), tier }
 }
-
-/** `relay workspace list`, sorted by name. */
-export const listWorkspaces = async (db: Database) => (await createWorkspaces(db).list()).map(toOutput)

@@ -1,4 +1,5 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { insertDocument } from '../api/insert-document.ts'
 import { startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createFolder } from '../support/folder.ts'
@@ -28,7 +29,9 @@ provider.register([`${api.baseUrl}/console/sign-in/callback`])
 const prod = await api.tenant('acme/prod')
 const trial = await api.tenant('acme/test')
 await prod.create('/repositories', { repo_id: 'P1', name: 'Only in production' })
-await trial.create('/repositories', { repo_id: 'T1', name: 'Only in the test workspace' })
+const repositoryId = await trial.create('/repositories', { repo_id: 'T1', name: 'Only in the test workspace' })
+const { workspace_id: workspaceId } = await database.db('repositories').where({ id: repositoryId }).first('workspace_id')
+await insertDocument(database.db, { workspaceId, repositoryId, repoId: 'T1', status: 'failed' })
 
 let browser: Browser
 beforeAll(async () => {
@@ -113,6 +116,36 @@ test(
     // The provider still knows the person: one click is enough.
     await page.getByRole('link', { name: 'Sign in with Example Corp' }).click()
     await page.getByText('Only in the test workspace').waitFor()
+  },
+  testMs,
+)
+
+test.each(['en-GB', 'de-DE'] as const)(
+  'a person sees on one page which of the workspaces has trouble, and goes there (%s)',
+  async (locale) => {
+    const isGerman = locale === 'de-DE'
+    const { page, errors } = await openSignIn(locale)
+    await signIn(page, 'ada', 'overview?workspace=acme/prod')
+    const workspace = page.locator('.account').getByLabel(isGerman ? 'Arbeitsbereich' : 'Workspace')
+    await workspace.waitFor()
+    expect(await workspace.inputValue()).toBe('acme/prod')
+    await page.getByRole('link', { name: isGerman ? 'Alle Arbeitsbereiche vergleichen' : 'Compare all workspaces' }).click()
+    const table = page.getByRole('table', { name: isGerman ? 'Arbeitsbereiche' : 'Workspaces' })
+    await table.waitFor()
+    expect(await table.locator('tbody tr td:first-child a').allTextContents()).toEqual(['acme/test', 'acme/prod'])
+    await loadRules(page)
+    expect(await violationsOf(page)).toEqual([])
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 900 })
+      expect(await overflowOf(page)).toBe(0)
+      await takeScreenshot(page, `workspaces-${locale}-${width}`)
+    }
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await table.getByRole('link', { name: isGerman ? '1 Dokument' : '1 document' }).click()
+    await page.waitForURL(`${api.baseUrl}/console/attention`)
+    await workspace.waitFor()
+    expect(await workspace.inputValue()).toBe('acme/test')
+    expect(errors).toEqual([])
   },
   testMs,
 )

@@ -40,6 +40,7 @@ import type { RunTask } from '../../src/http/task-limits.ts'
 import { createThreads } from '../../src/http/threads.ts'
 import { createReadThrough, type ReadThroughDeps } from '../../src/migration/read-through.ts'
 import type { upstreamLimits } from '../../src/migration/upstreams.ts'
+import { createWorkspaceStates } from '../../src/observe/workspace-states.ts'
 import { createReceiver } from '../../src/receiver/app.ts'
 import type { ReceiverLimits } from '../../src/receiver/limits.ts'
 import { createSendTestDocument } from '../../src/receiver/test-document.ts'
@@ -224,7 +225,7 @@ export const startApi = async (
       bridge,
       'openapi.json': describe,
       docs: describe,
-      console: createConsole(deps),
+      console: createConsole({ ...deps, workspaceStates: createWorkspaceStates(share, config) }),
       api: createApi(deps),
     }),
   )

@@ -5,10 +5,12 @@ import { basePathOf } from '../../access/cookies.ts'
 import { createSessions, isSameWorkspace, signInRequired, type Session, type SessionDeps } from '../../access/sessions.ts'
 import { bodyRefusal, methodNotAllowed, nothingHere } from '../../base/refusals.ts'
 import type { Config } from '../../config/config.ts'
+import { snakeCased } from '../../domain/casing.ts'
 import { compressText } from '../../http/browsers.ts'
 import { answerErrors, type ErrorDeps } from '../../http/errors.ts'
 import { readJson } from '../../http/input.ts'
 import { nameActor } from '../../http/request-log.ts'
+import type { WorkspaceStates } from '../../observe/workspace-states.ts'
 import { callbackPath } from '../../security/oidc.ts'
 import { entityTagOf } from '../endpoint.ts'
 import type { EventStreams } from './event-streams.ts'
@@ -25,6 +27,7 @@ type ConsoleConfig = SessionDeps['config'] &
 export interface ConsoleDeps extends Omit<SessionDeps, 'config'>, ErrorDeps {
   config: ConsoleConfig
   eventStreams: Pick<EventStreams, 'open'>
+  workspaceStates: WorkspaceStates
   /** Undefined if people cannot sign in. */
   signIn?: Pick<SignInDeps, 'settings' | 'provider' | 'failures'> | undefined
 }
@@ -119,6 +122,17 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
     context.status = 204
   }
 
+  /** Answers how the workspaces are that the session gives access to, and no other. */
+  const answerWorkspaces = async (context: Context) => {
+    if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
+    const session = await sessions.find(context, wantedWorkspace(context))
+    if (!session) throw signInRequired()
+    nameActor(context, session.actor)
+    context.set('cache-control', 'no-store')
+    const states = await deps.workspaceStates.list(session.workspaces)
+    context.body = { data: states.map(({ id, ...state }) => ({ id, type: 'workspace_state', attributes: snakeCased(state) })) }
+  }
+
   const answerEvents = async (context: Context) => {
     if (context.method !== 'GET' && context.method !== 'HEAD') throw methodNotAllowed(context, ['GET', 'HEAD'])
     const wanted = wantedWorkspace(context)
@@ -137,6 +151,7 @@ export const createConsole = (deps: ConsoleDeps): Middleware => {
   const answers: Record<string, (context: Context) => Promise<void>> = {
     '/console/session': answerSession,
     '/console/events': answerEvents,
+    '/console/workspace-states': answerWorkspaces,
     ...(signIn && { [startPath]: signIn.start, [callbackPath]: signIn.finish }),
   }
 

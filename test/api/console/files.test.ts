@@ -34,6 +34,7 @@ const start = async (variables: Record<string, string> = {}) => {
         authenticator,
         keyRing,
         eventStreams: { open: async () => {} },
+        workspaceStates: { list: async () => [] },
         ...logsTo(lines),
       }),
     }),

@@ -319,6 +319,28 @@ describe('access', () => {
     expect((await callWith(cookie, 'GET', `${acme.path}/destinations`, { headers })).status).toBe(401)
   })
 
+  test('to the figures of workspaces is to those that the person may use', async () => {
+    const listed = async (cookie: string) => {
+      const { status, headers, json } = await send('GET', '/console/workspace-states', { headers: { ...fromConsole, cookie } })
+      expect(headers.get('cache-control')).toBe('no-store')
+      expect(status).toBe(200)
+      return json.data.map(({ attributes }: { attributes: { user_slug: string; workspace_slug: string } }) => attributes)
+    }
+    const state = { attention: 0, open: 0, oldest_open_at: null, last_request_at: null, stored_bytes: 0, max_bytes: expect.any(Number) }
+    expect(await listed((await signIn('mona')).cookie)).toEqual([
+      { user_slug: 'acme', workspace_slug: 'prod', ...state },
+      { user_slug: 'acme', workspace_slug: 'test', ...state },
+    ])
+    expect(await listed((await signIn('otto')).cookie)).toEqual([{ user_slug: 'other', workspace_slug: 'prod', ...state }])
+    const { cookie } = await signIn('mona')
+    const statusOf = async (headers: Record<string, string>, method = 'GET', at = api) =>
+      (await send(method, '/console/workspace-states', { url: at.baseUrl, headers })).status
+    expect(await statusOf(fromConsole)).toBe(401)
+    expect(await statusOf({ cookie, 'sec-fetch-site': 'cross-site' })).toBe(401)
+    expect(await statusOf({ ...fromConsole, cookie }, 'GET', withLessAccess)).toBe(401)
+    expect(await statusOf({ ...fromConsole, cookie }, 'POST')).toBe(405)
+  })
+
   test('to the events of a workspace ends where that to the workspace ends', async () => {
     const { cookie } = await signIn('mona')
     const statusOf = async (workspace: string) =>

@@ -1,0 +1,55 @@
+import { loadWorkspaceStates, session, type WorkspaceState } from '../api.ts'
+import { formatBytes } from '../format.ts'
+import { html } from '../html.ts'
+import { useLive } from '../live.ts'
+import { inLanguage, locale, texts } from '../preferences.ts'
+import * as workspacesCatalogue from '../texts/workspaces.ts'
+import { Heading, Loaded, Table, Time } from '../ui/parts.ts'
+import { addressInWorkspace, nameOfWorkspace } from '../workspace-choice.ts'
+
+const workspacesWords = inLanguage(workspacesCatalogue)
+
+const refreshMs = 10_000
+
+const Row = ({ state }: { state: WorkspaceState }) => {
+  const words = workspacesWords()
+  const { app } = texts()
+  const { attention, oldest_open_at: oldest, last_request_at: last, stored_bytes: stored, max_bytes: limit } = state
+  const name = nameOfWorkspace(state)
+  const isHere = name === nameOfWorkspace(session.value!)
+  const bytes = (value: number) => formatBytes(value, locale())
+  const noneText = html`<span class="quiet">${words.none}</span>`
+  // The page is loaded again with the other workspace (target).
+  return html`<tr role="row">
+    <td role="cell" class="main-cell name">
+      <a href=${addressInWorkspace('overview', name)} target="_self">${name}</a> ${isHere && html`<span class="small">${words.here}</span>`}
+    </td>
+    <td role="cell">
+      <span class="cell-name">${words.attention}: </span>${
+        attention === 0
+          ? html`<span class="quiet">${words.nothing}</span>`
+          : html`<a href=${addressInWorkspace('attention', name)} target="_self">${app.documents(attention)}</a>`
+      }
+    </td>
+    <td role="cell"><span class="cell-name">${words.oldest}: </span>${oldest === null ? noneText : html`<${Time} at=${oldest} />`}</td>
+    <td role="cell"><span class="cell-name">${words.lastRequest}: </span>${last === null ? noneText : html`<${Time} at=${last} />`}</td>
+    <td role="cell">
+      <span class="cell-name">${words.stored}: </span>${limit === null ? bytes(stored) : words.storedOf(bytes(stored), bytes(limit))}
+    </td>
+  </tr>`
+}
+
+export const WorkspacesScreen = () => {
+  const words = workspacesWords()
+  const { screens } = texts()
+  const live = useLive('workspaces', loadWorkspaceStates, refreshMs)
+  const columns = [words.workspace, words.attention, words.oldest, words.lastRequest, words.stored]
+  return html`<${Heading} title=${screens.workspaces} />
+    <p class="quiet">${words.intro}</p>
+    <${Loaded} live=${live}>
+      ${() =>
+        html`<${Table} label=${screens.workspaces} columns=${columns}>
+          ${live.data!.map((state) => html`<${Row} key=${nameOfWorkspace(state)} state=${state} />`)}
+        </${Table}>`}
+    </${Loaded}>`
+}

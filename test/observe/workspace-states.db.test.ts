@@ -1,0 +1,209 @@
+import { createReceive } from '../../src/archive/receive.ts'
+import { idPrefixAt, newId } from '../../src/base/ids.ts'
+import { lastRequestMetric } from '../../src/observe/statistics.ts'
+import { byTrouble, createWorkspaceStates, type WorkspaceState } from '../../src/observe/workspace-states.ts'
+import { foldAll } from '../support/counters.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+
+const minuteMs = 60_000
+
+/** Creates a database, and a function that receives a document for one destination in a workspace of its own. */
+const createStates = async (variables: Record<string, string> = {}) => {
+  const database = await createTestDatabase()
+  const { db } = database
+  return {
+    db,
+    states: createWorkspaceStates(db, testConfig(variables)),
+    receive: async (ageMs: number, workspaceSettings = {}) => {
+      const routes = await createRoutes(db, [{ name: 'a' }], { workspaceSettings })
+      const received = await receivedDocument(routes, { data: 'hello' })
+      await createReceive(db, testConfig())({ ...received, receivedAt: new Date(Date.now() - ageMs) })
+      return routes
+    },
+    fail: async (workspaceId: string) => {
+      await db('deliveries').where({ workspace_id: workspaceId }).update({ status: 'failed' })
+      await db('documents').where({ workspace_id: workspaceId }).update({ status: 'failed' })
+    },
+    capture: (workspaceId: string, at: Date) =>
+      db('captured_requests').insert({
+        id: newId(),
+        workspace_id: workspaceId,
+        channel: 'receiver',
+        http_method: 'GET',
+        uri: '/',
+        query_string: '',
+        repo_id: 'Z1',
+        request_headers: '{}',
+        source_ip: '127.0.0.1',
+        request_at: at,
+        status_code: 200,
+        response_headers: '{}',
+        duration_ms: 1,
+        response_at: at,
+      }),
+    [Symbol.asyncDispose]: database.drop,
+  }
+}
+
+test('a workspace is listed with its figures, whether the counters are folded or not, and those with trouble come first', async () => {
+  await using created = await createStates()
+  const { db, states, receive, fail, capture } = created
+  const healthy = await receive(1_000)
+  const late = await receive(60 * minuteMs)
+  const failed = await receive(minuteMs, { receiver_max_bytes: 1_000 })
+  await fail(failed.workspaceId)
+  const requestAt = new Date(Date.now() - minuteMs)
+  await capture(healthy.workspaceId, requestAt)
+  // The captured request of the other was removed long ago.
+  const seconds = Math.floor(Date.now() / 1_000) - 100_000
+  await db('aggregates').insert({
+    metric: lastRequestMetric,
+    labels: { workspace: `acme/${late.workspaceSlug}`, repo_id: 'Z1' },
+    value: seconds,
+  })
+  for (const fold of [false, true]) {
+    if (fold) await foldAll(db)
+    expect(await states.list()).toEqual([
+      expect.objectContaining({
+        id: failed.workspaceId,
+        attention: 1,
+        open: 0,
+        oldestOpenAt: null,
+        lastRequestAt: null,
+        storedBytes: 5,
+        maxBytes: 1_000,
+      }),
+      expect.objectContaining({
+        id: late.workspaceId,
+        attention: 0,
+        open: 1,
+        oldestOpenAt: expect.any(Date),
+        lastRequestAt: new Date(seconds * 1_000),
+        maxBytes: testConfig().RELAY_WORKSPACE_MAX_BYTES,
+      }),
+      expect.objectContaining({
+        id: healthy.workspaceId,
+        userSlug: 'acme',
+        workspaceSlug: healthy.workspaceSlug,
+        attention: 0,
+        open: 1,
+        lastRequestAt: requestAt,
+      }),
+    ])
+  }
+  await db('documents').where({ workspace_id: failed.workspaceId }).update({ acknowledged_at: new Date() })
+  expect((await states.list()).find(({ id }) => id === failed.workspaceId)).toMatchObject({ attention: 0 })
+})
+
+test('only the workspaces that are asked for are listed', async () => {
+  await using created = await createStates({ RELAY_WORKSPACE_MAX_BYTES: '700' })
+  const { states, receive } = created
+  const [one] = [await receive(0, { receiver_max_bytes: 1_000 }), await receive(0)]
+  const { workspaceSlug } = one!
+  expect(
+    await states.list([
+      { userSlug: 'acme', workspaceSlug },
+      { userSlug: 'acme', workspaceSlug: 'gone' },
+    ]),
+  ).toEqual([expect.objectContaining({ workspaceSlug, maxBytes: 700 })])
+  expect(await states.list([])).toEqual([])
+  expect(await states.list()).toHaveLength(2)
+})
+
+test('workspaces are sorted by what is wrong, then by name', () => {
+  const now = Date.now()
+  const state = (workspaceSlug: string, change: Partial<WorkspaceState> = {}): WorkspaceState => ({
+    id: workspaceSlug,
+    userSlug: 'acme',
+    workspaceSlug,
+    attention: 0,
+    open: 0,
+    oldestOpenAt: null,
+    lastRequestAt: null,
+    storedBytes: 0,
+    maxBytes: null,
+    ...change,
+  })
+  const ago = (ms: number) => new Date(now - ms)
+  const states = [
+    state('b'),
+    state('a', { oldestOpenAt: ago(1_000) }),
+    state('full', { storedBytes: 95, maxBytes: 100 }),
+    state('blocked', { maxBytes: 0 }),
+    state('late', { oldestOpenAt: ago(10 * minuteMs) }),
+    state('later', { oldestOpenAt: ago(20 * minuteMs) }),
+    state('few', { attention: 1 }),
+    state('many', { attention: 7 }),
+    state('few-late', { attention: 1, oldestOpenAt: ago(10 * minuteMs) }),
+  ]
+  const order = ['many', 'few-late', 'few', 'later', 'late', 'blocked', 'full', 'a', 'b']
+  expect(byTrouble(states, now).map(({ workspaceSlug }) => workspaceSlug)).toEqual(order)
+  expect(byTrouble(states.toReversed(), now).map(({ workspaceSlug }) => workspaceSlug)).toEqual(order)
+})
+
+test.each([20, 1_000])('what is read of %i workspaces grows with neither their documents nor their requests', async (workspaces) => {
+  await using created = await createStates()
+  const { db, states } = created
+  const ids = `select 'W' || n as id, n from generate_series(1, ${workspaces}) as n`
+  await db.raw(`insert into workspaces (id, user_slug, workspace_slug) select id, 'acme', lower(id) from (${ids}) as ids`)
+  await db.raw(`insert into repositories (id, workspace_id, repo_id, name) select id, id, 'Z1', 'A' from (${ids}) as ids`)
+  await db.raw(
+    `insert into destinations (id, workspace_id, name, connector_type, config, credentials_sealed)
+    select id || 'D' || d, id, 'A', 'webhook', '{}', '' from (${ids}) as ids, generate_series(0, 1) as d`,
+  )
+  await db.raw(`insert into workspace_storage (workspace_id, shard, bytes) select id, 0, 5 from (${ids}) as ids`)
+  const addDocuments = async (prefix: string, each: number) => {
+    await db.raw(
+      `with rows as (select id as workspace_id, :prefix || id || 'N' || d as id, d from (${ids}) as ids, generate_series(1, :each) as d), inserted as (
+        insert into documents (
+          id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
+        select id, workspace_id, workspace_id, 'Z1', id, 'data', 'a/b', 5, case when d % 2 = 0 then 'failed' else 'pending' end, now(), now(), id from rows
+      )
+      insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path)
+      select id, workspace_id || 'D' || d / 2 % 2, workspace_id, 'C', case when d % 2 = 0 then 'failed' else 'pending' end, 'a' from rows`,
+      { prefix, each },
+    )
+    await db.raw(
+      `insert into captured_requests (
+        id, workspace_id, channel, http_method, uri, query_string, repo_id, request_headers, source_ip, request_at, status_code, response_headers,
+        duration_ms, response_at)
+      select :time || :prefix || lpad(n::text, 6, '0') || lpad(d::text, 6, '0'), id, 'receiver', 'PUT', '/', '', 'Z1', '{}', '::1', now(), 201, '{}', 1, now()
+      from (${ids}) as ids, generate_series(1, :each) as d`,
+      { prefix, each, time: idPrefixAt(new Date()) },
+    )
+    await foldAll(db)
+    for (const table of [
+      'workspaces',
+      'destinations',
+      'documents',
+      'deliveries',
+      'captured_requests',
+      'counters',
+      'counter_deltas',
+      'workspace_storage',
+    ])
+      await db.raw('vacuum analyze ??', [table])
+  }
+  const pagesRead = async (): Promise<number> => {
+    const statements: { sql: string; bindings: readonly unknown[] }[] = []
+    const record = (statement: { sql: string; bindings: readonly unknown[] }) => statements.push(statement)
+    db.on('query', record)
+    expect(await states.list()).toHaveLength(workspaces)
+    db.removeListener('query', record)
+    expect(statements).toHaveLength(1)
+    const [{ sql, bindings }] = statements as [(typeof statements)[0]]
+    const connection = await db.client.acquireConnection()
+    try {
+      const { rows } = await connection.query(`explain (analyze, buffers, format json) ${sql}`, bindings)
+      const { Plan: plan } = rows[0]['QUERY PLAN'][0]
+      return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+    } finally {
+      await db.client.releaseConnection(connection)
+    }
+  }
+  await addDocuments('A', 4)
+  expect(await pagesRead()).toBeLessThan(100 * workspaces)
+  await addDocuments('B', 20_000 / workspaces)
+  expect(await pagesRead()).toBeLessThan(100 * workspaces)
+})
