@@ -56,10 +56,13 @@ comment on index api_keys_of_workspace is
 
 create table installation (
   id text collate "C" primary key,
-  is_only_row boolean not null default true unique check (is_only_row)
+  is_only_row boolean not null default true unique check (is_only_row),
+  stall jsonb
 );
 comment on table installation is
   'One row: the id of this installation, a ULID. Webhook requests carry it, so that the relay refuses a document that it has sent itself.';
+comment on column installation.stall is
+  'The time in which deliveries are due and not made, and what the operator was told about it. Null if there is none.';
 comment on index installation_is_only_row_key is
   'Allows one row.';
 

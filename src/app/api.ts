@@ -37,6 +37,7 @@ import { createPinConfig } from '../routing/pin-config.ts'
 import { warnAboutOpenReceivers } from '../routing/repository-warnings.ts'
 import { listPollers } from '../temporal/pollers.ts'
 import { openEnrichmentTasks } from './enrichment-tasks.ts'
+import { openStallNotices } from './operator-notices.ts'
 import { startProbesServer } from './probes-server.ts'
 import { openReceiver } from './receiving.ts'
 import { openRelayWatch } from './relay-watch.ts'
@@ -84,6 +85,7 @@ export const startApi = async (
     const malformed = createMalformedRequests({ config, log, refuse: receiver.refuseMalformed })
     const requestLog = createRequestLog(log)
     const relayWatch = openRelayWatch({ ...runtime, db: share })
+    await openStallNotices({ ...runtime, db: share }, relayWatch)
     const eventStreams = createEventStreams(createReadVersions(share, relayWatch), log)
     const waiting = createWaiting(log)
     probes.watchPool(db)

@@ -1,16 +1,12 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
-import { parseDocument } from 'yaml'
 import { z } from 'zod'
 import type { SignInSettings } from '../access/people.ts'
-import { messageOf, UserError } from '../base/errors.ts'
-import { plainMessages } from '../base/issue-messages.ts'
 import { workspaceNamePattern } from '../base/workspace-name.ts'
-import { readReference, reference } from '../config/references.ts'
+import { reference } from '../config/references.ts'
 import { caCertificate } from '../connectors/shared/schema-fields.ts'
 import { keyLevels } from '../security/levels.ts'
 import { readWorkspaceName } from '../workspace/administration.ts'
+import { readReferencesOf, readSettingsFile } from './settings-file.ts'
 
 const text = (max: number) =>
   z
@@ -49,39 +45,19 @@ const signInFile = z.strictObject({
     .max(1_000),
 })
 
-const variable = 'RELAY_OIDC_FILE'
-
 // 72 bits: two lines of one file have the same id with a probability below 10^-15.
 const ruleIdCharacters = 12
 
 /** @throws `UserError` that says what is wrong, without a secret */
 export const readSignInSettings = async (path: string, variables: NodeJS.ProcessEnv = process.env): Promise<SignInSettings> => {
-  const refuse = (problem: string) => new UserError(`${variable}: ${path} ${problem}`)
-  const written = await readFile(path, 'utf8').catch((thrown: unknown) => {
-    throw refuse(`cannot be read: ${messageOf(thrown)}`)
-  })
-  // The excerpt that `prettyErrors` adds to a message could contain a secret that was written into the file.
-  const document = parseDocument(written, { prettyErrors: false })
-  if (document.errors.length > 0) throw refuse(`is not valid YAML: ${document.errors[0]!.message}`)
-  let content: unknown
-  try {
-    content = document.toJS()
-  } catch {
-    throw refuse('has an alias without an anchor, or too many aliases')
-  }
-  const parsed = signInFile.safeParse(content, plainMessages)
-  if (!parsed.success) {
-    const issues = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'} ${issue.message}`)
-    throw refuse(`is invalid: ${issues.join('; ')}`)
-  }
-  const { name, issuer, client_id: clientId, scopes, claim, ca_certificate: authority, access } = parsed.data
-  const secret = await readReference(parsed.data.client_secret, dirname(resolve(path)), variables)
-  if ('message' in secret) throw refuse(`is invalid: client_secret: ${secret.message}`)
+  const { content, folder, refuse } = await readSettingsFile('RELAY_OIDC_FILE', path, signInFile)
+  const { name, issuer, client_id: clientId, scopes, claim, ca_certificate: authority, access } = content
+  const { client_secret: clientSecret } = await readReferencesOf({ client_secret: content.client_secret }, { folder, variables, refuse })
   const rules = access.map(({ value, workspace, level }) => {
     const digest = createHash('sha256')
       .update(JSON.stringify([issuer, claim, value, workspace, level]))
       .digest('base64url')
     return { id: digest.slice(0, ruleIdCharacters), value, ...readWorkspaceName(workspace), level }
   })
-  return { name, provider: { issuer, clientId, clientSecret: secret.text, scopes, claim, caCertificate: authority }, rules }
+  return { name, provider: { issuer, clientId, clientSecret: clientSecret!, scopes, claim, caCertificate: authority }, rules }
 }

@@ -96,6 +96,13 @@ export const installationVariables = {
     .describe(
       'Path of the YAML or JSON file with the OpenID provider by which people sign in to the console, and what each of them may do',
     ),
+  RELAY_NOTICES_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'Path of the YAML or JSON file with the mailbox or webhook to which relay api sends a notice when deliveries have been due for 5 minutes ' +
+        'because no worker runs or Temporal does not answer, and another one when they are made again',
+    ),
   RELAY_ALLOWED_PRIVATE_CIDRS: list('Comma-separated private or loopback address ranges that destinations may use'),
   RELAY_OUTBOUND_PROXY: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })

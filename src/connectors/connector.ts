@@ -169,8 +169,8 @@ export interface DeliveryResult {
 export interface NoticeMessage {
   /** Identical in every attempt, so that a target can recognise a repetition. */
   id: string
-  /** `{userSlug}/{workspaceSlug}` */
-  workspace: string
+  /** `{userSlug}/{workspaceSlug}`, unless the notice is about the installation. */
+  workspace?: string
   /** One line, for people. */
   subject: string
   /** Plain text, for people. */

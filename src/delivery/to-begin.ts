@@ -27,9 +27,8 @@ export interface WaitingDocument extends Queue {
 
 const shareOfRow = dispatchShareOf('workspace_id')
 
-const queues = createStatement<Queue>(
-  'find-queues-to-begin',
-  `
+// SQL: the queues of these shares that have deliveries. Each costs a look-up in the index deliveries_to_begin.
+const queuesOfShares = `
   with recursive queues as (
     select first.*
     from jsonb_array_elements_text(:shares::jsonb) as held (share)
@@ -53,7 +52,12 @@ const queues = createStatement<Queue>(
       order by workspace_id, begin_as
       limit 1
     ) as next
-  )
+  )`
+
+const queues = createStatement<Queue>(
+  'find-queues-to-begin',
+  `
+  ${queuesOfShares}
   select workspace_id as "workspaceId", begin_as as "beginAs"
   from queues
   where (
@@ -64,6 +68,35 @@ const queues = createStatement<Queue>(
       and workspace_id = queues.workspace_id
       and begin_as = queues.begin_as
   ) <= now()
+  `,
+)
+
+const oldestDue = createStatement<{ due: Date | null }>(
+  'find-oldest-due',
+  `
+  ${queuesOfShares}
+  select least(
+    (
+      select min(waiting.begin_at)
+      from queues
+      cross join lateral (
+        select min(begin_at) as begin_at
+        from deliveries
+        where begin_at is not null
+          and ${shareOfRow} = queues.share
+          and workspace_id = queues.workspace_id
+          and begin_as = queues.begin_as
+      ) as waiting
+    ),
+    (
+      select greatest(next_attempt_at, checked_at)
+      from deliveries
+      where status in ('pending', 'retrying')
+        and begin_at is null
+      order by greatest(next_attempt_at, checked_at), document_id, destination_id
+      limit 1
+    )
+  ) as due
   `,
 )
 
@@ -116,6 +149,12 @@ const stillWaiting = createStatement<{ documentId: string }>(
 export const createToBegin = (db: Database | Transaction) => ({
   /** Finds the queues of these shares in which something is due. Each costs two look-ups in the index deliveries_to_begin. */
   findQueues: (shares: readonly number[] = allShares): Promise<Queue[]> => queues(db, { shares: JSON.stringify(shares) }),
+
+  /**
+   * Returns since when the delivery that has waited for the longest time is due, or has shown no sign of life. It may be in the future; null
+   * if none is open.
+   */
+  findOldestDue: async (): Promise<Date | null> => (await oldestDue(db, { shares: JSON.stringify(allShares) }))[0]!.due,
 
   /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
   findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {

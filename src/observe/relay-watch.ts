@@ -13,6 +13,9 @@ interface WatchDeps {
 
 const intervalMs = 5_000
 
+// The API and the workers of an installation may be started at the same time.
+const startMs = 30_000
+
 const texts: Record<RelayStatus, string> = {
   working: 'deliveries go on: a worker runs, and Temporal answers',
   no_worker: 'no worker is running: documents are received and wait',
@@ -23,14 +26,16 @@ const texts: Record<RelayStatus, string> = {
  * Creates the watch of an API process over what delivers: workers and Temporal. It looks every few seconds, so that nobody who asks waits
  * for an answer of Temporal. What is bad counts when two looks in a row have found it: a single one may have met a busy machine.
  */
-export const createRelayWatch = ({ listPollers, listWorkers, log }: WatchDeps) => {
+export const createRelayWatch = ({ listPollers, listWorkers, log }: WatchDeps, graceMs = startMs) => {
   let state: RelayState = { status: 'working', since: new Date(), workers: [] }
+  const workersDueAt = performance.now() + graceMs
   let badSince: Date | undefined
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
   const statusOf = (workers: RelayState['workers'], pollers: PromiseSettledResult<readonly string[] | undefined>): RelayStatus => {
     if (pollers.status === 'rejected') return 'temporal_unavailable'
+    if (workers.length === 0 && performance.now() < workersDueAt) return 'working'
     return workers.some(({ isRunning }) => isRunning) && pollers.value?.length !== 0 ? 'working' : 'no_worker'
   }
 

@@ -17,15 +17,18 @@ const answer = async <T>(value: T | Error): Promise<T> => {
   return value
 }
 
-const open = () => {
+const open = (graceMs = 0) => {
   const found: Found = {}
   const lines: string[] = []
   const log = { info: (_: object, text: string) => void lines.push(text), warn: (_: object, text: string) => void lines.push(text) }
-  const watch = createRelayWatch({
-    listPollers: () => answer('pollers' in found ? found.pollers : ['71@host']),
-    listWorkers: () => answer(found.workers ?? [present]),
-    log: log as never,
-  })
+  const watch = createRelayWatch(
+    {
+      listPollers: () => answer('pollers' in found ? found.pollers : ['71@host']),
+      listWorkers: () => answer(found.workers ?? [present]),
+      log: log as never,
+    },
+    graceMs,
+  )
   const look = async (next: Found): Promise<string> => {
     delete found.pollers
     delete found.workers
@@ -76,4 +79,14 @@ test('without an answer of the database, what was known stays', async () => {
   await look({ pollers: away })
   expect(await look({ workers: away })).toBe('temporal_unavailable')
   expect(read().workers).toEqual([{ ...about, lastSeenAt: present.lastSeenAt, isRunning: true }])
+})
+
+test('a process that has just been started waits for the first worker, and not for Temporal', async () => {
+  const { look } = open(60_000)
+  await look({ workers: [], pollers: [] })
+  expect(await look({ workers: [], pollers: [] })).toBe('working')
+  await look({ workers: [], pollers: away })
+  expect(await look({ workers: [], pollers: away })).toBe('temporal_unavailable')
+  await look({ workers: [gone] })
+  expect(await look({ workers: [gone] })).toBe('no_worker')
 })

@@ -62,7 +62,7 @@ export const createNoticeMessage = ({ id, workspace, subject, text, event }: Not
     headers: {
       'Auto-Submitted': 'auto-generated',
       'X-Relay-Event-Type': event.type,
-      'X-Relay-Workspace': workspace,
+      ...(workspace !== undefined && { 'X-Relay-Workspace': workspace }),
       'X-Relay-Notice-Id': id,
     },
     text,
