@@ -234,16 +234,14 @@ const DocumentFacts = ({ document: { attributes } }: { document: Document }) => 
 
 /** The content of a document. */
 const Preview = ({ document: { id, attributes } }: { document: Document }) => {
-  const words = documentWords()
-  const { content_type: contentType, size_bytes: sizeBytes } = attributes
-  if (!attributes.content_retained) return html`<p class="quiet">${words.notRetained}</p>`
-  if (sizeBytes === 0) return null
-  return html`<${Disclosure} title=${words.preview}>
+  if (!attributes.content_retained) return html`<p class="quiet">${documentWords().notRetained}</p>`
+  if (attributes.size_bytes === 0) return null
+  return html`<${Disclosure} title=${documentWords().preview}>
     ${() =>
       html`<${BodyViewer}
         path=${`/documents/${id}/content`}
-        contentType=${contentType}
-        sizeBytes=${sizeBytes}
+        contentType=${attributes.content_type}
+        sizeBytes=${attributes.size_bytes}
         name=${attributes.file_name ?? attributes.comp_id}
         isCaptured=${false}
       />`}

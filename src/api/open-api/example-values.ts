@@ -41,6 +41,7 @@ export const exampleValues: Record<string, unknown> = {
   certificate_id: exampleIds.certificate,
   client: '100',
   code: error.code,
+  code_page: 'windows-1252',
   connection_id: exampleIds.connection,
   content_days: 90,
   content_type: 'application/pdf',
