@@ -46,6 +46,7 @@ const labels = {
     max_deliveries_per_minute: 'Deliveries per minute',
     method: 'HTTP method',
     mount_point: 'Mount point',
+    notice_format: 'Form of notices',
     part_file: 'Name while a file is written',
     passphrase: 'Passphrase',
     password: 'Password',
@@ -123,6 +124,7 @@ const labels = {
     max_deliveries_per_minute: 'Zustellungen pro Minute',
     method: 'HTTP-Methode',
     mount_point: 'Einhängepunkt',
+    notice_format: 'Form der Benachrichtigungen',
     part_file: 'Name während des Schreibens',
     passphrase: 'Passphrase',
     password: 'Passwort',
@@ -182,6 +184,8 @@ const englishDescriptions: Names = {
     'How the client ID and the client secret are sent to the token URL: in the header or in the form. Default: client_secret_basic',
   token_ca_certificate:
     'PEM certificate of the authority that signed the certificate of the token URL. Trusted instead of the public authorities',
+  notice_format:
+    'Form of notices, events and tests: standard_webhooks is a JSON object for programs; slack a message for an incoming webhook of Slack, teams a card for a workflow of Microsoft Teams, both sent with POST. Documents have the form of the body format',
   mount_point:
     'Directory at which the file system of the directory is mounted. Nothing is written while nothing is mounted there. Without it, the relay stores here at the first success where that file system is mounted. / stands for any',
   'webhook.password': 'Password that goes with the user name',
@@ -269,6 +273,8 @@ const germanDescriptions: Names = {
   max_deliveries_per_minute:
     'Zustellungen an dieses Ziel, die in der ganzen Installation pro Minute beginnen; 0 heißt unbegrenzt. Standard: unbegrenzt, falls der Betreiber des Relays nichts anderes eingestellt hat',
   method: 'HTTP-Methode',
+  notice_format:
+    'Form von Benachrichtigungen, Ereignissen und Tests: standard_webhooks ist ein JSON-Objekt für Programme; slack eine Nachricht für einen Incoming Webhook von Slack, teams eine Karte für einen Workflow von Microsoft Teams, beide mit POST. Dokumente haben die Form des Inhalts',
   mount_point:
     'Verzeichnis, an dem das Dateisystem des Verzeichnisses eingehängt ist. Solange dort nichts eingehängt ist, wird nichts geschrieben. Ist es leer, speichert das Relay hier beim ersten Erfolg, wo es eingehängt ist. / steht für jedes Dateisystem',
   passphrase: 'Passphrase des privaten Schlüssels',

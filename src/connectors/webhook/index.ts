@@ -12,7 +12,7 @@ import { readResponse } from '../shared/http.ts'
 import { during } from '../shared/operation.ts'
 import { trackConsumption } from '../shared/payload-stream.ts'
 import { webhookError } from './errors.ts'
-import { documentMessage, jsonMessage, metadataMessage, signedHeaders, type Message } from './message.ts'
+import { documentMessage, metadataMessage, noticeMessage, pingMessage, signedHeaders, type Message } from './message.ts'
 import {
   secretsOf,
   signingSecretsOf,
@@ -53,12 +53,16 @@ export const createWebhook = (tokenCache = createTokenCache()): Connector<Webhoo
       const principal = clientPrincipalOf(target.credentials)
       // Test the credentials instead of a token that was issued for them earlier.
       if (principal) tokens.invalidate(principal)
-      const { status } = await send(jsonMessage(`ping_${newId()}`, { type: 'ping' }), target, context, tokens)
+      const { notice_format: form } = target.config
+      const message = pingMessage(`ping_${newId()}`, form)
+      const { status } = await send(message, target, context, tokens)
+      if (form !== 'standard_webhooks')
+        return `The target answered ${status} to a message that says that it is a test. Look into the chat if it is there.`
       return `The target answered ${status} to a ping, a ${target.config.method} request with {"type":"ping"}, which was delivered to it. No document was sent: that it takes documents in the form ${target.config.format}, and of their size, was not tried.`
     },
 
-    sendNotice: async ({ id, workspace, event }, target, context) =>
-      void (await send(jsonMessage(id, event, workspace), target, context, tokens)),
+    sendNotice: async (notice, target, context) =>
+      void (await send(noticeMessage(notice, target.config.notice_format), target, context, tokens)),
   }
 }
 
@@ -67,7 +71,8 @@ const send = (message: Message, target: WebhookTarget, context: AttemptContext, 
   const secrets = secretsOf(target)
   const attempt = () =>
     withSignIn(tokens, credentials, { context, secrets }, (authorized) => {
-      const { method, url } = target.config
+      const { method = target.config.method } = message
+      const { url } = target.config
       // The rest of the address may contain a key.
       const operation = `${method} of ${message.name} to ${new URL(url).origin}`
       return during(operation, () => sendOnce(message, target, context, { authorized, secrets }))
@@ -92,7 +97,7 @@ const sendOnce = async (
   if (clientCertificate && new URL(config.url).protocol !== 'https:') {
     throw new DeliveryError('config_invalid', 'client_certificate needs an https url; correct url, or save the credentials without it')
   }
-  const { method } = config
+  const { method = config.method } = message
   const nowMs = Date.now()
   const signed = await signedHeaders(message, { method, secrets: signingSecretsOf(credentials, nowMs), nowMs })
 

@@ -3,9 +3,10 @@ import { Readable } from 'node:stream'
 import { decodeHeader } from '../../content-server/encoding.ts'
 import { sendableContentType } from '../../domain/content-type.ts'
 import { fileNameOf } from '../../domain/file-name.ts'
-import type { AttemptContext, DeliveredCopy, Payload } from '../connector.ts'
+import type { AttemptContext, DeliveredCopy, NoticeMessage, Payload } from '../connector.ts'
 import { documentHeaders } from '../shared/http.ts'
 import { openPayload } from '../shared/payload-stream.ts'
+import { chatBody, type NoticeFormat } from './chat.ts'
 import type { WebhookConfig } from './schema.ts'
 
 /** What is sent as one request. */
@@ -18,34 +19,61 @@ export interface Message {
   /** SHA-256 of the body, if it is known before the body is read. */
   digest?: Buffer | undefined
   headers: Record<string, string>
+  /** Only for a message whose receiver takes one method, whatever `method` says. */
+  method?: 'POST'
   signatures: WebhookConfig['signatures']
   /** Opens the body at its beginning: to send it, and before that to sign it, if a signature covers what is not known of it. */
   open(onProgress?: AttemptContext['onProgress']): Readable
 }
 
-/** Returns a small object as a message: a ping, a notice, an event or late data. It lies in memory, so both forms of signatures cost nothing. */
-export const jsonMessage = (id: string, value: { type: string }, workspace?: string): Message => {
+interface Small {
+  /** What is sent, as `x-relay-event-type` says. */
+  type: string
+  workspace?: string | undefined
+}
+
+/** Returns a small object as a message: it lies in memory, so both forms of signatures cost nothing. */
+const smallMessage = (id: string, value: object, { type, workspace }: Small): Message => {
   const body = Buffer.from(JSON.stringify(value))
   return {
     id,
-    name: value.type,
+    name: type,
     contentType: 'application/json',
     sizeBytes: body.length,
     digest: createHash('sha256').update(body).digest(),
-    headers: { 'x-relay-event-type': value.type, ...(workspace !== undefined && { 'x-relay-workspace': workspace }) },
+    headers: { 'x-relay-event-type': type, ...(workspace !== undefined && { 'x-relay-workspace': workspace }) },
     signatures: 'both',
     open: () => Readable.from([body], { objectMode: false }),
   }
 }
 
+/** Returns a notice or an event, in the form that the receiver takes. */
+export const noticeMessage = (notice: NoticeMessage, format: NoticeFormat): Message => {
+  const { id, workspace, event } = notice
+  if (format === 'standard_webhooks') return smallMessage(id, event, { type: event.type, workspace })
+  return { ...smallMessage(id, chatBody(format, notice), { type: event.type, workspace }), method: 'POST' }
+}
+
+const pingText = 'Document Relay tests this address. No incident has begun.'
+
+/** Returns the message of a test of the destination, in the form that its receiver takes. */
+export const pingMessage = (id: string, format: NoticeFormat): Message => {
+  const event = { type: 'ping' }
+  if (format === 'standard_webhooks') return smallMessage(id, event, event)
+  const notice = { subject: pingText, text: pingText, event: { ...event, timestamp: new Date().toISOString(), data: {} } }
+  return { ...smallMessage(id, chatBody(format, notice), event), method: 'POST' }
+}
+
 /** Returns a message about business data of a document that was sent before. */
 export const metadataMessage = (copy: DeliveredCopy): Message => ({
-  ...jsonMessage(copy.messageId, eventOf(copy), copy.workspace),
+  ...smallMessage(copy.messageId, eventOf(copy), { type: metadataType, workspace: copy.workspace }),
   name: `the business data of ${copy.path}`,
 })
 
+const metadataType = 'document.metadata'
+
 const eventOf = (copy: DeliveredCopy) => ({
-  type: 'document.metadata',
+  type: metadataType,
   timestamp: copy.foundAt.toISOString(),
   data: { ...idsOf(copy), path: copy.path, received_at: copy.receivedAt.toISOString() },
 })

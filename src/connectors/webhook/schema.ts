@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { checkSignIn, httpSignIn, httpSignIns, ownHeaders, signInSecretsOf } from '../shared/http-sign-in.ts'
 import { caCertificate } from '../shared/schema-fields.ts'
 import { noSignIn, withSignIns } from '../shared/sign-in.ts'
+import { noticeFormats } from './chat.ts'
 
 const url = z
   .url({ protocol: /^https?$/ })
@@ -21,6 +22,12 @@ export const webhookConfig = z.strictObject({
     .default('raw')
     .describe(
       "Form of the request body: raw is the document's own bytes, multipart a form with metadata and file, json an object with the content in base64",
+    ),
+  notice_format: z
+    .enum(noticeFormats)
+    .default('standard_webhooks')
+    .describe(
+      'Form of notices, events and tests: standard_webhooks is a JSON object for programs; slack a message for an incoming webhook of Slack, teams a card for a workflow of Microsoft Teams, both sent with POST. Documents have the form that format says',
     ),
   headers: ownHeaders
     .meta({ masked: true })
