@@ -16,7 +16,7 @@ import {
 const batchRows = 100
 
 /**
- * `relay keys rotate`: opens all credentials that another key has sealed, and seals them with the first key. Safe to
+ * `relay secrets rotate`: opens all credentials that another key has sealed, and seals them with the first key. Safe to
  * repeat and to run while the relay runs.
  * @returns the number of re-sealed credentials, and the ids of the destinations, enrichments and repositories (for the bridge:
  *   workspaces) whose credentials no key opens

@@ -129,8 +129,8 @@ export const addKeyVerbs = (program: Command, { inDatabase }: CommandContext) =>
 /** Adds the command that seals all credentials with a new key. */
 export const addSealingKeyVerbs = (program: Command, { inDatabase, variables }: CommandContext) => {
   program
-    .command('keys')
-    .description('manage the keys in RELAY_SECRET_KEYS, which seal credentials')
+    .command('secrets')
+    .description('manage stored credentials, which the keys in RELAY_SECRET_KEYS seal')
     .command('rotate')
     .description('seal all credentials with the first key of RELAY_SECRET_KEYS; safe while the relay runs')
     .addOption(jsonOption)

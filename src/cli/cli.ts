@@ -9,6 +9,15 @@ import { addMigrationVerbs } from './migration-verbs.ts'
 import { addDevelopmentVerbs, addServiceVerbs } from './service-verbs.ts'
 import { addSetupVerbs } from './setup-verbs.ts'
 
+/** The commands by what they are for, as the help lists them. Others stand below. */
+export const commandGroups: Readonly<Record<string, readonly string[]>> = {
+  'Documents:': ['find', 'show', 'failures', 'retry', 'attempt', 'deliver', 'enrich', 'discarded'],
+  'Run:': ['server', 'demo', 'api', 'worker', 'mcp'],
+  'Workspaces and keys:': ['workspace', 'key', 'secrets', 'apply', 'export'],
+  'Migrate from another content server:': ['migrate-documents'],
+  'Set up and check:': ['migrate', 'doctor', 'check', 'contents', 'reconcile', 'promote'],
+}
+
 /**
  * Creates the command line. Results go to standard output, logs and progress to standard error.
  *
@@ -24,19 +33,24 @@ export const createCli = (variables: NodeJS.ProcessEnv): Command => {
       return envFile === undefined ? undefined : loadVariables(envFile, variables)
     })
     .showHelpAfterError('relay --help lists the commands, relay COMMAND --help the options of one.')
+    .commandsGroup('Other:')
+    .helpCommand(true)
   const context = createContext(variables)
 
-  addServiceVerbs(program, context)
-  addSetupVerbs(program, context)
-  addCheckVerbs(program, context)
   addDocumentVerbs(program, context)
   addDiscardedVerbs(program, context)
-  addMigrationVerbs(program, context)
+  addServiceVerbs(program, context)
+  addDevelopmentVerbs(program, context)
   addWorkspaceVerbs(program, context)
   addKeyVerbs(program, context)
   addSealingKeyVerbs(program, context)
+  addMigrationVerbs(program, context)
+  addSetupVerbs(program, context)
+  addCheckVerbs(program, context)
   addApplyVerbs(program, context)
-  addDevelopmentVerbs(program, context)
+  for (const [heading, names] of Object.entries(commandGroups)) {
+    for (const command of program.commands) if (names.includes(command.name())) command.helpGroup(heading)
+  }
   return program
 }
 

@@ -6,7 +6,9 @@ import type { Database } from '../db/database.ts'
 import { createBulkRetries, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
 import { dateFrom, dateTo } from '../domain/date-range.ts'
 import { findWorkspace } from '../workspace/administration.ts'
+import type { Workspace } from '../workspace/workspaces.ts'
 import { describeBulkRetry, makeBulkRetry, withBulkRetries, type BeginBulkRetry, type EndedBulkRetry } from './bulk-retry.ts'
+import { findDestination } from './find-destination.ts'
 
 /** What `relay deliver` is told. */
 export interface DeliverOptions {
@@ -35,23 +37,13 @@ const dateOf = (option: string, schema: typeof dateFrom, text: string | undefine
   throw new UserError(`--${option} must be a date or a time, such as 2026-03-03 or 2026-03-03T10:00:00Z.`)
 }
 
-const findDestination = async (db: Database, workspaceId: string, nameOrId: string): Promise<string> => {
-  const found: { id: string } | undefined = await db('destinations')
-    .select('id')
-    .where({ workspace_id: workspaceId, [isId(nameOrId) ? 'id' : 'name']: nameOrId })
-    .whereNull('deleted_at')
-    .first()
-  if (!found) throw new UserError(`The workspace has no destination ${nameOrId}.`)
-  return found.id
-}
-
-const filterOf = async (db: Database, workspaceId: string, options: DeliverOptions): Promise<BulkRetryFilter> => {
+const filterOf = async (db: Database, workspace: Workspace, options: DeliverOptions): Promise<BulkRetryFilter> => {
   const { destination, documents, again, repo, from, to, deliveredFrom, deliveredTo } = options
   if (!again && (deliveredFrom ?? deliveredTo) !== undefined) throw new UserError('--delivered-from and --delivered-to need --again.')
   const stranger = documents.find((id) => !isId(id))
   if (stranger !== undefined) throw new UserError(`${stranger} is no id of a document. relay find lists documents with their ids.`)
   return {
-    destinationId: await findDestination(db, workspaceId, destination),
+    destinationId: (await findDestination(db, destination, workspace)).id,
     ...(again && { again }),
     ...(documents.length > 0 && { documentIds: documents }),
     repoId: repo,
@@ -73,7 +65,7 @@ export const deliverDocuments = async (
   options: DeliverOptions,
 ): Promise<EndedBulkRetry | { matched_documents: number }> => {
   const workspace = await findWorkspace(db, options.workspace)
-  const filter = await filterOf(db, workspace.id, options)
+  const filter = await filterOf(db, workspace, options)
   const { matchedDocuments } = await createBulkRetries(db).count(workspace.id, 'deliver', filter)
   if (matchedDocuments === 0) {
     throw new UserError(

@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts'
 import { createBulkRetries } from '../delivery/bulk-retry.ts'
 import { snakeCased } from '../domain/casing.ts'
 import { createDiscarded } from '../observe/discarded.ts'
-import { findWorkspace } from '../workspace/administration.ts'
+import { findWorkspace, workspaceNameOf } from '../workspace/administration.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
 import { describeBulkRetry, makeBulkRetry, withBulkRetries, type BeginBulkRetry, type EndedBulkRetry } from './bulk-retry.ts'
 import { cellOf, tableOf } from './output.ts'
@@ -17,10 +17,10 @@ const listedMax = 100
 export const listDiscarded = async (db: Database, name: string | undefined) => {
   const workspaces = name === undefined ? await createWorkspaces(db).list() : [await findWorkspace(db, name)]
   const groups = []
-  for (const { id, userSlug, workspaceSlug } of workspaces) {
-    const { items } = await createDiscarded(db).list(id, { page: 1, perPage: listedMax })
+  for (const workspace of workspaces) {
+    const { items } = await createDiscarded(db).list(workspace.id, { page: 1, perPage: listedMax })
     const shown = items.map(({ repoId, isConnected, documents, newestAt }) => ({ repoId, isConnected, documents, newestAt }))
-    groups.push(...shown.map((group) => ({ workspace: `${userSlug}/${workspaceSlug}`, ...group })))
+    groups.push(...shown.map((group) => ({ workspace: workspaceNameOf(workspace), ...group })))
   }
   return snakeCased(groups)
 }

@@ -129,7 +129,7 @@ export const saveReport = async (db: Database, keyRing: KeyRing, id: string, out
   await once(stream, 'close')
 }
 
-/** `relay verify`. @param keyPath path of the public key in PEM */
+/** `relay migrate-documents verify`. @param keyPath path of the public key in PEM */
 export const verifyFile = async (report: string, keyPath: string | undefined): Promise<VerifiedReport> => {
   for (const path of [report, keyPath]) if (path !== undefined) await requireFile(path)
   return verifyReport(report, keyPath === undefined ? undefined : await readFile(keyPath, 'utf8'))

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander'
+import { UserError } from '../base/errors.ts'
 import type { CommandContext } from './context.ts'
 import type { DeliverOptions } from './deliver.ts'
 import type { ShownDocument } from './documents.ts'
@@ -8,6 +9,12 @@ const workspaceOption = new Option('--workspace <user/workspace>', 'only documen
 
 interface DocumentOptions extends OutputOptions {
   workspace?: string
+}
+
+interface RetryFlags {
+  destination?: string
+  error?: string
+  dryRun?: boolean
 }
 
 type DeliverFlags = Omit<DeliverOptions, 'workspace' | 'destination' | 'documents' | 'onProgress'>
@@ -47,18 +54,46 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
       const { showDocument } = await import('./documents.ts')
       await print(options, await context.inDatabase((db) => showDocument(db, reference, workspace)))
     })
-  const verbs = {
-    retry: 'retry the failed and cancelled deliveries of a document, given by its id or docId',
-    attempt: 'make the next attempt of the waiting deliveries of a document now',
-  } as const
-  for (const verb of ['retry', 'attempt'] as const) {
-    program
-      .command(`${verb} <document>`)
-      .description(verbs[verb])
-      .addOption(workspaceOption)
-      .addOption(jsonOption)
-      .action((reference: string, options: DocumentOptions) => change(verb, reference, options))
-  }
+  program
+    .command('failures [user/workspace]')
+    .description(
+      'list what has failed and what is retried, by destination and error, of a workspace or of all: why, what to do, and the command that retries it',
+    )
+    .addOption(jsonOption)
+    .action(async (workspace: string | undefined, options: OutputOptions) => {
+      const { describeFailures, listFailures } = await import('./failures.ts')
+      const groups = await context.inDatabase((db) => listFailures(db, workspace))
+      printResult(options, groups, describeFailures(groups))
+    })
+  program
+    .command('retry [document]')
+    .description(
+      'retry the failed and cancelled deliveries of a document, given by its id or docId, or the failed deliveries to a destination',
+    )
+    .option('--destination <name>', 'all failed deliveries to this destination, given by its name or id, instead of a document')
+    .option('--error <code>', 'with --destination: only those that failed with this error code; none: without one')
+    .option('--dry-run', 'with --destination: only count the documents')
+    .addOption(workspaceOption)
+    .addOption(jsonOption)
+    .action(async (reference: string | undefined, { destination, error, dryRun, ...options }: DocumentOptions & RetryFlags) => {
+      if ((reference === undefined) === (destination === undefined))
+        throw new UserError('Name a document, or a destination with --destination.')
+      if (reference !== undefined) {
+        if (error !== undefined || dryRun) throw new UserError('--error and --dry-run need --destination.')
+        return change('retry', reference, options)
+      }
+      const { describeRetried, retryDestinationOf } = await import('./failures.ts')
+      const settings = await context.config()
+      const wanted = { workspace: options.workspace, destination: destination!, error, dryRun, onProgress: printProgress }
+      const result = await retryDestinationOf(settings, await context.openLog(settings), wanted)
+      return printResult(options, result, describeRetried(result))
+    })
+  program
+    .command('attempt <document>')
+    .description('make the next attempt of the waiting deliveries of a document now')
+    .addOption(workspaceOption)
+    .addOption(jsonOption)
+    .action((reference: string, options: DocumentOptions) => change('attempt', reference, options))
   program
     .command('deliver <user/workspace> <destination> [document...]')
     .description(

@@ -24,7 +24,7 @@ import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
 import { openOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
-import { findWorkspace } from '../workspace/administration.ts'
+import { findWorkspace, workspaceNameOf } from '../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../workspace/workspaces.ts'
 import { cellOf, tableOf } from './output.ts'
 import { remedyOf } from './remedy.ts'
@@ -39,8 +39,6 @@ interface Found {
   document: Document
 }
 
-const nameOf = ({ userSlug, workspaceSlug }: Workspace) => `${userSlug}/${workspaceSlug}`
-
 const workspacesOf = async (db: Database, name: string | undefined): Promise<Workspace[]> =>
   name === undefined ? createWorkspaces(db).list() : [await findWorkspace(db, name)]
 
@@ -49,7 +47,7 @@ const search = async (db: Database, workspace: string | undefined, conditions: {
   const found: Found[] = []
   for (const each of await workspacesOf(db, workspace)) {
     const { items } = await documents.search(each.id, { ...conditions, perPage: foundMax })
-    found.push(...items.map((document) => ({ workspace: nameOf(each), workspaceId: each.id, document })))
+    found.push(...items.map((document) => ({ workspace: workspaceNameOf(each), workspaceId: each.id, document })))
   }
   return found
 }
@@ -58,7 +56,7 @@ const findById = async (db: Database, workspace: string | undefined, id: string)
   const documents = createDocuments(db)
   const workspaceId = await documents.findWorkspaceId(id)
   const owner = (await workspacesOf(db, workspace)).find((each) => each.id === workspaceId)
-  return owner ? [{ workspace: nameOf(owner), workspaceId: owner.id, document: await documents.find(owner.id, id) }] : []
+  return owner ? [{ workspace: workspaceNameOf(owner), workspaceId: owner.id, document: await documents.find(owner.id, id) }] : []
 }
 
 const present = ({ workspace, document }: Found) => {

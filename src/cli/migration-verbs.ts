@@ -123,7 +123,8 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
     .action(async (id: string, { output }: { output?: string }) => {
       const [{ saveReport }, { createKeyRing }] = await Promise.all([verbs(), import('../security/seal.ts')])
       await inDatabase((db, { RELAY_SECRET_KEYS }) => saveReport(db, createKeyRing(RELAY_SECRET_KEYS), id, output))
-      if (output !== undefined) printProgress(`The report is in ${output}. Anybody can check it with: relay verify ${output}`)
+      if (output !== undefined)
+        printProgress(`The report is in ${output}. Anybody can check it with: relay migrate-documents verify ${output}`)
     })
 
   migrate
@@ -153,7 +154,7 @@ export const addMigrationVerbs = (program: Command, { inDatabase }: CommandConte
       if (deletions.some(({ result }) => result === 'failed')) process.exitCode = 1
     })
 
-  program
+  migrate
     .command('verify <report>')
     .description('check a report of a migration without a network: it is complete, unchanged, and signed; list what is missing')
     .option('--public-key <file>', 'the key of the installation, from a trusted source; without it, the key in the report is used')

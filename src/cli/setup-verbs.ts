@@ -32,18 +32,20 @@ export const addSetupVerbs = (program: Command, context: CommandContext) => {
     .command('doctor')
     .description('check everything that the relay needs, and the hardening checklist, and report what is missing')
     .option('--strict', 'exit with 1 for warnings, too')
+    .option('--quiet', 'print only what is missing: nothing, if nothing is')
     .option('-f, --file <path>', 'also compare the workspaces with the file of relay apply')
     .addOption(jsonOption)
-    .action(async (options: OutputOptions & { strict?: boolean; file?: string }) => {
+    .action(async (options: OutputOptions & { strict?: boolean; quiet?: boolean; file?: string }) => {
       const { variables } = context
       const { diagnose, exitStatusOf } = await import('./doctor/doctor.ts')
-      const findings = await diagnose(await context.config(), {
+      const all = await diagnose(await context.config(), {
         source: variables['DATABASE_URL'] ? 'environment variables' : 'the running script/server',
         isEmbedded: !variables['DATABASE_URL'],
         workspacesFile: options.file === undefined ? undefined : { path: options.file, variables },
       })
+      const findings = options.quiet ? all.filter(({ status }) => status !== 'ok') : all
       printResult(options, findings, findings.flatMap(describeFinding))
-      process.exitCode = exitStatusOf(findings, options.strict === true)
+      process.exitCode = exitStatusOf(all, options.strict === true)
     })
   program
     .command('promote')

@@ -24,12 +24,25 @@ export const createWorkspace = async (db: Database, name: string) => {
   return toOutput(await createWorkspaces(db).insert(userSlug, workspaceSlug))
 }
 
-/** Finds a workspace by its name. @throws `UserError` if it does not exist */
+/** Returns the name of a workspace: `user/workspace`. */
+export const workspaceNameOf = ({ userSlug, workspaceSlug }: Pick<Workspace, 'userSlug' | 'workspaceSlug'>): string =>
+  `${userSlug}/${workspaceSlug}`
+
+/** Workspaces that an error names. */
+const namedMax = 10
+
+/** Finds a workspace by its name. @throws `UserError` if it does not exist, which names those that do */
 export const findWorkspace = async (db: Database, name: string): Promise<Workspace> => {
   const { userSlug, workspaceSlug } = readWorkspaceName(name)
   const workspace = await createWorkspaces(db).find(userSlug, workspaceSlug)
-  if (!workspace) throw new UserError(`There is no workspace ${name}. Create it with: relay workspace create ${name}`)
-  return workspace
+  if (workspace) return workspace
+  const names = (await createWorkspaces(db).list()).map(workspaceNameOf)
+  const others = names.length > namedMax ? `, and ${names.length - namedMax} more, which relay workspace list lists` : ''
+  throw new UserError(
+    names.length === 0
+      ? `There is no workspace ${name}. Create it with: relay workspace create ${name}`
+      : `There is no workspace ${name}. There is: ${names.slice(0, namedMax).join(', ')}${others}`,
+  )
 }
 
 /** `relay workspace tier`. @throws `UserError` if the workspace does not exist */

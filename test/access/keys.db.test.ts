@@ -87,7 +87,7 @@ test('a key that cannot be inserted leaves no member', async () => {
 })
 
 test.each([
-  [{ workspace: 'no/body', level: 'admin' }, /relay workspace create no\/body/],
+  [{ workspace: 'no/body', level: 'admin' }, /no workspace no\/body\. There is: .*acme\/prod/],
   [{ workspace: 'acme/prod', level: 'owner' }, /viewer, member, admin/],
   [{ workspace: 'acme/prod', level: 'admin', expiresAt: 'soon' }, /ISO 8601/],
   [{ workspace: 'acme/prod', level: 'admin', expiresAt: '2020-01-01' }, /expired/],

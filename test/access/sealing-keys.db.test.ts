@@ -37,7 +37,7 @@ const createSealed = async (keys: string[]) => {
   }
 }
 
-describe('relay keys rotate', () => {
+describe('relay secrets rotate', () => {
   test('re-seals credentials of an older key and leaves the others unchanged', async () => {
     const { ids, open, sealedOf } = await createSealed([older, newer])
     const current = await sealedOf(ids[1]!)

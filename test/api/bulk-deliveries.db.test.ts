@@ -263,7 +263,7 @@ describe('a destination that has lost documents', () => {
     await run({ documents: [later], deliveredTo: undefined, destination: wired.destinationId })
     expect(await deliveryOf(later)).toMatchObject({ again: 1 })
     const refusals: [Partial<DeliverOptions>, string][] = [
-      [{ destination: 'Nowhere' }, 'The workspace has no destination Nowhere.'],
+      [{ destination: 'Nowhere' }, 'The workspace acme/prod has no destination Nowhere.'],
       [{ documents: ['D1'] }, 'D1 is no id of a document.'],
       [{ deliveredTo: 'Tuesday' }, '--delivered-to must be a date or a time'],
       [{ again: false }, '--delivered-from and --delivered-to need --again.'],

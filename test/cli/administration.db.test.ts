@@ -101,7 +101,7 @@ test('rotates sealing keys, and exits with 1 and the ids of credentials that no 
       .db('destinations')
       .where({ id })
       .update({ credentials_sealed: createKeyRing([key]).seal({ password: 'canary' }, owner) })
-  const rotate = (...more: string[]) => relay(['keys', 'rotate', ...more], { RELAY_SECRET_KEYS: `${newer},${older}` })
+  const rotate = (...more: string[]) => relay(['secrets', 'rotate', ...more], { RELAY_SECRET_KEYS: `${newer},${older}` })
 
   await sealWith(older)
   const first = await rotate('--json')

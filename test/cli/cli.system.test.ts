@@ -93,8 +93,8 @@ describe('the relay command line', () => {
     expect(await relay(['--version'], {})).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
   })
 
-  test('keys rotate demands RELAY_SECRET_KEYS, so that it cannot report success with the key of a running script/server', async () => {
-    const { status, stderr } = await relay(['keys', 'rotate'])
+  test('secrets rotate demands RELAY_SECRET_KEYS, so that it cannot report success with the key of a running script/server', async () => {
+    const { status, stderr } = await relay(['secrets', 'rotate'])
     expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('relay: Set RELAY_SECRET_KEYS to the new key') })
   })
 

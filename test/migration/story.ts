@@ -54,7 +54,7 @@ const reportOf = async (id: string): Promise<Verified & { status: number; named:
   const [report, key] = [`${id}.jsonl`, `${id}.pem`]
   await writeFile(join(folder, key), (await cli(['migrate-documents', 'public-key'])).stdout)
   expect((await cli(['migrate-documents', 'report', id, '--output', report])).status).toBe(0)
-  const { status, stdout } = await cli(['verify', report, '--public-key', key, '--json'], {})
+  const { status, stdout } = await cli(['migrate-documents', 'verify', report, '--public-key', key, '--json'], {})
   const verified = JSON.parse(stdout) as Verified
   return { ...verified, status, named: verified.open.map(({ doc_id: docId, verdict }) => `${docId} ${verdict}`).toSorted() }
 }

@@ -49,7 +49,7 @@ export const hardeningChecks: readonly HardeningCheck[] = [
   {
     name: 'sealing keys',
     requirement: 'The keys in `RELAY_SECRET_KEYS` are random',
-    remedy: 'Put a key of openssl rand -base64 32 first, restart every process, run relay keys rotate, and enter the credentials again.',
+    remedy: 'Put a key of openssl rand -base64 32 first, restart every process, run relay secrets rotate, and enter the credentials again.',
     needs: ['secret keys'],
     find: ({ config }) =>
       readSecretKeys(config.RELAY_SECRET_KEYS)
@@ -212,7 +212,7 @@ export const hardeningChecks: readonly HardeningCheck[] = [
   {
     name: 'key rotation',
     requirement: 'All credentials are sealed with the first key in `RELAY_SECRET_KEYS`',
-    remedy: 'Run relay keys rotate.',
+    remedy: 'Run relay secrets rotate.',
     needs: ['schema', 'secret keys'],
     find: async ({ db, config }) => {
       const { sealingId } = createKeyRing(config.RELAY_SECRET_KEYS)

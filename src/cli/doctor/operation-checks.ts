@@ -210,8 +210,7 @@ export const operationChecks: readonly Check[] = [
     name: 'documents',
     urgency: 'delays',
     needs: ['schema'],
-    remedy:
-      'List them with GET /documents?status=failed&acknowledged=false. Retry them when their cause is gone, and acknowledge those that are not needed.',
+    remedy: 'List them with relay failures. Retry them when their cause is gone, and acknowledge those that are not needed.',
     find: async ({ db }) => {
       const failed = await countFailedDocuments(db)
       return failed.length === 0 ? 'none is failed' : [`failed: ${listed(failed)}.`]
