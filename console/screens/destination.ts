@@ -14,7 +14,7 @@ import { Backlog } from '../ui/backlog.ts'
 import { BarPlot } from '../ui/bars-figure.ts'
 import { DeliverAgain } from '../ui/deliver-again.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
-import { LastError } from '../ui/last-error.ts'
+import { isErrorOutdated, LastError } from '../ui/last-error.ts'
 import { Badge, ExactTime, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
 import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { EditDestination, NewDestination } from './destination-form.ts'
@@ -131,7 +131,11 @@ const Throughput = ({ id }: { id: string }) => {
 
 const Actions = ({ id, attributes, reload }: { id: string; attributes: Attributes; reload: () => void }) => {
   const words = destinationsWords()
-  const { state: tested, test } = useTargetTest(`/destinations/${id}/test`, words, reload)
+  const [version, setVersion] = useState(0)
+  const { state: tested, test } = useTargetTest(`/destinations/${id}/test`, words, () => {
+    reload()
+    setVersion((before) => before + 1)
+  })
   const [asked, setAsked] = useState<'delete' | 'revoke'>()
   const close = () => setAsked(undefined)
   const { name, connector_type: kind } = attributes
@@ -147,7 +151,17 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
       }
       ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.delete}</button>`}
     </div>
-    <${TestOutcome} state=${tested} words=${words} />
+    <${TestOutcome} state=${tested} words=${words} name=${name} />
+    ${
+      // What has just failed in a test fails in a retry, too.
+      tested.result?.status !== 'failed' &&
+      html`<${Backlog}
+        key=${version}
+        id=${id}
+        name=${name}
+        isMended=${tested.result?.status === 'success' || isErrorOutdated(attributes)}
+      />`
+    }
     ${asked === 'delete' && html`<${DeleteDestination} id=${id} name=${name} onClose=${close} />`}
     ${asked === 'revoke' && html`<${RevokeLinks} id=${id} name=${name} onClose=${close} />`}`
 }
@@ -200,7 +214,6 @@ const ShowDestination = ({ id }: { id: string }) => {
       ${() => {
         const { attributes } = live.data!.data
         return html`${may('member') && html`<${Actions} id=${id} attributes=${attributes} reload=${live.reload} />`}
-          ${may('member') && html`<${Backlog} id=${id} name=${attributes.name} />`}
           ${attributes.warnings.map(({ code, message }) => html`<${Notice} key=${code} tone="warn">${message}</${Notice}>`)}
           <${Throughput} id=${id} />
           <div class="columns">

@@ -98,7 +98,12 @@ export const NotificationScreen = ({ id }: { id: string }) => {
     buttons: html`<button type="button" class="button" disabled=${tested.isBusy} onClick=${() => void test()}>
       ${tested.isBusy ? `${words.testing} …` : words.test}
     </button>`,
-    result: html`<${TestOutcome} state=${tested} words=${words} />`,
+    result: ({ destination_id: destinationId }, destinations) =>
+      html`<${TestOutcome}
+        state=${tested}
+        words=${words}
+        name=${destinations.find(({ id: each }) => each === destinationId)?.attributes.name ?? ''}
+      />`,
     fields: notificationFields(),
     values: ({ destination_id: destinationId, events }, destinations) => ({
       destination_id: linkTo(destinationId, destinations),

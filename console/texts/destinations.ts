@@ -13,6 +13,9 @@ export const en = {
   lastError: 'Last error',
   failedInARow: (count: number) => `${plural('en', count, 'failed attempt', 'failed attempts')} since the last success`,
   failedHere: (count: number) => `${plural('en', count, 'delivery', 'deliveries')} failed here. Retry ${count === 1 ? 'it' : 'them'}?`,
+  failedBefore: (count: number) =>
+    `${plural('en', count, 'delivery', 'deliveries')} failed here before that. Retry ${count === 1 ? 'it' : 'them'} now?`,
+  beforeChange: 'Before the last change of the destination',
   retryFailed: 'Retry failed deliveries',
   waitingHere: (count: number) =>
     `${plural('en', count, 'delivery waits', 'deliveries wait')} for the next attempt, or ${count === 1 ? 'is' : 'are'} under way.`,
@@ -114,6 +117,9 @@ export const de: typeof en = {
   failedInARow: (count) => `${plural('de', count, 'fehlgeschlagener Versuch', 'fehlgeschlagene Versuche')} seit dem letzten Erfolg`,
   failedHere: (count) =>
     `${plural('de', count, 'Zustellung', 'Zustellungen')} hierher ${count === 1 ? 'ist' : 'sind'} fehlgeschlagen. Wiederholen?`,
+  failedBefore: (count) =>
+    `${plural('de', count, 'Zustellung', 'Zustellungen')} hierher ${count === 1 ? 'ist' : 'sind'} davor fehlgeschlagen. Jetzt wiederholen?`,
+  beforeChange: 'Vor der letzten Änderung des Ziels',
   retryFailed: 'Fehlgeschlagene wiederholen',
   waitingHere: (count) =>
     `${plural('de', count, 'Zustellung wartet', 'Zustellungen warten')} auf den nächsten Versuch oder ${count === 1 ? 'läuft' : 'laufen'} gerade.`,

@@ -24,8 +24,11 @@ const load = async (id: string, signal: AbortSignal) => {
   return { failed: retry.data.attributes.matched_deliveries, waiting: pending + retrying }
 }
 
-/** Says what has not arrived at a destination, and offers to try it now, for people who have seen or repaired the cause. */
-export const Backlog = ({ id, name }: { id: string; name: string }) => {
+/**
+ * Says what has not arrived at a destination, and offers to try it now, for people who have seen or repaired the cause.
+ * @param isMended true after a test that succeeded, or a change since the last error
+ */
+export const Backlog = ({ id, name, isMended }: { id: string; name: string; isMended: boolean }) => {
   const words = destinationsWords()
   const live = useLive(`backlog ${id}`, (signal) => load(id, signal), refreshMs)
   const [isAsked, setAsked] = useState(false)
@@ -46,9 +49,9 @@ export const Backlog = ({ id, name }: { id: string; name: string }) => {
   ${
     failed > 0 &&
     started === undefined &&
-    html`<${Notice} tone="warn">
-      <p>${words.failedHere(failed)}</p>
-      <button type="button" class="button" onClick=${() => setAsked(true)}>${words.retryFailed}</button>
+    html`<${Notice} tone=${isMended ? 'info' : 'warn'}>
+      <p>${isMended ? words.failedBefore(failed) : words.failedHere(failed)}</p>
+      <button type="button" class=${`button ${isMended ? 'primary' : ''}`} onClick=${() => setAsked(true)}>${words.retryFailed}</button>
     </${Notice}>`
   }
   ${

@@ -45,7 +45,7 @@ interface Configured<Attributes extends Configurable, Context> {
   buttons?: Children
   panels?: Readonly<Record<string, Panel>>
   /** Stands below the buttons. */
-  result?: Children
+  result?: (attributes: Attributes, context: Context) => Children
   /** Returns what is shown in place of values, by the paths of their fields. Undefined hides one. */
   values: (attributes: Attributes, context: Context) => Readonly<Record<string, Children>>
   /** Returns what is known beside the fields. */
@@ -134,7 +134,7 @@ const Existing = <Attributes extends Configurable, Context>({ id, of }: { id: st
             }
             ${may('admin') && html`<button type="button" class="button" onClick=${() => setAsked(true)}>${common.delete}</button>`}
           </div>
-          ${of.result} ${open !== undefined && panels[open]?.show(done, () => setOpen(undefined))}
+          ${of.result?.(shown, context)} ${open !== undefined && panels[open]?.show(done, () => setOpen(undefined))}
           ${
             open === formPanel
               ? html`<div key=${version.number}>

@@ -7,14 +7,17 @@ import { inLanguage } from '../preferences.ts'
 import { requestFields } from '../request-schemas.ts'
 import { navigate } from '../router.ts'
 import { fieldsOf, signInPath, type SchemaField } from '../schema-form.ts'
+import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
 import { ConnectorFields, Credentials, credentialsPath, useCredentials } from './credentials.ts'
 import { FormField } from './fields.ts'
 import { FormCard } from './form.ts'
-import { announce, Notice } from './parts.ts'
+import { announce } from './parts.ts'
+import { TestResult } from './target-test.ts'
 import { useForm } from './use-form.ts'
 
 const destinationsWords = inLanguage(destinationsCatalogue)
+const connectorWords = inLanguage(connectorFieldsCatalogue)
 
 /** A destination that is edited, with the entity tag of the version that the form shows. */
 interface Stored {
@@ -37,6 +40,7 @@ interface FormProps {
 /** The form of a new destination, or of a stored one. Its fields are those of the connector. */
 export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
   const words = destinationsWords()
+  const { connector } = connectorWords()
   const [result, setResult] = useState<Schemas['TestResult']>()
   const config = fieldsOf(type.config, 'config')
   const storedSignIn = stored?.signIn
@@ -86,12 +90,7 @@ export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
     cancelTo=${stored ? `destinations/${stored.id}` : 'destinations'}
     onSave=${save}
     reload=${reload}
-    result=${
-      result &&
-      html`<${Notice} tone=${result.status === 'success' ? 'good' : 'bad'}>
-        <strong>${result.status === 'success' ? words.testOk : words.testFailedOf}</strong> <span lang="en">${result.message}</span>
-      </${Notice}>`
-    }
+    result=${result && html`<${TestResult} result=${result} words=${words} name=${form.texts['name'] || connector(kind)} />`}
     buttons=${html`<button
       type="button"
       class="button"

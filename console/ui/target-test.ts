@@ -1,7 +1,11 @@
 import { useState } from 'preact/hooks'
 import { call, toApiError, type ApiError, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
+import { inLanguage } from '../preferences.ts'
+import * as remediesCatalogue from '../texts/remedies.ts'
 import { announce, ErrorNotice, Notice } from './parts.ts'
+
+const remediesWords = inLanguage(remediesCatalogue)
 
 interface Words {
   testOk: string
@@ -10,7 +14,7 @@ interface Words {
   testFailedOf: string
 }
 
-interface TestState {
+export interface TestState {
   isBusy: boolean
   error?: ApiError
   result?: Schemas['TestResult']
@@ -33,12 +37,18 @@ export const useTargetTest = (path: string, { testOk, testFailed }: Omit<Words, 
   return { state, test }
 }
 
-/** Says how a test ended, in the words of the target if it failed. */
-export const TestOutcome = ({ state: { error, result }, words }: { state: TestState; words: Words }) => {
-  if (error) return html`<${ErrorNotice} error=${error} />`
-  if (!result) return null
+/** Says how a test ended, in the words of the target if it failed, and what to do then. @param name of the destination */
+export const TestResult = ({ result, words, name }: { result: Schemas['TestResult']; words: Words; name: string }) => {
+  const { whatToDo, remedy } = remediesWords()
   const isSuccess = result.status === 'success'
   return html`<${Notice} tone=${isSuccess ? 'good' : 'bad'}>
     <strong>${isSuccess ? words.testOk : words.testFailedOf}</strong> <span lang="en">${result.message}</span>
+    ${result.error_code !== undefined && html`<p><strong>${whatToDo}:</strong> ${remedy(result.error_code, name, 'test')}</p>`}
   </${Notice}>`
+}
+
+/** Says how a test of a stored target ended. */
+export const TestOutcome = ({ state: { error, result }, words, name }: { state: TestState; words: Words; name: string }) => {
+  if (error) return html`<${ErrorNotice} error=${error} />`
+  return result ? html`<${TestResult} result=${result} words=${words} name=${name} />` : null
 }

@@ -17,7 +17,15 @@ export const targetBody = z.strictObject({
 export const targetChange = targetBody.omit({ connector_type: true }).partial()
 
 const testStatus = z.enum(['success', 'failed']).meta({ id: 'TestStatus' })
-export const testResult = one(z.object({ status: testStatus, message: z.string() }).meta({ id: 'TestResult' }))
+export const testResult = one(
+  z
+    .object({
+      status: testStatus,
+      message: z.string(),
+      error_code: z.string().optional().describe('The error code of a delivery that would fail like the test, if there is one.'),
+    })
+    .meta({ id: 'TestResult' }),
+)
 
 export type DestinationTestDeps = TestDeps & { wakeNext: WakeNext }
 

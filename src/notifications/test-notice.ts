@@ -39,8 +39,8 @@ export const createTestNotification = (deps: TestNotificationDeps) => {
       text: testTextOf(data),
       event: { type: testNoticeType, timestamp: now, data: toSnakeCase(noticeData, data) },
     }
-    const { status, message: result } = await testNotice(workspaceId, notification.destinationId, message, signal)
-    await deps.notifications.recordTest(workspaceId, notification, { status, message: result }, actor)
-    return { status, message: result }
+    const result = await testNotice(workspaceId, notification.destinationId, message, signal)
+    await deps.notifications.recordTest(workspaceId, notification, result, actor)
+    return result
   }
 }

@@ -100,6 +100,8 @@ const rejectOnAbort = (signal: AbortSignal, timeoutMs: number) =>
 export interface TestResult {
   status: 'success' | 'failed'
   message: string
+  /** Code of a `DeliveryError`. */
+  errorCode?: string
   /** Values for the config of a stored destination, see `AttemptContext`. */
   pinned?: Record<string, string>
 }
@@ -131,6 +133,7 @@ export const testTarget = async (
     return { status: 'success', message: plainText(message), pinned }
   } catch (thrown) {
     // A target may quote the credentials in its error message.
-    return { status: 'failed', message: plainText(withoutSecrets(messageOf(thrown), secretsIn(connector.credentials, parsed.credentials))) }
+    const message = plainText(withoutSecrets(messageOf(thrown), secretsIn(connector.credentials, parsed.credentials)))
+    return { status: 'failed', message, ...(thrown instanceof DeliveryError && { errorCode: thrown.code }) }
   }
 }

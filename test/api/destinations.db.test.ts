@@ -318,9 +318,13 @@ test('a test reports its result with 200 and redacts secrets that the target quo
   const run = async (body: unknown, at: Pick<Api, 'call'> = api) =>
     (await at.call('POST', `${acme.path}/destinations/test`, { key: acme.keys.admin, body })).json.data
   expect(await run(good)).toMatchObject({ status: 'success' })
-  expect(await run(missing)).toEqual({ status: 'failed', message: 'there is no such bucket (asked with [REDACTED])' })
+  expect(await run(missing)).toEqual({
+    status: 'failed',
+    message: 'there is no such bucket (asked with [REDACTED])',
+    error_code: 'bucket_missing',
+  })
   const hasty = await startApi(database.db, { findConnector: findWithoutNetwork, limits: { endpoints: { probeTimeoutMs: 200 } } })
-  expect(await run(silent, hasty)).toEqual({ status: 'failed', message: 'the test took longer than 0.2 s' })
+  expect(await run(silent, hasty)).toEqual({ status: 'failed', message: 'the test took longer than 0.2 s', error_code: 'probe_timeout' })
   await hasty.stop()
   expect((await acme.call('POST', '/destinations/test', { ...good, config: {} })).status).toBe(422)
 })
@@ -342,7 +346,7 @@ test('a test contacts the target and reports its response', async () => {
     })
   expect((await run('/right')).json.data.status).toBe('success')
   const refused = await run('/wrong')
-  expect(refused.json.data).toEqual({ status: 'failed', message: expect.stringContaining('403') })
+  expect(refused.json.data).toEqual({ status: 'failed', message: expect.stringContaining('403'), error_code: 'http_403' })
   expect(refused.text).not.toContain('canary')
   expect(authorizations).toEqual(['Bearer canary-token', 'Bearer canary-token'])
   target.close()

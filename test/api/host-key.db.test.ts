@@ -43,7 +43,11 @@ test('the host key is pinned at the first success, and another one is refused un
   await second.stop()
 
   const third = await startPlainSftpServer(credentials.password, first.port)
-  expect(await testOf(id)).toEqual({ status: 'failed', message: expect.stringMatching(/host key SHA256:.*differs from host_key_sha256/) })
+  expect(await testOf(id)).toEqual({
+    status: 'failed',
+    message: expect.stringMatching(/host key SHA256:.*differs from host_key_sha256/),
+    error_code: 'host_key_mismatch',
+  })
   const cleared = { config: { host_key_sha256: null } }
   expect((await acme.call('PATCH', `/destinations/${id}`, cleared)).json.error.details[0].path).toBe('credentials')
   expect((await acme.call('PATCH', `/destinations/${id}`, { ...cleared, credentials })).json.data.attributes.config).toEqual(body.config)

@@ -79,7 +79,7 @@ describe.each(rigs.flatMap(({ hostSettings }) => hostSettings))('$name', ({ dest
     const blocked = [
       'blocked_address, final',
       'blocked_address, final',
-      { status: 'failed', message: expect.stringContaining('must not reach') },
+      { status: 'failed', message: expect.stringContaining('must not reach'), errorCode: 'blocked_address' },
     ]
     expect(outcomes).toEqual(Object.fromEntries(hosts.map((host) => [host, blocked])))
     expect(canary.connections()).toBe(0)

@@ -44,7 +44,12 @@ test.each(await loadRigs())(
     for (const [mistake, otherConfig, otherCredentials, message] of mistakes) {
       const startedAt = Date.now()
       const result = await run(otherConfig, otherCredentials)
-      expect({ mistake, ...result }).toEqual({ mistake, status: 'failed', message: expect.stringMatching(message) })
+      expect({ mistake, ...result }).toEqual({
+        mistake,
+        status: 'failed',
+        message: expect.stringMatching(message),
+        errorCode: expect.any(String),
+      })
       expect(Date.now() - startedAt).toBeLessThan(promptlyMs)
       for (const secret of secretsIn(connector.credentials, { ...credentials, ...otherCredentials })) {
         expect(result.message).not.toContain(secret)

@@ -128,7 +128,7 @@ const destinations: Row[] = [
       const success = await acme.call('POST', '/destinations/test', good)
       expect(success).toMatchObject({ status: 200, json: { data: { status: 'success', message: expect.any(String) } } })
       const failed = await acme.call('POST', '/destinations/test', bad)
-      expect(failed.json).toEqual({ data: { status: 'failed', message: expect.stringContaining('400') } })
+      expect(failed.json).toEqual({ data: { status: 'failed', message: expect.stringContaining('400'), error_code: 'http_400' } })
       expect(await total()).toBe(before)
     },
   ],

@@ -60,7 +60,10 @@ const errors: Row[] = [
     async ({ acme }) => {
       const id = await acme.destination('refusing')
       const { status, json } = await acme.call('POST', `/destinations/${id}/test`)
-      expect({ status, json }).toEqual({ status: 200, json: { data: { status: 'failed', message: expect.stringMatching(/\S/) } } })
+      expect({ status, json }).toEqual({
+        status: 200,
+        json: { data: { status: 'failed', message: expect.stringMatching(/\S/), error_code: 'http_400' } },
+      })
     },
   ],
 ]

@@ -140,7 +140,7 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   // Not what the destination shows: another limit is set.
   DestinationChange: {},
   DestinationConnection: { id: exampleIds.connection, name: names.connection },
-  TestResult: { message: 'The relay wrote an object to the bucket invoices and removed it.' },
+  TestResult: { status: 'failed', message: 'the bucket invoices does not exist', error_code: 'bucket_missing' },
   RepositoryAttributes: repository,
   RepositoryCertificate: { id: exampleIds.certificate, valid_from: '2026-11-21T08:00:00.000Z' },
   RepositoryConnection: { id: exampleIds.connection, name: names.connection },
