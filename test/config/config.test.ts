@@ -81,9 +81,8 @@ describe('the configuration', () => {
     const files = [...scripts.map(({ name }) => `script/${name}`), 'clients/typescript/example.ts', 'docker-compose.yml']
     const texts = await Promise.all(files.map((file) => readFile(new URL(file, root), 'utf8')))
     const names = new Set(texts.join('\n').match(/\bRELAY_[A-Z_]*[A-Z]\b/g))
-    expect(
-      [...names].filter((name) => unknownIn({ [name]: name === 'RELAY_OUTBOUND_PROXY' ? 'http://outgoing.example' : '1' }).length > 0),
-    ).toEqual([])
+    const values: Record<string, string> = { RELAY_OUTBOUND_PROXY: 'http://outgoing.example', RELAY_TRUST_PROXY: 'true' }
+    expect([...names].filter((name) => unknownIn({ [name]: values[name] ?? '1' }).length > 0)).toEqual([])
     const others = ['RELAY_API_KEY', 'RELAY_URL', 'RELAY_WORKSPACE', 'RELAY_DATABASE_PASSWORD']
     expect([...names].filter((name) => others.includes(name)).toSorted()).toEqual(others.toSorted())
   })

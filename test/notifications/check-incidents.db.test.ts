@@ -36,7 +36,9 @@ const createScene = async (events: IncidentEvent[], quietSeconds = 0, silenceHou
   const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'operators' }])
   const workspace = { workspace_id: routes.workspaceId }
   // The clock of this file stands still, so its repositories are as old as the file.
-  await db('repositories').where({ id: routes.repositoryId }).update({ created_at: at(0) })
+  await db('repositories')
+    .where({ id: routes.repositoryId })
+    .update({ created_at: at(0) })
   const notify = async (quiet: number, silence = silenceHours) => {
     const id = newId()
     const destination_id = routes.destinations['operators']!

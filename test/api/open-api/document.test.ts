@@ -118,10 +118,10 @@ test('every secret attribute of every connector is write-only', () => {
     .filter(([name]) => name.startsWith('DestinationCredentials'))
     .flatMap(([name, { properties }]) => Object.entries(properties as Record<string, object>).map(([key, field]) => ({ name, key, field })))
     .filter(({ key, field }) => /secret|password|token|private|passphrase|client_key/.test(key) && !('writeOnly' in field))
-    // How a token is got, and the name of a key.
+    // How a token is got, the name of a key, and the end of a secret.
     .filter(
       ({ key }) =>
-        !/^(token_(url|uri|auth_method|ca_certificate)|federated_token_file|subject_token_type|subject_token_field_name|private_key_id)$/.test(
+        !/^(token_(url|uri|auth_method|ca_certificate)|federated_token_file|subject_token_type|subject_token_field_name|private_key_id|previous_secret_expires_at)$/.test(
           key,
         ),
     )
