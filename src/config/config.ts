@@ -81,7 +81,7 @@ const serviceLink = /_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(
 const serviceLinkValue = /^(tcp|udp|sctp):\/\//
 
 // The TypeScript client's example, docker-compose.yml, and the names that `relay export` gives to references.
-const namesOfOthers = /^RELAY_(API_KEY|URL|WORKSPACE|DATABASE_PASSWORD|CREDENTIAL_.*)$/
+const namesOfOthers = /^RELAY_(API_KEY|URL|WORKSPACE|DATABASE_PASSWORD|BIND|CREDENTIAL_.*)$/
 
 const isUnknown = ([name, value]: [name: string, value: string]): boolean =>
   ownPrefixes.has(prefixOf(name) ?? '') &&

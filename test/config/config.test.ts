@@ -81,9 +81,13 @@ describe('the configuration', () => {
     const files = [...scripts.map(({ name }) => `script/${name}`), 'clients/typescript/example.ts', 'docker-compose.yml']
     const texts = await Promise.all(files.map((file) => readFile(new URL(file, root), 'utf8')))
     const names = new Set(texts.join('\n').match(/\bRELAY_[A-Z_]*[A-Z]\b/g))
-    const values: Record<string, string> = { RELAY_OUTBOUND_PROXY: 'http://outgoing.example', RELAY_TRUST_PROXY: 'true' }
+    const values: Record<string, string> = {
+      RELAY_OUTBOUND_PROXY: 'http://outgoing.example',
+      RELAY_TRUST_PROXY: 'true',
+      RELAY_METRICS_TOKEN: 'x'.repeat(16),
+    }
     expect([...names].filter((name) => unknownIn({ [name]: values[name] ?? '1' }).length > 0)).toEqual([])
-    const others = ['RELAY_API_KEY', 'RELAY_URL', 'RELAY_WORKSPACE', 'RELAY_DATABASE_PASSWORD']
+    const others = ['RELAY_API_KEY', 'RELAY_URL', 'RELAY_WORKSPACE', 'RELAY_DATABASE_PASSWORD', 'RELAY_BIND']
     expect([...names].filter((name) => others.includes(name)).toSorted()).toEqual(others.toSorted())
   })
 
