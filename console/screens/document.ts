@@ -13,6 +13,7 @@ import * as remediesCatalogue from '../texts/remedies.ts'
 import { BodyViewer } from '../ui/body-viewer.ts'
 import { ConfirmBulkRetry } from '../ui/bulk-retry.ts'
 import { BusinessData } from '../ui/business-data.ts'
+import { CircuitCause } from '../ui/circuit-cause.ts'
 import {
   announce,
   Badge,
@@ -28,6 +29,7 @@ import {
   Time,
 } from '../ui/parts.ts'
 import { TimelineFigure } from '../ui/timeline-figure.ts'
+import { retryable, Verdict } from '../ui/verdict.ts'
 import { CapturedRequest } from './captured-request.ts'
 
 const documentWords = inLanguage(documentCatalogue)
@@ -40,7 +42,6 @@ type Attempt = Schemas['DeliveryAttempt']
 const attemptsMax = 100
 const openStatuses = new Set(['pending', 'held', 'retrying'])
 const refreshMs = { open: 2_000, closed: 10_000 }
-const retryable = ({ status }: Delivery) => status === 'failed' || status === 'cancelled'
 // An operator ends the other waits elsewhere: by the switch of a connection, or in Temporal.
 const hastened = new Set(['attempt', 'slot', 'circuit'])
 const canHasten = ({ waiting_for: wait }: Delivery) => wait !== null && hastened.has(wait.reason)
@@ -84,30 +85,6 @@ const Attempts = ({ attempts }: { attempts: Attempt[] }) => {
       )}
     </tbody>
   </table>`
-}
-
-/** Says in a sentence why a destination does not have the document. */
-const Missing = ({ delivery }: { delivery: Delivery }) => {
-  const words = documentWords()
-  const { destination_name: name, status, last_error: error, status_since: since, waiting_for: wait, ended_by: end } = delivery
-  if (status === 'failed') {
-    return html`<span>${words.hasFailed(name)} <${Time} at=${since} />${error ? `: ${error.message.replace(/\.$/, '')}` : ''}.</span>`
-  }
-  if (status === 'cancelled') return html`<span>${words.wasCancelled(name)} <${Time} at=${since} />. ${end && words.endedBy[end]}</span>`
-  return html`<span>${wait ? words.waitsFor(name, words.waits[wait.reason](name, wait.connection_name)) : words.isUnderWay(name)}.</span>`
-}
-
-/** Answers in one sentence or two if the document reached every destination, and what keeps it from the others. */
-const Verdict = ({ deliveries }: { deliveries: Delivery[] }) => {
-  const words = documentWords()
-  const missing = mostUrgentFirst(deliveries).filter(({ status }) => status !== 'delivered')
-  const tone = missing.length === 0 ? 'good' : missing.some(retryable) ? 'bad' : 'info'
-  return html`<div class=${`notice ${tone} verdict`}>
-    <p>
-      <strong>${words.verdict(deliveries.length - missing.length, deliveries.length)}</strong>
-      ${missing.map((delivery) => html` <${Missing} key=${delivery.destination_id} delivery=${delivery} />`)}
-    </p>
-  </div>`
 }
 
 const DeliveryCard = ({
@@ -161,10 +138,12 @@ const DeliveryCard = ({
         ${
           error &&
           status !== 'cancelled' &&
+          wait?.reason !== 'circuit' &&
           html`<p><strong>${whatToDo}:</strong> ${remedy(error.code, name, status === 'failed' ? 'ended' : 'retried')}</p>`
         }
       </${Notice}>`
     }
+    ${wait?.reason === 'circuit' && html`<${CircuitCause} id=${id} name=${name} />`}
     <${Facts}
       of=${[
         [words.path, html`<span class="mono">${delivery.path}</span>`],
