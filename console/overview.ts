@@ -27,11 +27,14 @@ export const totalsOf = (series: readonly Period[]) => ({
 
 export type State = 'attention' | 'retrying' | 'pending' | 'held' | 'delivered'
 
-/** Returns the most urgent of what is under way, with its number. */
-export const stateOf = ({ unacknowledged_failures: failures, retrying, pending, held }: Statistics['present']): [State, number] => {
-  if (failures !== null && failures > 0) return ['attention', failures]
-  if (retrying > 0) return ['retrying', retrying]
-  if (pending > 0) return ['pending', pending]
-  if (held > 0) return ['held', held]
-  return ['delivered', 0]
+/** Returns what is under way, each with its number, the most urgent first. */
+export const statesOf = ({ unacknowledged_failures: failures, retrying, pending, held }: Statistics['present']): [State, number][] => {
+  const found: [State, number][] = [
+    ['attention', failures ?? 0],
+    ['retrying', retrying],
+    ['held', held],
+    ['pending', pending],
+  ]
+  const present = found.filter(([, number]) => number > 0)
+  return present.length === 0 ? [['delivered', 0]] : present
 }

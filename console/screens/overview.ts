@@ -1,9 +1,9 @@
 import { useEffect } from 'preact/hooks'
 import { call, session, type Schemas } from '../api.ts'
-import { formatDuration } from '../format.ts'
+import { formatBytes, formatDuration } from '../format.ts'
 import { html, type Children } from '../html.ts'
 import { useLive } from '../live.ts'
-import { rangeNamed, ranges, startOf, stateOf, totalsOf, type Period, type Range, type State, type Statistics } from '../overview.ts'
+import { rangeNamed, ranges, startOf, statesOf, totalsOf, type Period, type Range, type State, type Statistics } from '../overview.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as overviewCatalogue from '../texts/overview.ts'
@@ -47,12 +47,17 @@ const RangeLinks = ({ current }: { current: Range }) => {
 
 const StateNotice = ({ present }: { present: Statistics['present'] }) => {
   const words = overviewWords()
-  const [state, number] = stateOf(present)
-  if (state === 'delivered' && (present.unacknowledged_discards ?? 0) > 0) return null
-  return html`<${Notice} tone=${tones[state]}>
-    <p class="state">
-      <strong>${words.state[state](number)}</strong> ${state !== 'delivered' && html`<a href=${addresses[state]}>${words.show[state]}</a>`}
-    </p>
+  const states = statesOf(present)
+  const [[first]] = states as [[State, number]]
+  if (first === 'delivered' && (present.unacknowledged_discards ?? 0) > 0) return null
+  return html`<${Notice} tone=${tones[first]}>
+    ${states.map(
+      ([state, number], index) =>
+        html`<p key=${state} class="state">
+          ${index === 0 ? html`<strong>${words.state[state](number)}</strong>` : words.state[state](number)}${' '}
+          ${state !== 'delivered' && html`<a href=${addresses[state]}>${words.show[state]}</a>`}
+        </p>`,
+    )}
   </${Notice}>`
 }
 
@@ -107,7 +112,7 @@ const Tile = ({ name, value, more }: { name: string; value: Children; more?: Chi
     </dd>
   </div>`
 
-const Tiles = ({ statistics: { series, latency, oldest_deliveries: oldest } }: { statistics: Statistics }) => {
+const Tiles = ({ statistics: { series, latency, oldest_deliveries: oldest, present } }: { statistics: Statistics }) => {
   const words = overviewWords()
   const totals = totalsOf(series)
   const first = oldest?.[0]
@@ -124,6 +129,11 @@ const Tiles = ({ statistics: { series, latency, oldest_deliveries: oldest } }: {
       name=${words.oldest}
       value=${first ? html`<a href=${`documents/${first.document_id}`}><${Time} at=${first.received_at} /></a>` : words.noOldest}
       more=${first?.destination_name}
+    />
+    <${Tile}
+      name=${words.stored}
+      value=${formatBytes(present.stored_bytes, locale())}
+      more=${present.max_bytes !== null && words.storedAtMost(formatBytes(present.max_bytes, locale()))}
     />
   </dl>`
 }

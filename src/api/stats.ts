@@ -85,6 +85,13 @@ const attributes = z.object({
       pending: z.int(),
       held: z.int(),
       retrying: z.int(),
+      stored_bytes: z.int().describe('Bytes of content that the workspace stores, whatever the filter.'),
+      max_bytes: z
+        .int()
+        .nullable()
+        .describe(
+          'The lower of `receiver_max_bytes` and the limit of the installation, from which on nothing is accepted. Null if there is none.',
+        ),
     })
     .meta({
       id: 'PresentCounts',

@@ -12,6 +12,7 @@ import { createUpdate } from '../archive/update.ts'
 import { createUpstreamDocuments } from '../archive/upstream-documents.ts'
 import type { BridgeDeps } from '../bridge/app.ts'
 import { createCapturedRequests } from '../capture/captured-requests.ts'
+import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { planAppend } from '../content/segments.ts'
 import type { Content } from '../content/store.ts'
@@ -52,7 +53,7 @@ type DeliveryConfig = InsertConfig & AppendConfig
 
 interface ApiUseCaseDeps extends ConfigureEnrichmentDeps {
   findConnector: FindConnector
-  config: DeliveryConfig & ConfigureEnrichmentDeps['config']
+  config: DeliveryConfig & ConfigureEnrichmentDeps['config'] & Pick<Config, 'RELAY_WORKSPACE_MAX_BYTES'>
   relayWatch: Pick<RelayWatch, 'read'>
 }
 
@@ -112,7 +113,7 @@ export const apiUseCases = (db: Database, deps: ApiUseCaseDeps) =>
     eventSubscriptions: createEventSubscriptions(db),
     failures: createFailures(db),
     discarded: createDiscarded(db),
-    statistics: createStatistics(db),
+    statistics: createStatistics(db, deps.config),
     destinationStatistics: createDestinationStatistics(db),
     capturedRequests: createCapturedRequests(db),
     auditLogs: createAuditLogs(db),

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts'
 import { countsOfRange, presentCounts, wholePeriods } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
@@ -37,6 +38,10 @@ interface Present {
   pending: number
   held: number
   retrying: number
+  /** Of the whole workspace. */
+  storedBytes: number
+  /** Null if there is no limit. */
+  maxBytes: number | null
 }
 
 /** The document that has waited for a destination for the longest time. */
@@ -197,7 +202,15 @@ const oldestStatement = `
   limit ${maxOldestDeliveries}
 `
 
-export const createStatistics = (db: Database) => ({
+const storedStatement = `
+  select
+    (select coalesce(sum(bytes), 0)::bigint from workspace_storage where workspace_id = workspaces.id) as "storedBytes",
+    least(nullif(:maxBytes::bigint, 0), (settings ->> 'receiver_max_bytes')::bigint) as "maxBytes"
+  from workspaces
+  where id = :workspaceId
+`
+
+export const createStatistics = (db: Database, { RELAY_WORKSPACE_MAX_BYTES: maxBytes }: Pick<Config, 'RELAY_WORKSPACE_MAX_BYTES'>) => ({
   /** Adds up counters. Documents themselves are not read, except the oldest of each destination. */
   read: async (workspaceId: string, filter: StatisticsFilter): Promise<Statistics> => {
     const { repoId, destinationId, connectorType } = filter
@@ -214,14 +227,16 @@ export const createStatistics = (db: Database) => ({
       destinationId: destinationId ?? null,
       connectorType: connectorType ?? null,
     }
-    const [{ rows }, present, oldest] = await Promise.all([
+    const [{ rows }, present, stored, oldest] = await Promise.all([
       db.raw<{ rows: Row[] }>(statementOf(all), bindings),
       db.raw<{ rows: Present[] }>(presentStatementOf(all), bindings),
+      db.raw<{ rows: Pick<Present, 'storedBytes' | 'maxBytes'>[] }>(storedStatement, { workspaceId, maxBytes }),
       repoId === undefined ? db.raw<{ rows: OldestDelivery[] }>(oldestStatement, bindings) : undefined,
     ])
     const { documents, deliveries, attempts, series, errors } = rows[0]!
     const byTime = new Map((series ?? []).map(([seconds, ...counts]) => [seconds * 1_000, counts]))
-    const [histograms, now] = [(series ?? []).map(([, , , , histogram]) => histogram ?? {}), present.rows[0]!]
+    const histograms = (series ?? []).map(([, , , , histogram]) => histogram ?? {})
+    const now = { ...present.rows[0]!, ...stored.rows[0]! }
     const length = (range.before.getTime() - range.since.getTime()) / lengthMs
     return {
       ...range,

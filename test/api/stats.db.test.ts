@@ -113,7 +113,15 @@ describe('GET /stats', () => {
             { code: 'auth_failed', attempts: 1 },
           ],
           latency: { p50_ms: 32, p95_ms: Math.round(2 ** 21 * 1.9), p99_ms: Math.round(2 ** 21 * 1.98) },
-          present: { unacknowledged_failures: 1, unacknowledged_discards: 0, pending: 1, held: 1, retrying: 1 },
+          present: {
+            unacknowledged_failures: 1,
+            unacknowledged_discards: 0,
+            pending: 1,
+            held: 1,
+            retrying: 1,
+            stored_bytes: expect.any(Number),
+            max_bytes: 2 ** 40,
+          },
         },
       })
     }

@@ -1,4 +1,4 @@
-import { rangeNamed, startOf, stateOf, totalsOf } from '../../console/overview.ts'
+import { rangeNamed, startOf, statesOf, totalsOf } from '../../console/overview.ts'
 
 const now = Date.parse('2026-11-22T22:15:30.000Z')
 
@@ -26,11 +26,25 @@ test('the totals are the sums of the periods', () => {
   ).toEqual({ received: 2, delivered: 4, failed: 1 })
 })
 
-test('the most urgent state comes first', () => {
-  const none = { unacknowledged_failures: 0, unacknowledged_discards: 0, pending: 0, held: 0, retrying: 0 }
-  expect(stateOf({ ...none, unacknowledged_failures: 1, pending: 2, held: 3, retrying: 4 })).toEqual(['attention', 1])
-  expect(stateOf({ ...none, pending: 2, retrying: 4 })).toEqual(['retrying', 4])
-  expect(stateOf({ ...none, pending: 2, held: 3 })).toEqual(['pending', 2])
-  expect(stateOf({ ...none, held: 3 })).toEqual(['held', 3])
-  expect(stateOf({ ...none, unacknowledged_failures: null })).toEqual(['delivered', 0])
+test('everything that is under way is shown, the most urgent first', () => {
+  const none = {
+    unacknowledged_failures: 0,
+    unacknowledged_discards: 0,
+    pending: 0,
+    held: 0,
+    retrying: 0,
+    stored_bytes: 0,
+    max_bytes: null,
+  }
+  expect(statesOf({ ...none, unacknowledged_failures: 1, pending: 2, held: 3, retrying: 4 })).toEqual([
+    ['attention', 1],
+    ['retrying', 4],
+    ['held', 3],
+    ['pending', 2],
+  ])
+  expect(statesOf({ ...none, pending: 2, held: 3 })).toEqual([
+    ['held', 3],
+    ['pending', 2],
+  ])
+  expect(statesOf({ ...none, unacknowledged_failures: null })).toEqual([['delivered', 0]])
 })

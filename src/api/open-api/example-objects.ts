@@ -358,6 +358,14 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   RelayAttributes: { status: 'working', since: at.received },
   Worker: { name: '71@relay-worker-7c9d', version, build_id: null, started_at: at.received, last_seen_at: at.received, is_running: true },
   Latency: latency,
-  PresentCounts: { unacknowledged_failures: 0, unacknowledged_discards: 0, pending: 0, held: 0, retrying: 0 },
+  PresentCounts: {
+    unacknowledged_failures: 0,
+    unacknowledged_discards: 0,
+    pending: 0,
+    held: 0,
+    retrying: 0,
+    stored_bytes: 48213,
+    max_bytes: 1_099_511_627_776,
+  },
   CursorMeta: { next_cursor: null },
 }
