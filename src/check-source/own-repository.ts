@@ -1,5 +1,5 @@
 import { runChecks, type Report, type RunOptions } from '../../clients/check-source/src/run.ts'
-import { createIdentity, type Identity } from '../../clients/check-source/src/throw-away.ts'
+import { createIdentity, throwAwayOf, type Activate } from '../../clients/check-source/src/throw-away.ts'
 import type { Certificates } from '../access/certificates.ts'
 import type { AuditActor } from '../db/audit.ts'
 
@@ -30,17 +30,19 @@ export const checkOwnRepository = async (own: OwnRepository, { certificates, act
 
   const owner = { workspaceId: own.workspaceId, repositoryId: own.repositoryId, actor }
   const identity = await createIdentity('rsa')
-  const find = async ({ fingerprintSha256 }: Identity) =>
-    (await certificates.listAll(own.repositoryId)).find((certificate) => certificate.fingerprintSha256 === fingerprintSha256)
-  const activated = async () => {
-    const received = await find(identity)
+  const known = new Set((await certificates.listAll(own.repositoryId)).map(({ id }) => id))
+  /** Returns the certificates that the run has sent. */
+  const sent = async () => (await certificates.listAll(own.repositoryId)).filter(({ id, authId }) => !known.has(id) && authIds.has(authId))
+  const authIds = new Set([identity.signer.authId])
+  const activate: Activate = async ({ signer, fingerprintSha256 }) => {
+    authIds.add(signer.authId)
+    const received = (await sent()).find((certificate) => certificate.fingerprintSha256 === fingerprintSha256)
     // Otherwise putCert has failed, which is a line of the report.
     if (received) await certificates.setStatus(owner, received.id, 'active')
   }
   try {
-    return await runChecks({ ...target, signer: identity.signer, throwAway: { ...identity, activated } }, options)
+    return await runChecks({ ...target, signer: identity.signer, throwAway: throwAwayOf(identity, activate) }, options)
   } finally {
-    const received = await find(identity)
-    if (received) await certificates.delete(owner, received.id)
+    for (const { id } of await sent()) await certificates.delete(owner, id)
   }
 }

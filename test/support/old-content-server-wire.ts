@@ -1,9 +1,12 @@
+import { isUtf8 } from 'node:buffer'
 import { execFile, spawn } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
+import type { ServerFault } from './old-content-server-faults.ts'
 
 const run = promisify(execFile)
 
@@ -17,6 +20,23 @@ export class Refusal extends Error {
     this.status = status
   }
 }
+
+/** An answer of the content server. */
+export interface Answer {
+  status: number
+  headers: Record<string, string | number>
+  body: Buffer
+}
+
+export const nothing = Buffer.alloc(0)
+
+export const answerOf = (status: number, body: string | Buffer = nothing, headers: Record<string, string> = {}): Answer => ({
+  status,
+  headers,
+  body: Buffer.from(body),
+})
+/** Returns an answer of lines in ASCII. */
+export const text = (body: string, status = 200): Answer => answerOf(status, body, { 'Content-Type': 'text/plain; charset=us-ascii' })
 
 /** A request line of the interface: the first token of the query is the command, and the values are percent-encoded. */
 export interface Call {
@@ -39,9 +59,15 @@ const bytesOf = (raw: string): Buffer =>
     'latin1',
   )
 
-export const parseCall = (url: string): Call => {
-  const start = url.indexOf('?')
-  const [command = '', ...tokens] = start === -1 ? [] : url.slice(start + 1).split('&')
+/** Returns the text of bytes in UTF-8, or else in Windows-1252. */
+const textOf = (bytes: Buffer): string => new TextDecoder(isUtf8(bytes) ? 'utf8' : 'windows-1252').decode(bytes)
+
+/** Reads the request line, as a server with these faults does. */
+export const parseCall = (url: string, faults: ReadonlySet<ServerFault> = new Set()): Call => {
+  const spaced = faults.has('plus_is_space') ? url.replaceAll('+', '%20') : url
+  const read = faults.has('names_decoded_twice') ? spaced.replaceAll('%25', '%') : spaced
+  const start = read.indexOf('?')
+  const [command = '', ...tokens] = start === -1 ? [] : read.slice(start + 1).split('&')
   const parameters = tokens.map((token): [string, string] => {
     const equals = token.indexOf('=')
     return equals === -1 ? [token, ''] : [token.slice(0, equals), token.slice(equals + 1)]
@@ -49,7 +75,7 @@ export const parseCall = (url: string): Call => {
   const rawOf = (name: string) => parameters.find(([other]) => other === name)?.[1]
   const get = (name: string) => {
     const raw = rawOf(name)
-    return raw === undefined ? undefined : bytesOf(raw).toString('utf8')
+    return raw === undefined ? undefined : textOf(bytesOf(raw))
   }
   const need = (name: string): string => {
     const value = get(name)
@@ -61,7 +87,10 @@ export const parseCall = (url: string): Call => {
     if (!Number.isInteger(value)) throw new Refusal(400, `parameter ${name} is not a number`)
     return value
   }
-  return { command, parameters, get, need, number, bytes: (name) => bytesOf(rawOf(name) ?? '') }
+  const bytes = (name: string) => bytesOf(rawOf(name) ?? '')
+  if (faults.has('names_in_bytes') && bytes('compId').length > 255) throw new Refusal(400, 'compId is too long')
+  if (faults.has('names_utf8_only') && !isUtf8(bytes('compId'))) throw new Refusal(400, 'compId is not UTF-8')
+  return { command, parameters, get, need, number, bytes }
 }
 
 export interface Part {
@@ -69,8 +98,13 @@ export interface Part {
   body: Buffer
 }
 
-/** Reads the parts of a multipart body. */
-export const readParts = (contentType: string, body: Buffer): Part[] => {
+const decoders: Record<string, (text: string) => Buffer> = {
+  base64: (text) => Buffer.from(text, 'base64'),
+  'quoted-printable': (text) => bytesOf(text.replaceAll(/=\r\n/g, '').replaceAll('%', '%25').replaceAll('=', '%')),
+}
+
+/** Reads the parts of a multipart body. @param decodes if false, a part in base64 or quoted-printable stays as it is */
+export const readParts = (contentType: string, body: Buffer, decodes = true): Part[] => {
   const boundary = /boundary="?([^";]+)"?/i.exec(contentType)?.[1]
   if (!boundary) throw new Refusal(400, 'the boundary is missing')
   // Latin 1 has one character per byte.
@@ -91,7 +125,8 @@ export const readParts = (contentType: string, body: Buffer): Part[] => {
     const told = headers['content-length']
     if (!headers['x-compid']) throw new Refusal(400, 'a part has no X-compId')
     if (told !== undefined && Number(told) !== content.length) throw new Refusal(400, `a part has not the ${told} bytes that it tells`)
-    return { headers, body: content }
+    const decode = decodes ? decoders[headers['content-transfer-encoding'] ?? ''] : undefined
+    return { headers, body: decode ? decode(content.toString('latin1')) : content }
   })
 }
 
@@ -212,8 +247,12 @@ export const createSignatureCheck = async () => {
   }
 }
 
-/** Returns a certificate as PEM, from the body of putCert: an X.509 certificate or a PKCS#7 message with one, as DER or PEM. */
-export const readCertificate = async (body: Buffer): Promise<string> => {
+/**
+ * Returns a certificate as PEM, from the body of putCert: an X.509 certificate or a PKCS#7 message, as DER or PEM. Of several, returns the
+ * one that has issued none of the others.
+ * @param takesFirst if true, returns the first one
+ */
+export const readCertificate = async (body: Buffer, takesFirst = false): Promise<string> => {
   const openssl = async (...command: string[]): Promise<string> => {
     const child = run('openssl', command)
     child.child.stdin?.on('error', () => {}).end(body)
@@ -223,8 +262,11 @@ export const readCertificate = async (body: Buffer): Promise<string> => {
   const attempts = [() => openssl('pkcs7', '-inform', form, '-print_certs'), () => openssl('x509', '-inform', form)]
   for (const attempt of attempts) {
     const pem = await attempt().catch(() => '')
-    const [certificate] = /-----BEGIN CERTIFICATE-----[^]+?-----END CERTIFICATE-----/.exec(pem) ?? []
-    if (certificate) return certificate
+    const all = pem.match(/-----BEGIN CERTIFICATE-----[^]+?-----END CERTIFICATE-----/g) ?? []
+    const parsed = all.map((text) => new X509Certificate(text))
+    const last = parsed.findIndex((one) => parsed.every((other) => other === one || !other.checkIssued(one)))
+    const certificate = all[takesFirst ? 0 : last]
+    if (certificate !== undefined) return certificate
   }
   throw new Refusal(406, 'the certificate is not recognised')
 }

@@ -5,15 +5,19 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerFault } from './old-content-server-faults.ts'
 import {
+  answerOf,
   createSignatureCheck,
   entriesOf,
+  nothing,
   offsetsOf,
   parseCall,
   readCertificate,
   readParts,
   Refusal,
   stamps,
+  text,
   writeParts,
+  type Answer,
   type Call,
 } from './old-content-server-wire.ts'
 
@@ -44,23 +48,9 @@ const received = (body: Buffer): Received => ({
   sha256: createHash('sha256').update(body).digest('hex'),
 })
 
-interface Answer {
-  status: number
-  headers: Record<string, string | number>
-  body: Buffer
-}
-
 const reasons: Record<number, string> = { 201: 'created', 250: 'missing documents created' }
 const reads = new Set(['info', 'get', 'docGet', 'search', 'attrSearch'])
 const pVersions = new Set(['0045', '0046', '0047'])
-const nothing = Buffer.alloc(0)
-
-const answerOf = (status: number, body: string | Buffer = nothing, headers: Record<string, string> = {}): Answer => ({
-  status,
-  headers,
-  body: Buffer.from(body),
-})
-const text = (body: string, status = 200): Answer => answerOf(status, body, { 'Content-Type': 'text/plain; charset=us-ascii' })
 
 /**
  * Starts a content server that is written from the description of the protocol and shares no code with the relay. It keeps documents in
@@ -93,17 +83,20 @@ export const startOldContentServer = async ({
     if (!found) throw new Refusal(404, 'component not found')
     return found
   }
-  const kept = (compId: string, contentType: string | undefined, sent: Received, created = new Date()): OldComponent => ({
-    compId,
-    contentType: faults.has('loses_charset') ? (contentType ?? '').replace(/;.*/s, '') : contentType || 'application/octet-stream',
-    ...(faults.has('truncates') ? received(sent.body.subarray(0, 65_536)) : sent),
-    created,
-    modified: new Date(),
-  })
+  const kept = (compId: string, contentType: string | undefined, sent: Received, created = new Date()): OldComponent => {
+    if (faults.has('refuses_empty_parameters') && /=\s*(?:;|$)/.test(contentType ?? '')) throw new Refusal(400, 'a parameter is empty')
+    return {
+      compId,
+      contentType: faults.has('loses_charset') ? (contentType ?? '').replace(/;.*/s, '') : contentType || 'application/octet-stream',
+      ...(faults.has('truncates') ? received(sent.body.subarray(0, 65_536)) : sent),
+      created,
+      modified: new Date(),
+    }
+  }
 
   /** Returns the components of a multipart body, of which none may occur twice. */
   const componentsOf = (request: IncomingMessage, { body }: Received): (OldComponent & { docId: string | undefined })[] => {
-    const parts = readParts(request.headers['content-type'] ?? '', body)
+    const parts = readParts(request.headers['content-type'] ?? '', body, !faults.has('keeps_transfer_encoding'))
     const components = parts.map(({ headers, body: content }) => ({
       ...kept(headers['x-compid'] ?? '', headers['content-type'], received(content)),
       docId: headers['x-docid'],
@@ -187,7 +180,7 @@ export const startOldContentServer = async ({
     },
     'PUT putCert': async (call, { body }) => {
       const [contRep, authId] = [call.need('contRep'), call.need('authId')]
-      const pem = await readCertificate(body).catch((error: unknown) => {
+      const pem = await readCertificate(body, faults.has('takes_first_certificate')).catch((error: unknown) => {
         if (faults.has('accepts_garbage_certificate')) return ''
         throw error
       })
@@ -293,7 +286,7 @@ export const startOldContentServer = async ({
 
   const answer = async (request: IncomingMessage, sent: Received): Promise<Answer> => {
     const { url = '' } = request
-    const call = parseCall(faults.has('plus_is_space') ? url.replaceAll('+', '%20') : url)
+    const call = parseCall(url, faults)
     const method = request.method === 'HEAD' || (request.method === 'DELETE' && call.command === 'delete') ? 'GET' : request.method
     requests.push([call.command, call.get('docId'), call.get('compId')].filter(Boolean).join(' '))
     if (faults.has('fails')) throw new Refusal(500, 'internal error')

@@ -7,7 +7,7 @@ import type { CheckOptions, ServerCheckOptions } from './check-options.ts'
 import { describeEnd, describeResult, htmlOf, junitOf } from './report.ts'
 import { isGood, runChecks, type Report, type RunOptions } from './run.ts'
 import type { Target } from './source.ts'
-import { awaitActivation, createIdentity } from './throw-away.ts'
+import { awaitActivation, createIdentity, throwAwayOf, type Identity } from './throw-away.ts'
 
 /** Checks any content server, and prints the report. Needs nothing of a relay: the package of clients/check-source uses it alone. */
 export const checkServer = async (options: ServerCheckOptions, signal: AbortSignal): Promise<void> => {
@@ -65,14 +65,13 @@ const targetOf = async (options: ServerCheckOptions, signal: AbortSignal): Promi
   if (throwAway !== undefined) {
     if (certificate !== undefined) throw new UserError('Use either --throw-away or --certificate.')
     const identity = await createIdentity(throwAway === true ? 'rsa' : throwAway)
-    const { authId: name } = identity.signer
-    const ask = () =>
+    const ask = ({ signer: { authId: name }, fingerprintSha256 }: Identity) =>
       printProgress(
-        `A certificate was sent. Activate it for repository ${repository}: authId ${name}, SHA-256 ${identity.fingerprintSha256}. ` +
+        `A certificate was sent. Activate it for repository ${repository}: authId ${name}, SHA-256 ${fingerprintSha256}. ` +
           'Delete it after the run: the protocol has no command for that. Waiting; Ctrl-C stops.',
       )
-    const waiting = awaitActivation(identity, { waitMs: positive('--wait', options.wait) * 60_000, signal, ask })
-    return { ...target, signer: identity.signer, throwAway: waiting }
+    const activate = awaitActivation({ waitMs: positive('--wait', options.wait) * 60_000, signal, ask })
+    return { ...target, signer: identity.signer, throwAway: throwAwayOf(identity, activate) }
   }
   if (certificate === undefined && key === undefined) return target
   if (certificate === undefined || key === undefined || authId === undefined) {

@@ -15,6 +15,9 @@ export const facts = {
   'error-description': 'Every error has the header `X-ErrorDescription`: printable ASCII without line breaks.',
   'doc-ids': 'A `docId` has up to 40 characters in ArchiveLink.',
   'comp-ids': 'A `compId` may be a file name: with blanks, dots, a plus, and characters outside of ASCII as UTF-8 bytes.',
+  'comp-id-length': 'A `compId` has up to 255 characters, however many bytes they are in UTF-8.',
+  'comp-id-charset': 'A system without Unicode sends a `compId` in the code page of its front ends, mostly Windows-1252.',
+  'comp-id-once': 'Source systems percent-encode some names twice. A `compId` is decoded once, and the name that results is its key.',
   // Information about the server
   'server-info':
     '`serverInfo` answers `text/plain`: a line for the server and one per repository, of `key="value";` pairs, ended by CR LF.',
@@ -32,7 +35,9 @@ export const facts = {
   'create-exists':
     '`create` of an existing document is refused with 403, and changes nothing. A new component in it is refused with 403 (some servers: added, 201).',
   'content-type-kept':
-    'The `Content-Type` of a component, with `charset` and `version`, is returned as it was sent. `charset=` may be empty.',
+    'The `Content-Type` of a component, with `charset` and `version`, is returned as it was sent. `charset=` and `version=` may be empty.',
+  'part-encodings':
+    'A part in `base64` or `quoted-printable` (`Content-Transfer-Encoding`) is decoded, or refused with 400 (some servers: 415, 501). Its text is not the document.',
   'bytes-kept': 'The bytes of a component are returned as they were sent, whatever they are and however many, also if there are none.',
   'doc-prot': '`docProt` names the accesses that need a signature. A `create` may have it.',
   'm-create': '`mCreate` creates several documents: 201, or 250 if some existed, with a line per document. A server need not have it.',
@@ -70,6 +75,8 @@ export const facts = {
   // Certificates and signatures
   'put-cert': '`putCert` is not signed. It answers 200, and 406 for a body that is not a certificate.',
   'put-cert-forms': 'The certificate comes as DER, as PEM, or in a PKCS#7 message.',
+  'put-cert-chain':
+    'A certificate that an authority has issued comes in a PKCS#7 message with that of the authority. It counts, wherever it stands in the message.',
   'put-cert-inert': 'A certificate that was sent has no effect until an administrator activates it.',
   'get-cert':
     '`getCert` answers if signatures are checked (`security="1";`), then a line per active certificate. A server need not have it.',

@@ -13,12 +13,17 @@ interface Signer {
   secKeyOf(message: string, at: Date): string
 }
 
-/** A key and its certificate that were made for one run. */
-export interface ThrowAway {
+interface Activated {
   signer: Signer
-  certificate: { der: Buffer; pem: string }
   /** Resolves when the certificate may be active. @throws `Deviation` if it will not be */
   activated(isAccepted: () => Promise<boolean>): Promise<void>
+}
+
+/** A key and its certificate that were made for one run. */
+export interface ThrowAway extends Activated {
+  certificate: { der: Buffer; pem: string }
+  /** Makes another key, whose certificate an authority has issued. The PKCS#7 message contains that of the authority, and then its own. */
+  chain(): Promise<Activated & { message: Buffer }>
 }
 
 /** The content repository that is tested, and how. */

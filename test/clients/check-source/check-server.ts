@@ -3,7 +3,7 @@ import { createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Profile } from '../../../clients/check-source/src/check.ts'
 import { runChecks, type Report } from '../../../clients/check-source/src/run.ts'
-import { createIdentity } from '../../../clients/check-source/src/throw-away.ts'
+import { createIdentity, throwAwayOf } from '../../../clients/check-source/src/throw-away.ts'
 import type { ServerFault } from '../../support/old-content-server-faults.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 
@@ -26,7 +26,7 @@ export const checkServer = async (faults: ServerFault[], { profile = 'wire', isS
   const activated = async () => {
     for (const certificate of server.certificates) certificate.isActive = true
   }
-  const signing = isSigned ? { signer: identity.signer, throwAway: { ...identity, activated } } : {}
+  const signing = isSigned ? { signer: identity.signer, throwAway: throwAwayOf(identity, activated) } : {}
   const target = { url: new URL(front.url), contRep: 'Z1', pVersion: '0045', stranger: async () => stranger.signer, ...signing }
   const report = await runChecks(target, {
     profile,

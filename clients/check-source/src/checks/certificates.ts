@@ -1,7 +1,7 @@
 import { certificateMessageOf } from '../certificate-message.ts'
 import type { Check } from '../check.ts'
-import { expectForm, expectStatus } from '../expect.ts'
-import type { Source } from '../source.ts'
+import { expectContent, expectForm, expectStatus } from '../expect.ts'
+import { alphabet, type Source } from '../source.ts'
 
 const putCert = (source: Source, body: string | Buffer, authId: string) =>
   source.ask('putCert', { method: 'PUT', body, more: { authId: encodeURIComponent(authId).replaceAll('%2C', ',') } })
@@ -54,5 +54,26 @@ export const certificateChecks: readonly Check[] = [
     remedy:
       'Require signatures for the repository, and let a certificate take effect only when an administrator has activated it: anybody can send one.',
     run: async ({ ask, unusedDocId }) => expectStatus(await ask('info', { docId: unusedDocId() }), 401),
+  },
+]
+
+/** Checks of a second certificate, which the administrator activates, too. */
+export const chainChecks: readonly Check[] = [
+  {
+    id: 'put-cert-chain',
+    title: 'putCert takes the certificate of the signer out of a chain that begins with its authority',
+    profile: 'wire',
+    facts: ['put-cert-chain'],
+    needs: ['access', 'throw-away'],
+    remedy:
+      'Of the certificates of a PKCS#7 message, take the one that has issued none of the others: they come in any order, and often that of the authority is first.',
+    run: async (source) => {
+      const { ask, target } = source
+      const { signer, message, activated } = await target.throwAway!.chain()
+      const docId = await source.alphabet()
+      expectStatus(await putCert(source, message, signer.authId), 200)
+      await activated(async () => (await ask('get', { docId }, { signer })).status !== 401)
+      expectContent('the component', await ask('get', { docId }, { signer }), alphabet)
+    },
   },
 ]

@@ -8,6 +8,11 @@ const mebibyte = Buffer.alloc(1024 * 1024, 'One MiB whose pieces differ by their
 
 const typed = 'text/plain; charset=ISO-8859-1; version=1.7'
 
+const encodedParts = [
+  ['base64', allBytes.toString('base64'), allBytes],
+  ['quoted-printable', 'M=FCller', Buffer.from('M\u00fcller', 'latin1')],
+] as const
+
 /** Checks that create documents. */
 export const createChecks: readonly Check[] = [
   {
@@ -142,15 +147,38 @@ export const createChecks: readonly Check[] = [
     },
   },
   {
-    id: 'empty-charset',
-    title: 'a part may have an empty charset',
+    id: 'empty-parameters',
+    title: 'a Content-Type may have empty parameters',
     profile: 'wire',
     facts: ['content-type-kept'],
-    remedy: 'Read a Content-Type such as "text/plain; charset=" without an error.',
-    run: async ({ ask, newDocId }) => {
+    remedy: 'Read a Content-Type such as "application/pdf; charset=; version=" without an error, as a header and in a part.',
+    run: async ({ ask, created, newDocId }) => {
       const docId = newDocId()
       expectStatus(await ask('create', { docId, ...formOf([partOf('data', 'x', 'text/plain; charset=')]) }), 201)
       expectContent('the component', await ask('get', { docId }), 'x')
+      const answer = await ask('get', { docId: await created('%PDF', 'application/pdf; charset=; version=') })
+      expectContent('the component by PUT', answer, '%PDF')
+      const [mediaType] = (answer.headers['content-type'] ?? '').split(';')
+      expectEqual('the media type of get', mediaType!.trim().toLowerCase(), 'application/pdf')
+    },
+  },
+  {
+    id: 'part-encodings',
+    title: 'a part in base64 or quoted-printable is decoded, or refused',
+    profile: 'wire',
+    facts: ['part-encodings'],
+    remedy:
+      'Decode a part as its Content-Transfer-Encoding says, or refuse it with 400 and store nothing: the text would be returned instead of the document.',
+    run: async ({ ask, newDocId }) => {
+      for (const [encoding, text, bytes] of encodedParts) {
+        const docId = newDocId()
+        const { headers, body } = partOf('data', text)
+        const part = { headers: { ...headers, 'Content-Transfer-Encoding': encoding }, body }
+        const answer = await ask('create', { docId, ...formOf([part]) })
+        expectStatus(answer, 201, 400, 415, 501)
+        if (answer.status === 201) expectContent(`the part in ${encoding}`, await ask('get', { docId }), bytes)
+        else expectStatus(await ask('info', { docId }), 404)
+      }
     },
   },
   {

@@ -1,14 +1,6 @@
 import type { Check } from '../check.ts'
 import { expectContent, expectEqual, expectForm, expectStatus, offered } from '../expect.ts'
-import { onlyPartOf } from '../multipart.ts'
 import { alphabet, put } from '../source.ts'
-
-// Percent-encoded as in the URL, and the bytes that they mean.
-const fileNames = [
-  ['my%20file.v1.tar.gz', 'my file.v1.tar.gz'],
-  ['B%C3%BCro.pdf', 'Büro.pdf'],
-  ['100%25.txt', '100%.txt'],
-] as const
 
 /** Checks of the form of requests, and of errors. */
 export const requestChecks: readonly Check[] = [
@@ -106,34 +98,6 @@ export const requestChecks: readonly Check[] = [
       expectStatus(await ask('create', { docId, compId: 'data', ...put('long name') }), 201)
       expectContent('the body of get', await ask('get', { docId }), 'long name')
       expectEqual('X-docId of info', (await ask('info', { docId })).headers['x-docid'], docId)
-    },
-  },
-  {
-    id: 'comp-ids',
-    title: 'a compId may be a file name',
-    profile: 'wire',
-    facts: ['comp-ids'],
-    remedy: 'Decode the percent-encoding of compId once, as UTF-8, and allow blanks, dots and percent signs in it.',
-    run: async ({ ask, created }) => {
-      for (const [encoded, name] of fileNames) {
-        const docId = await created(name, 'text/plain', encoded)
-        expectContent(`the component "${name}"`, await ask('get', { docId, compId: encoded }), name)
-        // Servers differ in the characters of a header: the bytes are those of UTF-8 or of ISO-8859-1.
-        const told = onlyPartOf(await ask('info', { docId })).headers['x-compid'] ?? ''
-        expectEqual(`X-compId of "${name}"`, [told, Buffer.from(told, 'latin1').toString()].includes(name), true)
-      }
-    },
-  },
-  {
-    id: 'plus-sign',
-    title: 'a plus in a value is a plus',
-    profile: 'wire',
-    facts: ['plus-sign', 'comp-ids'],
-    remedy: 'Do not decode the query as a form: there, a plus is a blank. Base64 signatures and searches contain pluses.',
-    run: async ({ ask, created }) => {
-      const docId = await created('plus', 'text/plain', 'a+b')
-      expectContent('the component a%2Bb', await ask('get', { docId, compId: 'a%2Bb' }), 'plus')
-      expectStatus(await ask('get', { docId, compId: 'a%20b' }), 404)
     },
   },
 ]
