@@ -81,7 +81,7 @@ export const finalNames = (sent: string, codePage?: CodePage): FinalNames => {
 
 const shownMax = 48
 
-/** Returns a name as a cell of a table: without what nobody sees, and not longer than people read. */
+/** Returns a name as a cell of a table: without invisible characters, and not longer than people read. */
 const cell = (name: string): string => {
   const [shown, characters] = [visibleLine(name), Array.from(name).length]
   const text = shown.length <= shownMax ? shown : `${shown.slice(0, 12)}…${shown.slice(-24)}`

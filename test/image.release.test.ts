@@ -37,7 +37,7 @@ describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the step
     )
     const migrations = (await readdir(join(context, 'migrations'))).filter((name) => name.endsWith('.sql'))
     expect((await readdir(join(app, 'dist/migrations'))).toSorted()).toEqual(migrations.toSorted())
-    // The day on which nothing works is the one on which the runbook is read: as a file, too.
+    // The day on which nothing works is the one on which the runbook is also read as a file.
     expect(files.map(({ path }) => path)).toEqual(
       expect.arrayContaining(['dist/docs/runbook.html', 'deploy/monitoring/relay.rules.yml', 'deploy/systemd/relay-api.service']),
     )

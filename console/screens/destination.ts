@@ -153,7 +153,7 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
     </div>
     <${TestOutcome} state=${tested} words=${words} name=${name} />
     ${
-      // What has just failed in a test fails in a retry, too.
+      // What has just failed in a test also fails in a retry.
       tested.result?.status !== 'failed' &&
       html`<${Backlog}
         key=${version}

@@ -11,7 +11,7 @@ type Attributes = Pick<
   'last_error' | 'last_error_code' | 'last_error_at' | 'failed_attempts' | 'updated_at'
 >
 
-/** Returns true if the destination was changed after its last error: nobody knows yet whether it is repaired. */
+/** Returns true if the destination was changed after its last error: whether it is repaired is not known yet. */
 export const isErrorOutdated = ({ last_error_at: at, updated_at: changedAt }: Pick<Attributes, 'last_error_at' | 'updated_at'>): boolean =>
   at !== null && at < changedAt
 

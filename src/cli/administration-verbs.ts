@@ -2,7 +2,6 @@ import { Argument, Option, type Command } from 'commander'
 import type { KeyOptions } from '../access/key-administration.ts'
 import { UserError } from '../base/errors.ts'
 import { tiers, type Tier } from '../domain/bounds.ts'
-import { snakeCased } from '../domain/casing.ts'
 import { keyLevels } from '../security/levels.ts'
 import type { CommandContext } from './context.ts'
 import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
@@ -55,6 +54,7 @@ export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandConte
     .addOption(jsonOption)
     .action(async (options: OutputOptions) => {
       const { createWorkspaceStates } = await import('../observe/workspace-states.ts')
+      const { snakeCased } = await import('../domain/casing.ts')
       const states = await inDatabase((db, config) => createWorkspaceStates(db, config).list())
       printResult(
         options,

@@ -18,7 +18,7 @@ export interface WorkerDescription {
 }
 
 /** A worker that runs, or did so within the last hour. */
-export interface KnownWorker extends WorkerDescription {
+interface KnownWorker extends WorkerDescription {
   lastSeenAt: Date
   isRunning: boolean
 }

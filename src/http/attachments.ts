@@ -37,7 +37,7 @@ interface ReadingRate {
 }
 
 /**
- * Returns the name of an attachment: on one line, without what nobody sees, and with a low line for each separator of folders, before which the
+ * Returns the name of an attachment: on one line, without invisible characters, and with a low line for each separator of folders, before which the
  * library would cut it.
  */
 export const attachmentName = (fileName: string): string => plainText(fileName).replaceAll(/[/\\]/g, '_')

@@ -17,7 +17,7 @@ type Cause = Exclude<RelayStatus, 'working'>
 interface Stall {
   id: string
   cause: Cause
-  /** Since when the oldest delivery is due. */
+  /** Time at which the oldest delivery was due. */
   openedAt: string
   closedAt: string | null
   /** True once the operator has been told of the beginning. */

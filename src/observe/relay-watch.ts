@@ -23,7 +23,7 @@ const texts: Record<RelayStatus, string> = {
 }
 
 /**
- * Creates the watch of an API process over what delivers: workers and Temporal. It looks every few seconds, so that nobody who asks waits
+ * Creates the watch of an API process over what delivers: workers and Temporal. It looks every few seconds, so that no request waits
  * for an answer of Temporal. What is bad counts when two looks in a row have found it: a single one may have met a busy machine.
  */
 export const createRelayWatch = ({ listPollers, listWorkers, log }: WatchDeps, graceMs = startMs) => {

@@ -38,7 +38,7 @@ interface Present {
   pending: number
   held: number
   retrying: number
-  /** Of the whole workspace. */
+  /** Bytes that the whole workspace stores. */
   storedBytes: number
   /** Null if there is no limit. */
   maxBytes: number | null
@@ -140,7 +140,7 @@ const statementOf = (all: 'all_' | '') => `
     (select jsonb_agg(jsonb_build_object('code', code, 'attempts', attempts) order by attempts desc, code) from error) as errors
 `
 
-/** SQL: the counters of failed documents that nobody has acknowledged. */
+/** SQL: the counters of failed documents that are not acknowledged. */
 export const unacknowledgedFailures = `status = 'failed' and detail = ''`
 /** SQL: the counters of documents that need attention: also those that were discarded, and neither acknowledged nor replayed. */
 export const needsAttention = `(${unacknowledgedFailures} or status = 'discarded' and detail = 'unconnected')`

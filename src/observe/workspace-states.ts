@@ -10,7 +10,7 @@ export interface WorkspaceState {
   id: string
   userSlug: string
   workspaceSlug: string
-  /** Failed documents that nobody has acknowledged, and discarded ones that nobody has acknowledged or replayed. */
+  /** Failed documents that are not acknowledged, and discarded ones that are neither acknowledged nor replayed. */
   attention: number
   /** Deliveries that have not ended: pending, held or retrying. */
   open: number

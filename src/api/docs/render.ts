@@ -2,7 +2,7 @@ import { Marked, type Token, type Tokens } from 'marked'
 import { addressOf } from './pages.ts'
 
 /** A heading with the text below it, up to the next heading. */
-export interface Section {
+interface Section {
   heading: string
   /** Empty for the text before the first heading below the title. */
   anchor: string

@@ -1,4 +1,4 @@
-// The search of the documentation, in the browser. The index is loaded when somebody searches: a script, so that pages opened as files have it too.
+// The search of the documentation, in the browser. The index is loaded with the first search: a script, so that pages opened as files have it too.
 /* global MiniSearch */
 const root = document.currentScript.dataset.root
 const input = document.getElementById('docs-search')

@@ -45,8 +45,8 @@ const placesOf = (path: string): string[] => {
 }
 
 /**
- * Serves the documentation below `/docs`, without authentication: it contains no data of a workspace. What a file is in a coding is
- * computed once in a process, so that nobody makes it busy by asking for the index of the search.
+ * Serves the documentation below `/docs`, without authentication: it contains no data of a workspace. Each coding of a file
+ * is computed once in a process, so that requests for the index of the search do not make it busy.
  */
 export const createDocs = (open: () => Promise<ReadDocs> = openDocs): Middleware => {
   let opening: Promise<ReadDocs> | undefined

@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 /** A page of the documentation that a text for a reader names. */
 interface Named {
   file: string
-  /** Below `/docs`, without a slash: empty for the index. */
+  /** Path below `/docs`, without a slash: empty for the index. */
   page: string
   anchor: string | undefined
 }
@@ -22,7 +22,7 @@ const programs = [
 ]
 const withoutComments = (source: string) => source.replaceAll(/\/\*.*?\*\//gs, '').replaceAll(/(?<=^|\s)\/\/.*$/gm, '')
 
-/** Reads the programs without their comments: what is left is shown to somebody. */
+/** Reads the programs without their comments: what is left is shown to people. */
 const readPrograms = () =>
   Promise.all(
     globSync(programs, { cwd: root }).map(async (file) => ({ file, text: withoutComments(await readFile(join(root, file), 'utf8')) })),

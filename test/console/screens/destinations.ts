@@ -231,7 +231,7 @@ test(
       const { page, errors } = await scene.open('member')
       await page.goto(`${scene.consoleUrl}/destinations/${scene.routes.destinations['Mail room']!}`)
       await page.getByText('2 deliveries failed here. Retry them?').waitFor()
-      // What fails in a test fails in a retry, too.
+      // What fails in a test also fails in a retry.
       await page.getByRole('button', { name: 'Test the destination' }).click()
       await page.getByText(/What to do: .+ destination Mail room, then test it again\./).waitFor()
       await page.getByText('2 deliveries failed here. Retry them?').waitFor({ state: 'hidden' })

@@ -57,7 +57,7 @@ export const certificateChecks: readonly Check[] = [
   },
 ]
 
-/** Checks of a second certificate, which the administrator activates, too. */
+/** Checks of a second certificate, which the administrator also activates. */
 export const chainChecks: readonly Check[] = [
   {
     id: 'put-cert-chain',
