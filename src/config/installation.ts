@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path'
 import { z } from 'zod'
+import { workspaceNamePattern } from '../base/workspace-name.ts'
 import { grants, integer, flag, list, isOrigin } from './values.ts'
 
 const absolutePath = z.string().refine(isAbsolute, 'must be an absolute path')
@@ -102,6 +103,14 @@ export const installationVariables = {
     .describe(
       'Path of the YAML or JSON file with the mailbox or webhook to which relay api sends a notice when deliveries have been due for 5 minutes ' +
         'because no worker runs or Temporal does not answer, and another one when they are made again',
+    ),
+  RELAY_OPERATOR_WORKSPACE: z
+    .string()
+    .regex(workspaceNamePattern, 'must be user/workspace')
+    .optional()
+    .describe(
+      'Workspace of the operator, as user/workspace. Its notifications also announce the incidents of all other workspaces, to the ' +
+        'destinations of this one: all who may read it learn of these incidents',
     ),
   RELAY_ALLOWED_PRIVATE_CIDRS: list('Comma-separated private or loopback address ranges that destinations may use'),
   RELAY_OUTBOUND_PROXY: z

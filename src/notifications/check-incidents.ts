@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { consoleUrlOf } from '../base/console-url.ts'
 import { newId } from '../base/ids.ts'
 import { storableJson } from '../base/text.ts'
+import type { Config } from '../config/config.ts'
 import { recordAll } from '../db/audit.ts'
 import { rowsPerInsert, type Database, type Transaction } from '../db/database.ts'
 import { createOnItsOwn, type OnItsOwn } from '../db/on-its-own.ts'
@@ -11,11 +12,14 @@ import { incidentEventNames, noticeData, type IncidentEvent, type NoticeData, ty
 import {
   conditionLimits,
   detailsSchema,
+  findOperatorWorkspace,
+  findWatched,
   type Condition,
   type ConditionConfig,
   type ConditionLimits,
   type IncidentDetails,
   type FindConditions,
+  type Watched,
 } from './condition.ts'
 import { findHoldingConnections } from './connection-conditions.ts'
 import { findExpiringCredentials, findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
@@ -62,7 +66,7 @@ const nothing: Checked = { opened: 0, closed: 0, notices: 0, messages: [] }
  */
 export const createCheckIncidents = (
   db: Database,
-  config: ConditionConfig,
+  config: ConditionConfig & Pick<Config, 'RELAY_OPERATOR_WORKSPACE'>,
   { onItsOwn = createOnItsOwn().onItsOwn, ...changedLimits }: Partial<ConditionLimits & { onItsOwn: OnItsOwn }> = {},
 ) => {
   const limits: ConditionLimits = { ...conditionLimits, ...changedLimits }
@@ -76,13 +80,6 @@ export const createCheckIncidents = (
         or exists (select from notices where status = 'pending') as needed
     `)
     return rows[0]!.needed
-  }
-
-  const findWatched = async (): Promise<Set<IncidentEvent>> => {
-    const { rows } = await db.raw<{ rows: { event: IncidentEvent }[] }>(
-      'select distinct unnest(events) as event from notifications where is_active',
-    )
-    return new Set(rows.map(({ event }) => event))
   }
 
   const findOpen = async (trx: Transaction, event: IncidentEvent): Promise<Map<string, Incident>> => {
@@ -158,14 +155,23 @@ export const createCheckIncidents = (
   interface Due extends Incident {
     workspace: string
     notificationId: string
+    /** That of the notification: the operator's, if it announces what happens in another one. */
+    noticeWorkspace: { id: string; name: string }
     openedAt: Date
     closedAt: Date | null
   }
 
   const dueColumns = `
     incidents.id, incidents.workspace_id as "workspaceId", incidents.event, subject, count, details, opened_at as "openedAt",
-    closed_at as "closedAt", notifications.id as "notificationId", user_slug || '/' || workspace_slug as workspace
+    closed_at as "closedAt", notifications.id as "notificationId", user_slug || '/' || workspace_slug as workspace,
+    (
+      select jsonb_build_object('id', id, 'name', user_slug || '/' || workspace_slug)
+      from workspaces as own
+      where own.id = notifications.workspace_id
+    ) as "noticeWorkspace"
   `
+  const announcing = `
+    notifications.workspace_id in (incidents.workspace_id, :operatorWorkspaceId) and is_active and incidents.event = any (events)`
 
   /**
    * Reads the notices of one incident. `offset 0` keeps the planner from reading those of a notification instead, which are all, wherever it
@@ -178,12 +184,12 @@ export const createCheckIncidents = (
    * Finds the open incidents that are not announced, unless the notification waits for longer silence, or is to be quiet about them. Both
    * look-ups are made for each incident (`offset 0`).
    */
-  const findUnannounced = async (trx: Transaction, event: IncidentEvent, now: Date): Promise<Due[]> => {
+  const findUnannounced = async (trx: Transaction, event: IncidentEvent, operatorWorkspaceId: string | null, now: Date): Promise<Due[]> => {
     const { rows } = await trx.raw<{ rows: Due[] }>(
       `
       select ${dueColumns}
       from incidents
-      join notifications on notifications.workspace_id = incidents.workspace_id and is_active and incidents.event = any (events)
+      join notifications on ${announcing}
       join workspaces on workspaces.id = incidents.workspace_id
       where closed_at is null
         and incidents.event = :event
@@ -210,26 +216,26 @@ export const createCheckIncidents = (
       order by incidents.id
       limit :limit
       `,
-      { event, now, limit: maxNoticesPerCheck },
+      { event, operatorWorkspaceId, now, limit: maxNoticesPerCheck },
     )
     return readDetails(rows)
   }
 
   /** Finds the notifications that have announced the beginning of incidents, which have just been closed. */
-  const findRecovered = async (trx: Transaction, incidents: Incident[]): Promise<Due[]> => {
+  const findRecovered = async (trx: Transaction, incidents: Incident[], operatorWorkspaceId: string | null): Promise<Due[]> => {
     if (incidents.length === 0) return []
     const { rows } = await trx.raw<{ rows: Due[] }>(
       `
       select ${dueColumns}
       from notices
       join incidents on incidents.id = incident_id
-      join notifications on notifications.id = notification_id and is_active and incidents.event = any (events)
+      join notifications on notifications.id = notification_id and ${announcing}
       join workspaces on workspaces.id = incidents.workspace_id
       where incident_id = any (:ids)
         and transition = 'opened'
       order by incidents.id
       `,
-      { ids: idsOf(incidents) },
+      { ids: idsOf(incidents), operatorWorkspaceId },
     )
     return readDetails(rows)
   }
@@ -239,9 +245,9 @@ export const createCheckIncidents = (
     const notices = due.map((incident) => ({ ...incident, noticeId: newId(), data: dataOf(incident, transition) }))
     await trx.batchInsert(
       'notices',
-      notices.map(({ noticeId, workspaceId, notificationId, id, data }) => ({
+      notices.map(({ noticeId, noticeWorkspace, notificationId, id, data }) => ({
         id: noticeId,
-        workspace_id: workspaceId,
+        workspace_id: noticeWorkspace.id,
         notification_id: notificationId,
         incident_id: id,
         transition,
@@ -251,7 +257,7 @@ export const createCheckIncidents = (
       })),
       rowsPerInsert,
     )
-    const messages = notices.map(({ noticeId, workspace }) => startOf(noticeId, workspace))
+    const messages = notices.map(({ noticeId, noticeWorkspace }) => startOf(noticeId, noticeWorkspace.name))
     await addMessages(trx, messages)
     return messages
   }
@@ -289,10 +295,11 @@ export const createCheckIncidents = (
     return rows.map(({ id, workspace }) => startOf(id, workspace))
   }
 
-  /** @param isWatched false if no active notification names the event: its incidents are closed */
-  const check = async (trx: Transaction, event: IncidentEvent, isWatched: boolean, now: Date): Promise<Checked> => {
+  /** @param watched undefined if no active notification names the event: its incidents are closed */
+  const check = async (trx: Transaction, event: IncidentEvent, watched: Watched | undefined, now: Date): Promise<Checked> => {
     const openIncidents = await findOpen(trx, event)
-    const conditions = isWatched ? await findConditions[event](trx, { ...config, ...limits }, now) : []
+    const conditions = watched ? await findConditions[event](trx, { ...config, ...limits, ...watched }, now) : []
+    const operatorWorkspaceId = watched?.operatorWorkspaceId ?? null
     const keys = conditions.map((condition) => keyOf({ ...condition, event }))
     const added = conditions.filter((_, index) => !openIncidents.has(keys[index]!))
     const changed = conditions.flatMap(({ count, details }, index) => {
@@ -306,27 +313,27 @@ export const createCheckIncidents = (
     const ended = readDetails([...openIncidents.values()])
     await close(trx, ended, now)
     const messages = [
-      ...(await write(trx, await findUnannounced(trx, event, now), 'opened', now)),
-      ...(await write(trx, await findRecovered(trx, ended), 'closed', now)),
+      ...(await write(trx, await findUnannounced(trx, event, operatorWorkspaceId, now), 'opened', now)),
+      ...(await write(trx, await findRecovered(trx, ended, operatorWorkspaceId), 'closed', now)),
     ]
     return { opened: added.length, closed: ended.length, notices: messages.length, messages }
   }
 
-  const checkAlone = (event: IncidentEvent, isWatched: boolean, now: Date): Promise<Checked> =>
+  const checkAlone = (event: IncidentEvent, watched: Watched | undefined, now: Date): Promise<Checked> =>
     db.transaction(async (trx) => {
       const { rows } = await trx.raw<{ rows: { locked: boolean }[] }>('select pg_try_advisory_xact_lock(hashtext(?)) as locked', [
         `incidents/${event}`,
       ])
-      return rows[0]!.locked ? check(trx, event, isWatched, now) : nothing
+      return rows[0]!.locked ? check(trx, event, watched, now) : nothing
     })
 
   /** @param now the time of the check, by the workflow's clock. An incident begins at it if no record says when it began. */
   return async (now: Date): Promise<Checked> => {
     if (!(await isNeeded())) return nothing
-    const watched = await findWatched()
+    const watched = await findWatched(db, await findOperatorWorkspace(db, config))
     let total = nothing
     for (const event of incidentEventNames) {
-      const checked = await onItsOwn('incidents', { event }, () => checkAlone(event, watched.has(event), now))
+      const checked = await onItsOwn('incidents', { event }, () => checkAlone(event, watched.get(event), now))
       if (checked) total = sumOf(total, checked)
     }
     return { ...total, messages: [...total.messages, ...(await findOverdue(now))] }

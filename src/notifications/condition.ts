@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import type { Transaction } from '../db/database.ts'
+import type { Database, Transaction } from '../db/database.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
 import { noticeData, type IncidentEvent } from '../domain/notices.ts'
 
@@ -47,12 +47,39 @@ export const conditionLimits = {
 
 export type ConditionLimits = typeof conditionLimits
 
-export type FindConditions = (trx: Transaction, config: ConditionConfig & ConditionLimits, now: Date) => Promise<Condition[]>
+/** Whose incidents of a kind are announced. */
+export interface Watched {
+  /** The workspaces with an active notification for the event. All of them, if the workspace of the operator has one. */
+  workspaceIds: readonly string[]
+  /** The workspace whose notifications announce what happens in all. Null if there is none. */
+  operatorWorkspaceId: string | null
+}
 
-/** The workspaces with an active notification for the event. */
-export const watching = (event: IncidentEvent) => `
-  select workspace_id
-  from notifications
-  where is_active
-    and '${event}' = any (events)
-`
+export type FindConditions = (trx: Transaction, config: ConditionConfig & ConditionLimits & Watched, now: Date) => Promise<Condition[]>
+
+/** Returns the workspace of the operator, if RELAY_OPERATOR_WORKSPACE names one that exists. */
+export const findOperatorWorkspace = async (
+  db: Database,
+  { RELAY_OPERATOR_WORKSPACE: name }: Pick<Config, 'RELAY_OPERATOR_WORKSPACE'>,
+): Promise<string | null> => {
+  if (name === undefined) return null
+  const [user_slug, workspace_slug] = name.split('/')
+  const found: { id: string } | undefined = await db('workspaces').where({ user_slug, workspace_slug }).first('id')
+  return found?.id ?? null
+}
+
+/** Returns whose incidents are announced, by event. */
+export const findWatched = async (db: Database, operatorWorkspaceId: string | null): Promise<Map<IncidentEvent, Watched>> => {
+  const { rows } = await db.raw<{ rows: { event: IncidentEvent; workspaceIds: string[] }[] }>(
+    `
+    select event, array_agg(distinct workspace_id) as "workspaceIds"
+    from notifications, unnest(events) as event
+    where is_active
+    group by event
+    `,
+  )
+  const isOfAll = ({ workspaceIds }: { workspaceIds: string[] }) =>
+    operatorWorkspaceId !== null && workspaceIds.includes(operatorWorkspaceId)
+  const all = rows.some(isOfAll) ? await db('workspaces').pluck<string[]>('id') : []
+  return new Map(rows.map((row) => [row.event, { workspaceIds: isOfAll(row) ? all : row.workspaceIds, operatorWorkspaceId }]))
+}

@@ -1,4 +1,4 @@
-import { watching, type FindConditions } from './condition.ts'
+import type { FindConditions } from './condition.ts'
 
 interface Row {
   workspaceId: string
@@ -29,11 +29,11 @@ export const findHoldingConnections: FindConditions = async (trx, config, now) =
         limit :maxCount
       ) as oldest
     ) as held on held.count > 0
-    where connections.workspace_id in (${watching('connection.holding')})
+    where connections.workspace_id = any (:workspaceIds)
       and not is_active
       and held.since <= :now::timestamptz - :holdingHours * interval '1 hour'
     `,
-    { now, maxCount: config.maxCount, holdingHours: config.holdingHours },
+    { now, maxCount: config.maxCount, holdingHours: config.holdingHours, workspaceIds: config.workspaceIds },
   )
   return rows.map(({ workspaceId, connection, count, since }) => ({
     workspaceId,

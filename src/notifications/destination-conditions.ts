@@ -1,6 +1,6 @@
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { remedyFor, type FailedThing } from '../connectors/error-codes.ts'
-import { watching, type ConditionConfig, type FindConditions, type IncidentDetails } from './condition.ts'
+import type { ConditionConfig, FindConditions, IncidentDetails } from './condition.ts'
 import { documentColumn, noticeDocument, type IncidentDocument } from './incident-document.ts'
 
 interface DestinationRow {
@@ -60,11 +60,11 @@ export const findFailingDestinations: FindConditions = async (trx, config) => {
       limit 1
     ) as example on true
     left join documents on documents.id = document_id
-    where destinations.workspace_id in (${watching('destination.failing')})
+    where destinations.workspace_id = any (:workspaceIds)
       and deleted_at is null
       and (circuit <> 'closed' or failures >= :failures)
     `,
-    { failures: config.destinationFailures, maxCount: config.maxCount },
+    { failures: config.destinationFailures, maxCount: config.maxCount, workspaceIds: config.workspaceIds },
   )
   return rows.map((row) => ({ ...row, subject: row.destination.id, details: detailsOf(row, 'retried', config) }))
 }
@@ -81,7 +81,7 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
           and status = 'failed'
       ) as code
       from destinations
-      where workspace_id in (${watching('delivery.failed')})
+      where workspace_id = any (:workspaceIds)
         and deleted_at is null
       union all
       select destination_id, (
@@ -117,7 +117,7 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
     join documents on documents.id = newest.document_id
     join deliveries on deliveries.document_id = newest.document_id and deliveries.destination_id = failed.destination_id
     `,
-    { maxCount: config.maxCount },
+    { maxCount: config.maxCount, workspaceIds: config.workspaceIds },
   )
   return rows.map((row) => ({ ...row, subject: `${row.destination.id}/${row.errorCode ?? ''}`, details: detailsOf(row, 'ended', config) }))
 }
@@ -134,11 +134,15 @@ export const findExpiringCredentials: FindConditions = async (trx, config, now) 
       greatest(destinations.created_at, credentials_expire_at - :days * interval '1 day') as since
     from destinations
     join workspaces on workspaces.id = destinations.workspace_id
-    where destinations.workspace_id in (${watching('certificate.expiring')})
+    where destinations.workspace_id = any (:workspaceIds)
       and deleted_at is null
       and credentials_expire_at < :before
     `,
-    { days: config.certificateDays, before: new Date(now.getTime() + config.certificateDays * 86_400_000) },
+    {
+      days: config.certificateDays,
+      before: new Date(now.getTime() + config.certificateDays * 86_400_000),
+      workspaceIds: config.workspaceIds,
+    },
   )
   return rows.map(({ workspaceId, destination, since, expireAt }) => ({
     workspaceId,

@@ -1,6 +1,6 @@
 import { documentWorkflowId } from '../../workflows/ids.ts'
 import { latestEnriched } from '../enrichment/failing.ts'
-import { watching, type FindConditions } from './condition.ts'
+import type { FindConditions } from './condition.ts'
 import { documentColumn, noticeDocument, type IncidentDocument } from './incident-document.ts'
 
 const remedy =
@@ -42,10 +42,11 @@ export const findFailingEnrichments: FindConditions = async (trx, config) => {
       from (${latestEnriched('enrichments.id')}) as latest
     ) as missed
     join documents on documents.id = missed.document_id
-    where enrichments.workspace_id in (${watching('enrichment.failing')})
+    where enrichments.workspace_id = any (:workspaceIds)
       and is_active
       and missed.is_failing
     `,
+    { workspaceIds: config.workspaceIds },
   )
   return rows.map(({ workspaceId, workspace, enrichment, document, error, count, since }) => ({
     workspaceId,

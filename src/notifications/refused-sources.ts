@@ -1,6 +1,6 @@
 import { checkAgent } from '../../clients/check-source/src/http.ts'
 import { isRefusalCode, refusals, type RefusalCode } from '../domain/refusal-codes.ts'
-import { watching, type FindConditions } from './condition.ts'
+import type { FindConditions } from './condition.ts'
 import { conditionOf, repositoryColumns, type RepositoryRow } from './repository-conditions.ts'
 
 /** Errors that answer a request which the relay has accepted: the source system asks for what is not there, or sends what is there. */
@@ -46,13 +46,13 @@ export const findRefusedSources: FindConditions = async (trx, config) => {
         limit :refusedRequests
       ) as request
     ) as latest
-    where repositories.workspace_id in (${watching('source.refused')})
+    where repositories.workspace_id = any (:workspaceIds)
       and deleted_at is null
       and status = 'active'
       and latest.count = :refusedRequests
       and latest.are_refused
     `,
-    { refusedCodes, checkAgent, requestsRead, refusedRequests: config.refusedRequests },
+    { refusedCodes, checkAgent, requestsRead, refusedRequests: config.refusedRequests, workspaceIds: config.workspaceIds },
   )
   return rows.map(({ code, ...row }) => {
     const condition = conditionOf(row, refusals[code].remedy)

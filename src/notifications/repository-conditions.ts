@@ -1,6 +1,6 @@
 import { failingUpstream } from '../migration/failures.ts'
 import { isConnected } from '../routing/repository-warnings.ts'
-import { watching, type Condition, type FindConditions } from './condition.ts'
+import type { Condition, FindConditions } from './condition.ts'
 
 export interface RepositoryRow {
   workspaceId: string
@@ -30,16 +30,18 @@ const silentRemedy =
  * Finds sources that have sent nothing for as long as the least patient notification waits. A more patient one announces them later. Known
  * from captured requests and, as retention may remove these sooner, from documents. A source that never sent anything is not silent.
  */
-export const findSilentSources: FindConditions = async (trx, _, now) => {
+export const findSilentSources: FindConditions = async (trx, { workspaceIds, operatorWorkspaceId }, now) => {
   const { rows } = await trx.raw<{ rows: RepositoryRow[] }>(
     `
     select ${repositoryColumns}, 1 as count, last_request_at as since
     from (
-      select workspace_id, min(silence_hours) as silence_hours
-      from notifications
-      where is_active
+      select workspaces.id as workspace_id, min(silence_hours) as silence_hours
+      from workspaces
+      join notifications on notifications.workspace_id in (workspaces.id, :operatorWorkspaceId)
+      where workspaces.id = any (:workspaceIds)
+        and is_active
         and 'source.silent' = any (events)
-      group by workspace_id
+      group by workspaces.id
     ) as watched
     join repositories using (workspace_id)
     left join lateral (
@@ -63,7 +65,7 @@ export const findSilentSources: FindConditions = async (trx, _, now) => {
       and status = 'active'
       and last_request_at <= :now::timestamptz - silence_hours * interval '1 hour'
     `,
-    { now },
+    { now, workspaceIds, operatorWorkspaceId },
   )
   return rows.map((row) => {
     const condition = conditionOf(row, silentRemedy)
@@ -86,7 +88,7 @@ export const findExpiringCertificates: FindConditions = async (trx, config, now)
       jsonb_build_object('id', certificates.id, 'authId', auth_id) as certificate
     from repositories
     join certificates on repository_id = repositories.id
-    where repositories.workspace_id in (${watching('certificate.expiring')})
+    where repositories.workspace_id = any (:workspaceIds)
       and deleted_at is null
       and status = 'active'
       and signature_verification
@@ -101,7 +103,11 @@ export const findExpiringCertificates: FindConditions = async (trx, config, now)
           and newer.valid_to >= :before
       )
     `,
-    { days: config.certificateDays, before: new Date(now.getTime() + config.certificateDays * 86_400_000) },
+    {
+      days: config.certificateDays,
+      before: new Date(now.getTime() + config.certificateDays * 86_400_000),
+      workspaceIds: config.workspaceIds,
+    },
   )
   return rows.map(({ workspaceId, repository, certificate, validTo, count, since }) => ({
     workspaceId,
@@ -134,12 +140,12 @@ export const findNotConnected: FindConditions = async (trx, config) => {
         limit :maxCount
       ) as first
     ) as discarded on discarded.count > 0
-    where repositories.workspace_id in (${watching('repository.not_connected')})
+    where repositories.workspace_id = any (:workspaceIds)
       and deleted_at is null
       and repositories.status = 'active'
       and not ${isConnected}
     `,
-    { maxCount: config.maxCount },
+    { maxCount: config.maxCount, workspaceIds: config.workspaceIds },
   )
   return rows.map((row) => conditionOf(row, notConnectedRemedy))
 }
@@ -149,16 +155,17 @@ const upstreamRemedy =
   'documents that only it has are then answered with 404.'
 
 /** Finds repositories whose upstream has failed for some time. */
-export const findFailingUpstreams: FindConditions = async (trx) => {
+export const findFailingUpstreams: FindConditions = async (trx, { workspaceIds }) => {
   const { rows } = await trx.raw<{ rows: (RepositoryRow & { error: string })[] }>(
     `
     select ${repositoryColumns}, 1 as count, failing_since as since, last_error as error
     from repositories
     cross join lateral (${failingUpstream}) as failing
-    where repositories.workspace_id in (${watching('upstream.failing')})
+    where repositories.workspace_id = any (:workspaceIds)
       and deleted_at is null
       and status = 'active'
     `,
+    { workspaceIds },
   )
   return rows.map(({ error, ...row }) => {
     const condition = conditionOf(row, upstreamRemedy)

@@ -1,5 +1,5 @@
 import { goneReceiver } from '../domain/events.ts'
-import { watching, type FindConditions } from './condition.ts'
+import type { FindConditions } from './condition.ts'
 
 // Retries repair what is shorter.
 const failingMinutes = 15
@@ -20,7 +20,7 @@ interface Row {
 }
 
 /** Finds active event subscriptions whose next event has not been accepted for some time, and those that a 410 has stopped. */
-export const findFailingSubscriptions: FindConditions = async (trx) => {
+export const findFailingSubscriptions: FindConditions = async (trx, { workspaceIds }) => {
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `
     select
@@ -31,14 +31,14 @@ export const findFailingSubscriptions: FindConditions = async (trx) => {
       event_subscriptions.attempts as count, event_subscriptions.failing_since as since
     from event_subscriptions
     join destinations on destinations.id = destination_id
-    where event_subscriptions.workspace_id in (${watching('event_subscription.failing')})
+    where event_subscriptions.workspace_id = any (:workspaceIds)
       and deleted_at is null
       and (
         (is_active and failing_since < now() - :failingMinutes * interval '1 minute')
         or (not is_active and last_error_code = :goneReceiver)
       )
     `,
-    { failingMinutes, goneReceiver },
+    { failingMinutes, goneReceiver, workspaceIds },
   )
   return rows.map(({ workspaceId, subscription, destination, error, count, since }) => ({
     workspaceId,

@@ -11,6 +11,7 @@ import { requireSchema, TooOldError } from '../../db/migrations.ts'
 import { requireServer } from '../../db/require-server.ts'
 import { countOverdue, maxCountedOverdue } from '../../delivery/overdue.ts'
 import { maintenanceJobs } from '../../maintenance/jobs.ts'
+import { findOperatorWorkspace } from '../../notifications/condition.ts'
 import { readFreeBytes } from '../../observe/metrics.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
 import { createOpenIdProvider, createProviderGuard, redirectUriOf, SignInError } from '../../security/oidc.ts'
@@ -194,6 +195,18 @@ export const operationChecks: readonly Check[] = [
     remedy: 'Correct the file of RELAY_OIDC_FILE, and restart the processes of the API.',
     applies: ({ config }) => config.RELAY_OIDC_FILE !== undefined,
     find: ({ config, db }) => checkSignIn(config, db),
+  },
+  {
+    name: 'operator',
+    urgency: 'is a risk',
+    needs: ['schema'],
+    remedy: 'Create the workspace, or correct RELAY_OPERATOR_WORKSPACE of all processes.',
+    applies: ({ config }) => config.RELAY_OPERATOR_WORKSPACE !== undefined,
+    find: async ({ config, db }) => {
+      const name = config.RELAY_OPERATOR_WORKSPACE!
+      if ((await findOperatorWorkspace(db, config)) !== null) return `${name} is told of the incidents of all workspaces`
+      return [`There is no workspace ${name}: the operator is told of no incident.`]
+    },
   },
   {
     name: 'deliveries',

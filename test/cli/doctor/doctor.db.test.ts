@@ -122,6 +122,17 @@ test('the provider of the sign-in is discovered, its redirect URI is named, and 
   expect(JSON.stringify(away)).not.toContain(provider.clientSecret)
 })
 
+test('a workspace of the operator that does not exist is warned about', async () => {
+  const found = async (variables: Record<string, string>) => (await examine(variables)).find(({ name }) => name === 'operator')
+  expect(await found({})).toBeUndefined()
+  expect(await found({ RELAY_OPERATOR_WORKSPACE: 'acme/gone' })).toMatchObject({
+    status: 'warning',
+    warnings: ['There is no workspace acme/gone: the operator is told of no incident.'],
+  })
+  const { workspaceSlug } = await createRoutes(database.db, [])
+  expect(await found({ RELAY_OPERATOR_WORKSPACE: `acme/${workspaceSlug}` })).toMatchObject({ status: 'ok' })
+})
+
 test('what loses documents comes before what delays them, and both before what is a risk', async () => {
   const { db } = database
   const { repositoryId, workspaceId, repoId, destinations } = await createRoutes(db, [{ name: 'archive' }])
