@@ -65,7 +65,7 @@ const createOperator = async () => {
   }
 }
 
-test('incidents of all workspaces reach the operator, and nobody else, and their ends do too', async () => {
+test('incidents of all workspaces reach the operator and no other workspace, and so do their ends', async () => {
   const [one, other, operator] = [await createTrouble(), await createTrouble(), await createOperator()]
   const own = await notify(one.workspaceId, one.destinationId)
   const all = await notify(operator.workspaceId, operator.destinationId, { events: ['destination.failing'] })
