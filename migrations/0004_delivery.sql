@@ -24,7 +24,7 @@ create table deliveries (
   last_error text,
   last_error_code text,
   ended_by text check (ended_by in ('permanent_error', 'max_retries', 'retry_ttl_seconds', 'workflow_cancelled', 'workflow_terminated',
-    'destination_deleted', 'connection_deleted', 'connection_changed', 'document_erased', 'content_removed')),
+    'destination_deleted', 'connection_deleted', 'connection_changed', 'document_erased', 'content_removed', 'check_ended')),
   needs_attention boolean not null default false,
   delivered_at timestamptz,
   location text,

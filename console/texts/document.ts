@@ -207,5 +207,6 @@ export const de: typeof en = {
     connection_changed: 'Die Verbindung, die sie zurückhielt, führt nicht mehr zum Ziel.',
     document_erased: 'Der Inhalt des Dokuments wurde gelöscht.',
     content_removed: 'Der Inhalt des Dokuments fehlt, und niemand hat ihn gelöscht.',
+    check_ended: 'Die Prüfung des Repositorys, die das Dokument angelegt hat, ist beendet.',
   },
 }

@@ -123,7 +123,7 @@ export const en = {
     start: 'Check',
     title: (repoId: string) => `Check repository ${repoId}?`,
     text: (destinations: string) =>
-      `The relay uses the repository as the source system would: it creates documents, reads and changes them, and deletes them again. They are delivered like any others, to ${destinations}.`,
+      `The relay uses the repository as the source system would: it creates documents, reads and changes them, and deletes them again. They are delivered like any others, to ${destinations}. What has not arrived when the check ends is cancelled.`,
     more: 'Check more: all commands',
     run: 'Check',
     heading: 'Check',
@@ -300,7 +300,7 @@ export const de: typeof en = {
     start: 'Prüfen',
     title: (repoId) => `Repository ${repoId} prüfen?`,
     text: (destinations) =>
-      `Das Relay benutzt das Repository, wie das Quellsystem es täte: Es legt Dokumente an, liest und ändert sie und löscht sie wieder. Sie werden wie alle anderen zugestellt, an ${destinations}.`,
+      `Das Relay benutzt das Repository, wie das Quellsystem es täte: Es legt Dokumente an, liest und ändert sie und löscht sie wieder. Sie werden wie alle anderen zugestellt, an ${destinations}. Was am Ende der Prüfung nicht angekommen ist, wird abgebrochen.`,
     more: 'Mehr prüfen: alle Befehle',
     run: 'Prüfen',
     heading: 'Prüfung',

@@ -49,7 +49,8 @@ const deliveryFields = z.object({
       'What ended a failed or cancelled delivery. `permanent_error`: the error is not retried automatically. `max_retries`, `retry_ttl_seconds`: this retry ' +
         'setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. ' +
         '`destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead ' +
-        'to the destination any more. `content_removed`: the content is missing, and nobody has erased it.',
+        'to the destination any more. `content_removed`: the content is missing, and nobody has erased it. `check_ended`: the check of the repository that made the document ' +
+        'has ended.',
     ),
 })
 

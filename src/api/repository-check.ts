@@ -55,7 +55,8 @@ export const repositoryCheckEndpoints = ({ repositories, checkRepository }: Repo
       description:
         'Uses the repository as its source system would, over HTTP at the receiver of this process, and reports what is wrong: the checks of ' +
         '`relay check source`. If the repository requires signatures, a certificate of the check is sent, activated and deleted again. The ' +
-        'documents of the check are deleted from the archive at its end, and delivered like any others before. Takes a second or two.',
+        'documents of the check are deleted from the archive at its end, and delivered like any others before. What has not arrived up to 5 seconds ' +
+        'after its end is cancelled. Takes a second or two.',
       params: idParams,
       body: checkInput,
       response: one(checkReport),

@@ -4,6 +4,7 @@ import { createCertificates } from '../access/certificates.ts'
 import { AppError } from '../base/errors.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
+import { createEndCheck, type EndCheck } from '../delivery/end-check.ts'
 import type { Repository } from '../routing/repositories.ts'
 import type { Workspace } from '../workspace/workspaces.ts'
 import { checkOwnRepository } from './own-repository.ts'
@@ -32,6 +33,7 @@ interface CheckRepositoryDeps {
   db: Database
   /** Returns the address of the receivers of this process. */
   receiverOrigin(): string
+  endCheck?: EndCheck
 }
 
 interface Asked {
@@ -43,10 +45,10 @@ interface Asked {
 
 /**
  * Checks a repository as its source system would use it, over HTTP at the receiver of this process. A workspace has one check at a time in
- * each process. The documents of the check are delivered like any others.
+ * each process. The documents of the check are delivered like any others, as far as they arrive until its end.
  * @throws `AppError` 409 if the repository cannot be checked, or a check of the workspace is running
  */
-export const createCheckRepository = ({ db, receiverOrigin }: CheckRepositoryDeps) => {
+export const createCheckRepository = ({ db, receiverOrigin, endCheck = createEndCheck(db) }: CheckRepositoryDeps) => {
   const running = new Set<string>()
 
   return async (
@@ -78,7 +80,7 @@ export const createCheckRepository = ({ db, receiverOrigin }: CheckRepositoryDep
           signatureVerification,
           url: new URL(`/receiver/${userSlug}/${workspaceSlug}`, receiverOrigin()),
         },
-        { certificates: createCertificates(db), actor },
+        { certificates: createCertificates(db), actor, endCheck },
         { profile, timeoutMs: requestTimeoutMs, signal: AbortSignal.any([signal, AbortSignal.timeout(runMaxMs)]) },
       )
     } finally {

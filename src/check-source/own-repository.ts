@@ -2,6 +2,7 @@ import { runChecks, type Report, type RunOptions } from '../../clients/check-sou
 import { createIdentity, throwAwayOf, type Activate } from '../../clients/check-source/src/throw-away.ts'
 import type { Certificates } from '../access/certificates.ts'
 import type { AuditActor } from '../db/audit.ts'
+import type { EndCheck } from '../delivery/end-check.ts'
 
 /** A repository of this relay. */
 export interface OwnRepository {
@@ -16,15 +17,26 @@ export interface OwnRepository {
 interface OwnDeps {
   certificates: Pick<Certificates, 'listAll' | 'setStatus' | 'delete'>
   actor: AuditActor
+  endCheck: EndCheck
 }
 
 const stranger = async () => (await createIdentity('rsa')).signer
 
 /**
- * Checks a repository of this relay over HTTP, as its source system would use it. If it requires signatures, a certificate of the run is sent,
- * activated and deleted again, each with its entry in the audit log.
+ * Checks a repository of this relay over HTTP, as its source system would use it. If it requires signatures, certificates of the run are sent,
+ * activated and deleted again, each with its entry in the audit log. What is still to be delivered of the documents of the run is cancelled.
  */
-export const checkOwnRepository = async (own: OwnRepository, { certificates, actor }: OwnDeps, options: RunOptions): Promise<Report> => {
+export const checkOwnRepository = async (own: OwnRepository, deps: OwnDeps, options: RunOptions): Promise<Report> => {
+  const { workspaceId, repoId } = own
+  const docIds: string[] = []
+  try {
+    return await runOwn(own, deps, { ...options, onDocument: (docId) => void docIds.push(docId) })
+  } finally {
+    await deps.endCheck({ workspaceId, repoId, docIds })
+  }
+}
+
+const runOwn = async (own: OwnRepository, { certificates, actor }: OwnDeps, options: RunOptions): Promise<Report> => {
   const target = { url: own.url, contRep: own.repoId, pVersion: '0047', stranger }
   if (!own.signatureVerification) return runChecks(target, options)
 

@@ -6,6 +6,7 @@ import { UserError } from '../base/errors.ts'
 import { requireCheckable } from '../check-source/check-repository.ts'
 import { checkOwnRepository } from '../check-source/own-repository.ts'
 import { systemActor } from '../db/audit.ts'
+import { createEndCheck } from '../delivery/end-check.ts'
 import { createRepositories } from '../routing/repositories.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import type { CommandContext } from './context.ts'
@@ -56,7 +57,7 @@ const checkOwn = async (
         signatureVerification: repository.signatureVerification,
         url: new URL(`${baseUrl}/receiver/${workspaceName}`),
       },
-      { certificates: createCertificates(db), actor: systemActor },
+      { certificates: createCertificates(db), actor: systemActor, endCheck: createEndCheck(db) },
       run,
     )
   })

@@ -43,7 +43,7 @@ export const noErrorCode = 'none'
 /**
  * What ended a delivery that has not arrived. A failed one: an error that no retry can fix, the setting that was the limit, or a person, in
  * Temporal. A cancelled one: what was deleted, or the connection, which no longer leads to the destination. `document_erased` only if the
- * document was erased by a request; `content_removed` if its content is missing for another reason.
+ * document was erased by a request; `content_removed` if its content is missing for another reason. `check_ended`: its document was one of a check of its repository.
  */
 export const deliveryEnds = [
   'permanent_error',
@@ -56,6 +56,7 @@ export const deliveryEnds = [
   'connection_changed',
   'document_erased',
   'content_removed',
+  'check_ended',
 ] as const
 export type DeliveryEnd = (typeof deliveryEnds)[number]
 
@@ -71,6 +72,7 @@ export const endSentences: Record<DeliveryEnd, string> = {
   connection_changed: 'The connection that held it does not lead to the destination any more.',
   document_erased: 'The content of the document was erased.',
   content_removed: 'The content of the document is missing, and nobody has erased it.',
+  check_ended: 'The check of the repository that made the document has ended.',
 }
 
 /** Errors of deliveries that a person has ended in Temporal. */
@@ -111,7 +113,11 @@ export const transitions = {
   expire: { from: ['pending', 'retrying'], to: 'failed', cause: 'the time to live ended before the next attempt' },
   /** A person ended the workflow in Temporal. The document is still to be delivered: an operator has to retry or acknowledge it. */
   endWorkflow: { from: ['pending', 'retrying'], to: 'failed', cause: 'the workflow was cancelled or terminated' },
-  cancel: { from: open, to: 'cancelled', cause: 'the destination was deleted, or the content is gone' },
+  cancel: {
+    from: open,
+    to: 'cancelled',
+    cause: 'the destination was deleted, the content is gone, or the check that made the document has ended',
+  },
   cancelHeld: {
     from: ['held'],
     to: 'cancelled',

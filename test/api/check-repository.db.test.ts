@@ -55,6 +55,27 @@ describe('a check of a repository', () => {
     expect(await database.db('certificates').where({ repository_id: repositoryId })).toEqual([])
   })
 
+  test('leaves no delivery that is still to be made, and nothing that needs attention', async () => {
+    const { check, ask, repositoryId } = await start()
+    expect((await check({ profile: 'core' })).json.data.failed).toBe(0)
+    const deliveries = await database
+      .db('deliveries')
+      .select('deliveries.status', 'ended_by', 'needs_attention', 'acknowledged_at')
+      .join('documents', 'document_id', 'documents.id')
+      .where({ repository_id: repositoryId })
+    expect(deliveries.length).toBeGreaterThan(5)
+    expect(
+      new Set(
+        deliveries.map(({ status, ended_by: end, needs_attention: needs, acknowledged_at: at }) =>
+          [status, end, needs, at !== null].join(),
+        ),
+      ),
+    ).toEqual(new Set(['cancelled,check_ended,false,true']))
+    expect((await ask('GET', '/failures')).json.data).toEqual([])
+    const cancelled = await database.db('outbox').whereRaw("message ->> 'kind' = 'cancelDelivery'")
+    expect(cancelled.length).toBeGreaterThanOrEqual(deliveries.length)
+  })
+
   test('says what a source system would be told where its address is not allowed', async () => {
     const { check } = await start({ workspaceSettings: { receiver_allowed_cidrs: ['192.0.2.0/24'] } })
     const { json } = await check()

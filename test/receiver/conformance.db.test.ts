@@ -3,11 +3,13 @@ import { createIdentity } from '../../clients/check-source/src/throw-away.ts'
 import { createCertificates } from '../../src/access/certificates.ts'
 import { checkOwnRepository } from '../../src/check-source/own-repository.ts'
 import { systemActor } from '../../src/db/audit.ts'
+import { createEndCheck } from '../../src/delivery/end-check.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 
 const scene = share(await startScene())
 const certificates = createCertificates(scene.db)
+const deps = { certificates, actor: systemActor, endCheck: createEndCheck(scene.db, 0) }
 
 /** Creates a repository that is wired to a destination. */
 const repositoryOf = async (signatureVerification: boolean, repoId = 'Z1') => {
@@ -28,7 +30,7 @@ const faultsOf = ({ results, left_behind: left }: Report) => [
 describe('the receiver passes relay check source', () => {
   test('unsigned', async () => {
     const { own, count } = await repositoryOf(false)
-    const report = await checkOwnRepository(own, { certificates, actor: systemActor }, { profile: 'full' })
+    const report = await checkOwnRepository(own, deps, { profile: 'full' })
     expect(faultsOf(report)).toEqual([])
     expect(report).toMatchObject({ signed: false, server: 'Document Relay 1.0' })
     expect(await count()).toBe(0)
@@ -36,7 +38,7 @@ describe('the receiver passes relay check source', () => {
 
   test('signed with RSA, by a certificate of the run, which it deletes', async () => {
     const { own, ask } = await repositoryOf(true)
-    const report = await checkOwnRepository(own, { certificates, actor: systemActor }, { profile: 'full' })
+    const report = await checkOwnRepository(own, deps, { profile: 'full' })
     expect(faultsOf(report)).toEqual([])
     expect(report).toMatchObject({ signed: true, not_checked: 0 })
     expect(await certificates.listAll(own.repositoryId)).toEqual([])
@@ -47,7 +49,7 @@ describe('the receiver passes relay check source', () => {
 
   test('signed, in a repository whose name has a comma', async () => {
     const { own } = await repositoryOf(true, 'Z,1')
-    expect(faultsOf(await checkOwnRepository(own, { certificates, actor: systemActor }, { profile: 'wire' }))).toEqual([])
+    expect(faultsOf(await checkOwnRepository(own, deps, { profile: 'wire' }))).toEqual([])
   })
 
   test('signed with DSA and SHA-1, by a certificate that an administrator has added', async () => {
@@ -64,11 +66,11 @@ describe('the receiver passes relay check source', () => {
 test('a run that is stopped deletes its documents, and says that it was stopped', async () => {
   const { own, count } = await repositoryOf(false)
   const stop = new AbortController()
-  const report = await checkOwnRepository(
-    own,
-    { certificates, actor: systemActor },
-    { profile: 'core', signal: stop.signal, onResult: ({ id }) => void (id === 'create-exists' && stop.abort()) },
-  )
+  const report = await checkOwnRepository(own, deps, {
+    profile: 'core',
+    signal: stop.signal,
+    onResult: ({ id }) => void (id === 'create-exists' && stop.abort()),
+  })
   expect(report).toMatchObject({ interrupted: true, failed: 0, left_behind: [] })
   expect(report.results.at(-1)?.id).toBe('create-exists')
   expect(await count()).toBe(0)

@@ -29,6 +29,7 @@ import type { Database } from '../../src/db/database.ts'
 import { shareOf, shareSizeOf } from '../../src/db/share.ts'
 import { createAcknowledgeReplayed } from '../../src/delivery/acknowledge.ts'
 import type { BulkPage } from '../../src/delivery/bulk-page.ts'
+import { createEndCheck } from '../../src/delivery/end-check.ts'
 import type { RelayState } from '../../src/domain/relay-state.ts'
 import { createTry } from '../../src/enrichment/try.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
@@ -196,7 +197,7 @@ export const startApi = async (
     replay: replaying,
     ...(maxIdempotencyKeys !== undefined && { maxIdempotencyKeys }),
     sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
-    checkRepository: createCheckRepository({ db, receiverOrigin: () => baseUrl }),
+    checkRepository: createCheckRepository({ db, receiverOrigin: () => baseUrl, endCheck: createEndCheck(db, 0) }),
     tryEnrichment: createTry({
       ...common,
       runInProcess: reader.run,

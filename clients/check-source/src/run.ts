@@ -48,6 +48,8 @@ export interface RunOptions {
   /** Stops the run, which then still deletes its documents. */
   signal?: AbortSignal
   onResult?: (result: Result) => void
+  /** Is told each docId under which the run may create a document. */
+  onDocument?: (docId: string) => void
 }
 
 const defaultTimeoutMs = 30_000
@@ -58,9 +60,9 @@ const cleanUpMaxMs = 60_000
 
 /** Runs the checks of a profile one after another, and deletes the documents that they have created. */
 export const runChecks = async (target: Target, options: RunOptions): Promise<Report> => {
-  const { profile, timeoutMs = defaultTimeoutMs, signal = new AbortController().signal, onResult } = options
+  const { profile, timeoutMs = defaultTimeoutMs, signal = new AbortController().signal, onResult, onDocument } = options
   const [startedAt, began] = [new Date(), performance.now()]
-  const source = createSource(target, { timeoutMs, signal })
+  const source = createSource(target, { timeoutMs, signal }, onDocument)
   const results: Result[] = []
   let server: string | null = null
   try {

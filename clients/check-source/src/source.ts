@@ -103,7 +103,7 @@ export const compoundParts = [
 export type Source = ReturnType<typeof createSource>
 
 /** Creates a source system that uses one content repository, and knows every document that it may have created. */
-export const createSource = (target: Target, options: HttpOptions) => {
+export const createSource = (target: Target, options: HttpOptions, onDocument?: (docId: string) => void) => {
   const { signer, contRep } = target
   const http = createHttp(target.url, options)
   const documents = new Set<string>()
@@ -143,6 +143,7 @@ export const createSource = (target: Target, options: HttpOptions) => {
   const newDocId = (more = ''): string => {
     const docId = unusedDocId() + more
     documents.add(docId)
+    onDocument?.(docId)
     return docId
   }
 
