@@ -120,7 +120,7 @@ export const documentMetadataEndpoints = ({ setMetadata, findUnknownRepositories
                 doc_id: plainValue.describe(idsText.doc),
                 ...change,
               })
-              .meta({ id: 'DocumentMetadataEntry' }),
+              .meta({ id: 'DocumentMetadataEntry', minProperties: 3 }),
           )
           .min(1)
           .max(batchMax)

@@ -1,4 +1,6 @@
+import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { createIdentity, throwAwayOf } from '../../clients/check-source/src/throw-away.ts'
 import { serverFaults, type ServerFault } from './old-content-server-faults.ts'
 import { startOldContentServer } from './old-content-server.ts'
 import { share } from './share.ts'
@@ -103,6 +105,7 @@ const signatureFaults = new Set<ServerFault>(['accepts_any_signature', 'accepts_
 const waitingFaults = new Set<ServerFault>(['never_answers', 'slow', 'stops_midway'])
 
 const signer = share(await createSigner('RSA 1024'))
+const { message } = await throwAwayOf(await createIdentity('rsa'), async () => {}).chain()
 const base = 'pVersion=0045&contRep=Z1'
 
 /** Sends the same requests to a server with these faults. @returns the answers, without the date and time of today */
@@ -158,7 +161,19 @@ const observe = async (faults: ServerFault[], isSigned: boolean): Promise<string
     await see(`get&${base}&docId=HALF`)
     await see(`putCert&${base}&authId=N`, { method: 'PUT', body: 'garbage' })
     await source.call(`putCert&${base}&authId=M`, { method: 'PUT', body: signer.der })
-    seen.push(JSON.stringify(server.certificates.map(({ authId, isActive }) => ({ authId, isActive }))))
+    await source.call(`putCert&${base}&authId=C`, { method: 'PUT', body: message })
+    seen.push(
+      JSON.stringify(
+        server.certificates.map(({ authId, isActive, pem }) => ({ authId, isActive, of: pem && new X509Certificate(pem).subject })),
+      ),
+    )
+    for (const [docId, compId] of Object.entries({ LONG: '%C3%BC'.repeat(200), WINDOWS: '%96.pdf', TWICE: '%25C3%25BC' })) {
+      await see(`create&${base}&docId=${docId}&compId=${compId}`, { method: 'PUT', body: 'x' })
+      await see(`info&${base}&docId=${docId}`)
+    }
+    await see(`create&${base}&docId=EMPTY&compId=data`, { method: 'PUT', body: 'x', headers: { 'content-type': 'text/plain; charset=' } })
+    await source.createParts('BASE64', [{ headers: { 'X-compId': 'data', 'Content-Transfer-Encoding': 'base64' }, body: 'eA==' }])
+    await see(`get&${base}&docId=BASE64`)
     await source.delete('OLD')
     await see(`get&${base}&docId=OLD`)
   }
