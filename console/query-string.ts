@@ -25,7 +25,7 @@ const decode = (text: string, codePage?: string | null): string => {
       ),
     )
     const bytes = Uint8Array.from(characters, (character) => character.charCodeAt(0))
-    return characters.search(/[^\x00-\xff]/) < 0 ? new TextDecoder(codePage).decode(bytes) : text
+    return /^[\p{ASCII}\x80-\xff]*$/u.test(characters) ? new TextDecoder(codePage).decode(bytes) : text
   }
 }
 

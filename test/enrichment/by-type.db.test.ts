@@ -242,7 +242,7 @@ test('documents for others do not hide that an enrichment fails', async () => {
   expect(await document.tryOnce(0)).toBe('partial')
   for (let index = 0; index < 6; index += 1) {
     const received = await receivedDocument(document, { data: 'hello' })
-    const metadata = { erpObjectType: 'BKPF', erpObjectId: '1', arObject: null }
+    const metadata = { ...received.metadata, erpObjectType: 'BKPF', erpObjectId: '1' }
     await createReceive(db, config)({ ...received, metadata })
   }
   await run({ queueId: document.ids[0]!, workspaceId: document.workspaceId }, new AbortController().signal)

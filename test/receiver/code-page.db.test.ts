@@ -57,7 +57,7 @@ const startByteServer = async (sent: string, contentType: string) => {
     }
     response.statusCode = docId === 'docId=BROKEN' ? 500 : 404
     response.setHeader('X-ErrorDescription', bytes)
-    response.end()
+    return void response.end()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -90,10 +90,10 @@ test.each([
     const [document] = await until(
       'the document is kept',
       async () => (await ask('GET', '/documents')).json.data,
-      (data: object[]) => data.length === 1,
+      (data: { attributes: { content_type: string } }[]) => data.length === 1,
     )
-    expect(document.attributes).toMatchObject({ comp_id: name, content_type: `application/pdf; name="${name}"` })
-    const found = await ask('GET', `/documents/search?content_type=${encodeURIComponent(document.attributes.content_type)}`)
+    expect(document!.attributes).toMatchObject({ comp_id: name, content_type: `application/pdf; name="${name}"` })
+    const found = await ask('GET', `/documents/search?content_type=${encodeURIComponent(document!.attributes.content_type)}`)
     expect(found.json.data).toHaveLength(sent.includes('%C3') || codePage === 'windows-1252' ? 1 : 0)
 
     const failed = await source.get('BROKEN')
