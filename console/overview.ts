@@ -25,16 +25,15 @@ export const totalsOf = (series: readonly Period[]) => ({
   failed: series.reduce((sum, { failed }) => sum + failed, 0),
 })
 
-export type State = 'attention' | 'retrying' | 'pending' | 'held' | 'delivered'
+export type State = 'attention' | 'retrying' | 'held' | 'pending'
 
-/** Returns what is under way, each with its number, the most urgent first. */
+/** Returns what is not delivered, with its numbers, the most urgent first. */
 export const statesOf = ({ unacknowledged_failures: failures, retrying, pending, held }: Statistics['present']): [State, number][] => {
-  const found: [State, number][] = [
+  const states: [State, number][] = [
     ['attention', failures ?? 0],
     ['retrying', retrying],
     ['held', held],
     ['pending', pending],
   ]
-  const present = found.filter(([, number]) => number > 0)
-  return present.length === 0 ? [['delivered', 0]] : present
+  return states.filter(([, number]) => number > 0)
 }

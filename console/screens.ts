@@ -2,12 +2,16 @@ import { may, type Level } from './api.ts'
 import { lazy, type Lazy } from './ui/lazy.ts'
 
 interface Screen {
-  /** Lowest level of a key that sees the entry. Without it, every key does. */
+  /** Lowest level of a key that sees the screen. Without it, every key does. */
   level?: Level
-  /** True if the navigation has no entry: other screens lead there. */
+  /** Lowest level of a key whose navigation has the entry. Others read the screen where links lead to it. */
+  entryLevel?: Level
+  /** True if the navigation has neither an entry nor a tab: other screens lead there. */
   isLinked?: true
-  /** Path of the icon in the navigation, in a box of 16 by 16. */
-  icon: string
+  /** The screen on whose entry this one is a tab. */
+  entry?: 'overview' | 'repositories' | 'notifications' | 'settings'
+  /** Path of the icon of the entry, in a box of 16 by 16. */
+  icon?: string
   /** Shown at the address of the entry. */
   List: Lazy
   /** Shown at the address of one of its things. */
@@ -22,12 +26,11 @@ export const screens = {
   },
   start: {
     isLinked: true,
-    icon: '',
+    entry: 'overview',
     List: lazy(async () => (await import('./screens/start.ts')).StartScreen),
   },
   workspaces: {
     isLinked: true,
-    icon: '',
     List: lazy(async () => (await import('./screens/workspaces.ts')).WorkspacesScreen),
   },
   documents: {
@@ -45,47 +48,52 @@ export const screens = {
     One: lazy(async () => (await import('./screens/request.ts')).RequestScreen),
   },
   connections: {
+    entryLevel: 'member',
     icon: 'M2.500 4h3.500l4 8h3.500M2.500 12h3.500l4-8h3.500',
     List: lazy(async () => (await import('./screens/connections.ts')).ConnectionsScreen),
     One: lazy(async () => (await import('./screens/connection.ts')).ConnectionScreen),
   },
   destinations: {
+    entryLevel: 'member',
     icon: 'M2 8h5m0 0c3 0 2.500-4 6-4M7 8c3 0 2.500 4 6 4',
     List: lazy(async () => (await import('./screens/destinations.ts')).DestinationsScreen),
     One: lazy(async () => (await import('./screens/destination.ts')).DestinationScreen),
   },
   repositories: {
+    entryLevel: 'member',
     icon: 'M2.500 5.500h11v8h-11zM4 5.500V3h8v2.500M6 8.500h4',
     List: lazy(async () => (await import('./screens/repositories.ts')).RepositoriesScreen),
     One: lazy(async () => (await import('./screens/repository.ts')).RepositoryScreen),
   },
   enrichments: {
-    icon: 'M3 12.500V6M3 9h4M8 5.500h5.500M8 9h5.500M8 12.500h5.500M3 3.500v.3',
+    entry: 'repositories',
     List: lazy(async () => (await import('./screens/enrichments.ts')).EnrichmentsScreen),
     One: lazy(async () => (await import('./screens/enrichment.ts')).EnrichmentScreen),
   },
-  audit: {
-    icon: 'M3 2.500h10v11H3zM5.500 5.500h5M5.500 8h5M5.500 10.500h3',
-    List: lazy(async () => (await import('./screens/audit.ts')).AuditScreen),
-  },
-  keys: {
-    level: 'admin',
-    icon: 'M5.500 7.500a3 3 0 1 0 .01 6 3 3 0 0 0-.01-6zM7.700 8.400L13.500 2.500M11 5l2 2',
-    List: lazy(async () => (await import('./screens/keys.ts')).KeysScreen),
-  },
-  settings: {
-    icon: 'M2.500 4.500h6M11.500 4.500h2M10 3v3M2.500 11.500h2M7.500 11.500h6M6 10v3',
-    List: lazy(async () => (await import('./screens/settings.ts')).SettingsScreen),
-  },
   notifications: {
+    entryLevel: 'member',
     icon: 'M4 11.500V7a4 4 0 0 1 8 0v4.500l1 1H3zM6.800 14.200h2.400',
     List: lazy(async () => (await import('./screens/notifications.ts')).NotificationsScreen),
     One: lazy(async () => (await import('./screens/notification.ts')).NotificationScreen),
   },
   subscriptions: {
-    icon: 'M2.500 13.500h.01M2.500 9.500a4 4 0 0 1 4 4M2.500 6a7.500 7.500 0 0 1 7.500 7.500M2.500 2.500a11 11 0 0 1 11 11',
+    entry: 'notifications',
     List: lazy(async () => (await import('./screens/subscriptions.ts')).SubscriptionsScreen),
     One: lazy(async () => (await import('./screens/subscription.ts')).SubscriptionScreen),
+  },
+  settings: {
+    entryLevel: 'member',
+    icon: 'M2.500 4.500h6M11.500 4.500h2M10 3v3M2.500 11.500h2M7.500 11.500h6M6 10v3',
+    List: lazy(async () => (await import('./screens/settings.ts')).SettingsScreen),
+  },
+  keys: {
+    level: 'admin',
+    entry: 'settings',
+    List: lazy(async () => (await import('./screens/keys.ts')).KeysScreen),
+  },
+  audit: {
+    entry: 'settings',
+    List: lazy(async () => (await import('./screens/audit.ts')).AuditScreen),
   },
 } satisfies Record<string, Screen>
 
@@ -104,9 +112,17 @@ export const preloadScreens = async (): Promise<void> => {
 
 const screenNames = Object.keys(screens) as ScreenName[]
 
-/** Returns the names of the screens in the navigation: those that the key of the session may use. */
-export const usableScreens = (): ScreenName[] =>
-  screenNames.filter((name) => {
-    const { level = 'viewer', isLinked = false } = screenNamed(name)!
-    return may(level) && !isLinked
-  })
+/** Returns the screen on whose entry in the navigation this one is found. */
+export const entryOf = (name: string): ScreenName => screenNamed(name)?.entry ?? (name as ScreenName)
+
+const inNavigation = screenNames.filter((name) => !screenNamed(name)!.isLinked)
+
+/** Returns the names of the entries of the navigation for the key of the session. */
+export const entries = (): ScreenName[] =>
+  inNavigation.filter((name) => entryOf(name) === name && may(screenNamed(name)!.entryLevel ?? 'viewer'))
+
+/** Returns the names of the screens that share an entry with this one, if there are several that the key of the session may see. */
+export const tabsOf = (name: string): ScreenName[] => {
+  const tabs = inNavigation.filter((each) => entryOf(each) === entryOf(name) && may(screenNamed(each)!.level ?? 'viewer'))
+  return tabs.length > 1 ? tabs : []
+}

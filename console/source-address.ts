@@ -9,7 +9,6 @@ export interface SourceAddress {
   script: string
   /** True if the host is a name of the machine itself, which leads another machine nowhere. */
   isLocal: boolean
-  url: string
 }
 
 /**
@@ -25,6 +24,5 @@ export const sourceAddress = (consoleUrl: string, userSlug: string, workspaceSlu
     isTls,
     script: url.pathname.slice(1),
     isLocal: /^(localhost|127\.[\d.]+|\[::1\]|.*\.localhost)$/.test(url.hostname),
-    url: url.href,
   }
 }

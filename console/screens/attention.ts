@@ -68,7 +68,7 @@ const GroupItem = ({ group, onAsk }: { group: Group; onAsk: (target: Target) => 
     <div class="card-head">
       <h3>
         ${code === null ? words.noCode : html`<code>${code}</code>`}
-        <span class="count">${words.documents(group.documents)}</span>
+        <span class="count">${words.deliveries(group.documents)}</span>
       </h3>
       <span class="actions-end">
         <a class="button" href=${documentsOf(group)} aria-label=${words.showDocumentsOf(shownCode, destinationName)}

@@ -51,8 +51,11 @@ const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> 
   const words = auditWords()
   const field = (name: FilterName) => ({ value: values[name], onChange: (value: string) => change({ [name]: value }) })
   const setEvent = (value: string) => change(value.endsWith('.') ? { event_prefix: value, event: '' } : { event: value, event_prefix: '' })
-  return html`<${FilterBar} path="audit" isFiltered=${Object.keys(values).length > 0}>
-    <${SearchField} label=${words.subjectId} ...${field('subject_id')} />
+  return html`<${FilterBar}
+    path="audit"
+    isFiltered=${Object.keys(values).length > 0}
+    search=${html`<${SearchField} label=${words.subjectId} ...${field('subject_id')} />`}
+  >
     <${SelectField} label=${words.event} value=${values.event ?? values.event_prefix} options=${eventOptions()} onChange=${setEvent} />
     <${SelectField} label=${words.subjectType} ...${field('subject_type')} options=${Object.entries(words.subjects)} />
     <${DateField} label=${words.dateFrom} ...${field('date_from')} />
@@ -84,7 +87,7 @@ const Actor = ({ attributes }: { attributes: Entry['attributes'] }) => {
   const name = personName ?? (keyName === undefined ? undefined : words.key(keyName))
   if (attributes.actor_type === 'system' || name === undefined) return words.actors[attributes.actor_type]
   const isOwn = keyId !== undefined && keyId === session.value!.key_id
-  return html`${name}${isOwn && html`<span class="small">${words.thisKey}</span>`}<span class="small mono break">${personId ?? keyId}</span>
+  return html`<span title=${personId ?? keyId}>${name}</span>${isOwn && html`<span class="small">${words.thisKey}</span>`}
     ${attributes.user_id !== null && html`<a class="small" href=${addressOf('audit', { user_id: attributes.user_id })}>${words.member(attributes.user_id)}</a>`}`
 }
 
@@ -109,7 +112,7 @@ const Row = ({ entry: { attributes } }: { entry: Entry }) => {
     </td>
     <td role="cell" class="stack">
       ${address === undefined ? words.subjects[type] : html`<a href=${address}>${words.subjects[type]}</a>`}
-      <a class="small mono break" href=${addressOf('audit', { subject_id: id })} title=${words.historyOf(id)}>${id}</a>
+      <a class="small" href=${addressOf('audit', { subject_id: id })} title=${id}>${words.history}</a>
     </td>
     <td role="cell" class="stack"><${Actor} attributes=${attributes} /></td>
   </tr>`

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { call, may, type Schemas } from '../api.ts'
+import { healthOf } from '../destination-health.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, texts } from '../preferences.ts'
@@ -32,6 +33,7 @@ const load = async (signal: AbortSignal) => {
       repositories: repositories.data.map(({ id, attributes: { repo_id, name } }) => ({ id, repo_id, name })),
       destinations: destinations.data.map(({ id, attributes: { name, connector_type: type } }) => ({ id, name, type })),
     },
+    health: new Map(destinations.data.map(({ id, attributes }) => [id, healthOf(attributes)])),
   }
 }
 
@@ -107,12 +109,12 @@ export const ConnectionsScreen = () => {
     </div>
     <${Loaded} live=${live}>
       ${() => {
-        const { connections, all } = live.data!
+        const { connections, all, health } = live.data!
         const isFiltered = text !== '' || state !== ''
         const shown = connections.filter((each) => isFound(each, text) && (state === '' || stateOf(each) === state))
         if (shown.length === 0) return html`<p class="empty">${isFiltered ? words.noneFound : words.empty}</p>`
         const columns = [words.state, words.fields.name, words.from, words.to, words.held, ...(may('member') ? [words.action] : [])]
-        return html`<${WiringFigure} wiring=${isFiltered ? layOutWiring(shown) : layOutWiring(shown, all)} />
+        return html`<${WiringFigure} wiring=${isFiltered ? layOutWiring(shown) : layOutWiring(shown, all)} health=${health} />
           <${Table} label=${screens.connections} columns=${columns}>
             ${shown.map((each) => html`<${Row} key=${each.id} connection=${each} onSwitch=${() => setAsked(each)} />`)}
           </${Table}>

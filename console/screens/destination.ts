@@ -13,9 +13,10 @@ import * as formCatalogue from '../texts/form.ts'
 import { Backlog } from '../ui/backlog.ts'
 import { BarPlot } from '../ui/bars-figure.ts'
 import { DeliverAgain } from '../ui/deliver-again.ts'
+import { numberText } from '../ui/field-facts.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
 import { isErrorOutdated, LastError } from '../ui/last-error.ts'
-import { Badge, ExactTime, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
+import { Badge, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
 import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { EditDestination, NewDestination } from './destination-form.ts'
 import { DeleteDestination, RevokeLinks } from './destination-removal.ts'
@@ -166,7 +167,12 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
     ${asked === 'revoke' && html`<${RevokeLinks} id=${id} name=${name} onClose=${close} />`}`
 }
 
-const written = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+const written = (name: string, value: unknown) => {
+  const { common } = texts()
+  if (typeof value === 'boolean') return value ? common.yes : common.no
+  if (typeof value === 'number') return numberText(name, value)
+  return html`<span class="mono">${typeof value === 'string' ? value : JSON.stringify(value)}</span>`
+}
 
 const optionalTime = (at: string | null, isPlanned = false): ComponentChildren =>
   at === null ? undefined : html`<${Time} at=${at} isPlanned=${isPlanned} />`
@@ -182,16 +188,13 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
     ${note !== undefined && html`<p>${note}</p>`}
     <${Facts}
       of=${[
+        [words.since, circuit === 'closed' ? undefined : optionalTime(attributes.circuit_since)],
         [words.nextTrial, optionalTime(attributes.next_trial_at, true)],
         [words.lastError, attributes.last_error === null ? undefined : html`<${LastError} attributes=${attributes} />`],
         [words.lastDelivered, optionalTime(attributes.last_delivered_at) ?? words.never],
         [formWords().credentials.signIn, attributes.sign_in === null ? undefined : signInName(attributes.sign_in)],
         [words.credentialsExpire, optionalTime(attributes.credentials_expire_at, true)],
-        [words.slots, words.slotsOf(used, slots)],
-        [words.circuit, words.circuits[circuit]],
-        [words.since, optionalTime(attributes.circuit_since)],
-        [formWords().created, html`<${ExactTime} at=${attributes.created_at} />`],
-        [formWords().changed, html`<${ExactTime} at=${attributes.updated_at} />`],
+        [words.slots, used === 0 ? undefined : words.slotsOf(used, slots)],
       ]}
     />
     <p class="after">
@@ -223,10 +226,7 @@ const ShowDestination = ({ id }: { id: string }) => {
               <${Facts}
                 of=${[
                   [words.kind, connector(attributes.connector_type)],
-                  ...Object.entries(attributes.config).map(([name, value]) => [
-                    label(name),
-                    html`<span class="mono">${written(value)}</span>`,
-                  ]),
+                  ...Object.entries(attributes.config).map(([name, value]) => [label(name), written(name, value)]),
                 ]}
               />
             </section>

@@ -147,8 +147,8 @@ const DeliveryCard = ({
     <${Facts}
       of=${[
         [words.path, html`<span class="mono">${delivery.path}</span>`],
-        [words.since, html`<${Time} at=${delivery.status_since} />`],
-        [words.waitingFor, wait === null ? undefined : words.waits[wait.reason](name, wait.connection_name)],
+        [status === 'delivered' ? deliveryStatus.delivered : words.since, html`<${Time} at=${delivery.status_since} />`],
+        [words.waiting, wait === null ? undefined : words.waits[wait.reason](name, wait.connection_name)],
         [
           wait?.reason === 'circuit' ? words.nextTrial : words.nextAttempt,
           next === null ? undefined : html`<${Time} at=${next} isPlanned />`,
@@ -179,7 +179,8 @@ const workflowUrl = ({ id, attributes }: Document): string | undefined => {
   const { temporal_workflows_url: url, user_slug: user, workspace_slug: workspace } = session.value!
   const { repo_id: repoId, doc_id: docId, comp_id: compId, deliveries } = attributes
   const hasBegun = deliveries.some(({ status, attempts }) => attempts > 0 || (status !== 'held' && status !== 'cancelled'))
-  if (url === null || !hasBegun) return undefined
+  // Who may look at the Temporal UI may also end a workflow there.
+  if (url === null || !hasBegun || !may('member')) return undefined
   return url + encodeURIComponent(documentWorkflowId({ documentId: id, workspace: `${user}/${workspace}`, repoId, docId, compId }))
 }
 
@@ -190,7 +191,7 @@ const DocumentFacts = ({ document: { attributes } }: { document: Document }) => 
     of=${[
       [words.docId, html`<${Copyable} text=${attributes.doc_id} />`],
       [words.repository, repositoryText(attributes)],
-      [words.component, html`<span class="mono">${attributes.comp_id}</span>`],
+      [words.component, attributes.comp_id === 'data' ? undefined : html`<span class="mono">${attributes.comp_id}</span>`],
       [words.fileName, attributes.file_name],
       [words.description, attributes.description],
       [words.businessObject, key === undefined ? undefined : html`<${Copyable} text=${key} />`],

@@ -47,12 +47,24 @@ const Filter = ({ filters: { values, change } }: { filters: DocumentFilters }) =
   const words = documentsWords()
   const { documentStatus, deliveryStatus, common } = texts()
   const field = (name: (typeof filterNames)[number]) => ({ value: values[name], onChange: (value: string) => change({ [name]: value }) })
-  return html`<${FilterBar} path="documents" isFiltered=${Object.keys(values).length > 0}>
-    <${SearchField} label=${words.search} placeholder=${words.searchHint} ...${field('q')} />
+  return html`<${FilterBar}
+    path="documents"
+    isFiltered=${Object.keys(values).length > 0}
+    search=${html`<${SearchField} label=${words.search} placeholder=${words.searchHint} ...${field('q')} />`}
+    hasRest=${values.connection_id !== undefined || values.acknowledged !== undefined}
+    rest=${html`<${ConnectionField} label=${words.connection} ...${field('connection_id')} />
+      <${SelectField}
+        label=${words.acknowledged}
+        ...${field('acknowledged')}
+        options=${[
+          ['true', common.yes],
+          ['false', common.no],
+        ]}
+      />`}
+  >
     <${SelectField} label=${words.status} ...${field('status')} options=${Object.entries(documentStatus)} />
     <${RepositoryField} label=${words.repository} ...${field('repo_id')} />
     <${DestinationField} label=${words.destination} ...${field('destination_id')} />
-    <${ConnectionField} label=${words.connection} ...${field('connection_id')} />
     <${SelectField} label=${words.deliveryStatus} ...${field('delivery_status')} options=${Object.entries(deliveryStatus)} />
     ${
       // Only links set it: people do not type a code.
@@ -61,14 +73,6 @@ const Filter = ({ filters: { values, change } }: { filters: DocumentFilters }) =
     }
     <${DateField} label=${words.from} ...${field('date_from')} />
     <${DateField} label=${words.to} ...${field('date_to')} />
-    <${SelectField}
-      label=${words.acknowledged}
-      ...${field('acknowledged')}
-      options=${[
-        ['true', common.yes],
-        ['false', common.no],
-      ]}
-    />
   </${FilterBar}>`
 }
 
@@ -228,7 +232,10 @@ const Row = ({ document: { id, attributes }, selection, query }: RowProps) => {
       <a href=${`documents/${id}`}
         >${pieces ? html`<${Marked} pieces=${pieces} of=${metadata?.erp_object_id ?? ''} query=${query} />` : docId}</a
       >
-      <span class="small">${pieces && html`${docId} · `}${repositoryText(attributes)} · ${words.component(attributes.comp_id)}</span>
+      <span class="small"
+        >${pieces && html`${docId} · `}${repositoryText(attributes)}${attributes.comp_id !== 'data' && ` · ${words.component(attributes.comp_id)}`}
+        ${' · '}${attributes.content_type || '–'}, ${formatBytes(attributes.size_bytes, locale())}</span
+      >
       ${
         outcome !== undefined &&
         html`<span class="small outcome"
@@ -236,7 +243,6 @@ const Row = ({ document: { id, attributes }, selection, query }: RowProps) => {
         >`
       }
     </td>
-    <td role="cell">${attributes.content_type || '–'} <span class="small">${formatBytes(attributes.size_bytes, locale())}</span></td>
     <td role="cell"><${Time} at=${attributes.received_at} /></td>
     <td role="cell"><${Deliveries} deliveries=${attributes.deliveries} /></td>
   </tr>`
@@ -286,7 +292,7 @@ export const DocumentsScreen = () => {
         return html`${selection && html`<${SelectionBar} selection=${selection} destination=${destinationOf(data, values.destination_id)} reload=${live.reload} />`}
           <${Table}
             label=${screens.documents}
-            columns=${[...(selection ? [html`<${SelectAll} count=${data.length} selection=${selection} />`] : []), words.status, words.document, words.content, words.received, words.deliveries]}
+            columns=${[...(selection ? [html`<${SelectAll} count=${data.length} selection=${selection} />`] : []), words.status, words.document, words.received, words.deliveries]}
           >
             ${data.map((document) => html`<${Row} key=${document.id} document=${document} selection=${selection} query=${values.q} />`)}
           </${Table}>

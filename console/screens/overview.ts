@@ -12,18 +12,21 @@ import { Plot, type PlotSeries } from '../ui/plot.ts'
 
 const overviewWords = inLanguage(overviewCatalogue)
 
-const tones: Record<State, 'bad' | 'warn' | 'info' | 'good'> = {
-  attention: 'bad',
-  retrying: 'warn',
-  pending: 'info',
-  held: 'warn',
-  delivered: 'good',
+const tones = ['bad', 'warn', 'info'] as const
+
+/** Something that the overview says above its numbers, with the screen that shows more. */
+interface Banner {
+  tone: (typeof tones)[number]
+  text: string
+  href: string
+  link: string
 }
-const addresses: Record<Exclude<State, 'delivered'>, string> = {
-  attention: 'attention',
-  retrying: addressOf('documents', { delivery_status: 'retrying' }),
-  pending: addressOf('documents', { delivery_status: 'pending' }),
-  held: addressOf('documents', { delivery_status: 'held' }),
+
+const states: Record<State, Pick<Banner, 'tone' | 'href'>> = {
+  attention: { tone: 'bad', href: 'attention' },
+  retrying: { tone: 'warn', href: addressOf('documents', { delivery_status: 'retrying' }) },
+  held: { tone: 'warn', href: addressOf('documents', { delivery_status: 'held' }) },
+  pending: { tone: 'info', href: addressOf('documents', { delivery_status: 'pending' }) },
 }
 
 const count = (value: number) => value.toLocaleString(locale())
@@ -45,62 +48,50 @@ const RangeLinks = ({ current }: { current: Range }) => {
   </nav>`
 }
 
-const StateNotice = ({ present }: { present: Statistics['present'] }) => {
-  const words = overviewWords()
-  const states = statesOf(present)
-  const [[first]] = states as [[State, number]]
-  if (first === 'delivered' && (present.unacknowledged_discards ?? 0) > 0) return null
-  return html`<${Notice} tone=${tones[first]}>
-    ${states.map(
-      ([state, number], index) =>
-        html`<p key=${state} class="state">
-          ${index === 0 ? html`<strong>${words.state[state](number)}</strong>` : words.state[state](number)}${' '}
-          ${state !== 'delivered' && html`<a href=${addresses[state]}>${words.show[state]}</a>`}
-        </p>`,
-    )}
-  </${Notice}>`
-}
-
 const discardedMax = 3
-
-/** The repositories whose documents were discarded for lack of a connection. */
-const DiscardedNotice = ({ list: { data, meta } }: { list: Schemas['DiscardedGroupList'] }) => {
-  const words = overviewWords()
-  if (data.length === 0) return null
-  return html`<${Notice} tone="bad">
-    ${data.map(
-      ({ id, attributes: { documents, repo_id: repoId, is_connected: isConnected } }) =>
-        html`<p key=${id}>${words.discarded(documents, repoId, isConnected)}</p>`,
-    )}
-    <p>${meta.total > data.length && words.moreDiscarded(meta.total - data.length)} <a href="attention">${words.showDiscarded}</a></p>
-  </${Notice}>`
-}
-
-/** The repositories whose earlier content server fails. */
-const UpstreamsNotice = ({ failing }: { failing: Schemas['Repository'][] }) => {
-  const words = overviewWords()
-  if (failing.length === 0) return null
-  return html`<${Notice} tone="bad">
-    ${failing.map(
-      ({ id, attributes: { repo_id: repoId } }) =>
-        html`<p key=${id}>${words.upstreamFails(repoId)} <a href=${`repositories/${id}`}>${words.showRepository}</a></p>`,
-    )}
-  </${Notice}>`
-}
-
 // The longest page of a list.
 const listMax = 100
 
-/** The enrichments whose latest documents lack business data. */
-const EnrichmentsNotice = ({ failing }: { failing: Schemas['Enrichment'][] }) => {
+/** Returns what is to be said. */
+const bannersOf = ({ statistics: { present }, discarded, failing }: Loading): Banner[] => {
   const words = overviewWords()
-  if (failing.length === 0) return null
-  return html`<${Notice} tone="warn">
-    ${failing.map(
-      ({ id, attributes: { name } }) =>
-        html`<p key=${id}>${words.enrichmentFails(name)} <a href=${`enrichments/${id}`}>${words.showEnrichment}</a></p>`,
-    )}
-  </${Notice}>`
+  const notShown = discarded.meta.total - discarded.data.length
+  return [
+    ...statesOf(present).map(([state, number]) => ({ ...states[state], text: words.state[state](number), link: words.show[state] })),
+    ...[
+      ...discarded.data.map(({ attributes: { documents, repo_id: repoId, is_connected: isConnected } }) =>
+        words.discarded(documents, repoId, isConnected),
+      ),
+      ...(notShown > 0 ? [words.moreDiscarded(notShown)] : []),
+    ].map((text) => ({ tone: 'bad' as const, text, href: 'attention', link: words.showDiscarded })),
+    ...failing.upstreams.map(({ id, attributes: { repo_id: repoId } }) => ({
+      tone: 'bad' as const,
+      text: words.upstreamFails(repoId),
+      href: `repositories/${id}`,
+      link: words.showRepository,
+    })),
+    ...failing.enrichments.map(({ id, attributes: { name } }) => ({
+      tone: 'warn' as const,
+      text: words.enrichmentFails(name),
+      href: `enrichments/${id}`,
+      link: words.showEnrichment,
+    })),
+  ]
+}
+
+/** Says what is not as it should be, and what is under way: the worst first. */
+const Banners = ({ loaded }: { loaded: Loading }) => {
+  const banners = bannersOf(loaded)
+  if (banners.length === 0) return html`<${Notice} tone="good"><p>${overviewWords().allDelivered}</p></${Notice}>`
+  return tones
+    .map((tone) => [tone, banners.filter((each) => each.tone === tone)] as const)
+    .filter(([, its]) => its.length > 0)
+    .map(
+      ([tone, its]) =>
+        html`<${Notice} key=${tone} tone=${tone}>
+          ${its.map(({ text, href, link }) => html`<p key=${text}><strong>${text}</strong> <a href=${href}>${link}</a></p>`)}
+        </${Notice}>`,
+    )
 }
 
 const Tile = ({ name, value, more }: { name: string; value: Children; more?: Children }) =>
@@ -203,27 +194,6 @@ const Figure = ({
   </section>`
 }
 
-const Errors = ({ errors }: { errors: Statistics['errors'] }) => {
-  const words = overviewWords()
-  return html`<section class="card">
-    <h2>${words.errors}</h2>
-    ${
-      errors.length === 0
-        ? html`<p class="quiet">${words.noErrors}</p>`
-        : html`<ul class="plain ranking">
-            ${errors.map(
-              ({ code, attempts }) =>
-                html`<li key=${code}>
-                  <code>${code}</code>
-                  <span class="bar"><span style=${{ width: `${(100 * attempts) / errors[0]!.attempts}%` }}></span></span>
-                  <span><span class="visually-hidden">${words.attempts}: </span>${count(attempts)}</span>
-                </li>`,
-            )}
-          </ul>`
-    }
-  </section>`
-}
-
 const waitingMax = 5
 
 const Waiting = ({ deliveries }: { deliveries: NonNullable<Statistics['oldest_deliveries']> }) => {
@@ -273,6 +243,8 @@ const load = async (range: Range, signal: AbortSignal) => {
   return { statistics: stats.data.attributes, discarded, failing, isUnused: !used.has(name) }
 }
 
+type Loading = Awaited<ReturnType<typeof load>>
+
 export const OverviewScreen = () => {
   const words = overviewWords()
   const { screens } = texts()
@@ -288,10 +260,7 @@ export const OverviewScreen = () => {
         if (isUnused) return null
         const { statistics } = live.data!
         const { series } = statistics
-        return html`<${StateNotice} present=${statistics.present} />
-          <${DiscardedNotice} list=${live.data!.discarded} />
-          <${UpstreamsNotice} failing=${live.data!.failing.upstreams} />
-          <${EnrichmentsNotice} failing=${live.data!.failing.enrichments} />
+        return html`<${Banners} loaded=${live.data!} />
           <${Tiles} statistics=${statistics} />
           <${Figure}
             title=${words.receivedAndDelivered}
@@ -300,15 +269,10 @@ export const OverviewScreen = () => {
             series=${[
               { label: words.received, values: of(series, ({ received }) => received), colour: 'accent', shape: 'bars' },
               { label: words.delivered, values: of(series, ({ delivered }) => delivered), colour: 'good', shape: 'steps' },
+              { label: words.failed, values: of(series, ({ failed }) => failed), colour: 'bad', shape: 'steps' },
             ]}
           />
-          <div class="columns four">
-            <${Figure}
-              title=${words.failed}
-              statistics=${statistics}
-              format=${count}
-              series=${[{ label: words.failed, values: of(series, ({ failed }) => failed), colour: 'bad', shape: 'bars' }]}
-            />
+          <div class="columns">
             <${Figure}
               title=${words.latency}
               hint=${words.latencyHint}
@@ -320,7 +284,6 @@ export const OverviewScreen = () => {
                 { label: words.percentile95, values: of(series, ({ latency }) => latency.p95_ms), colour: 'warn', shape: 'steps' },
               ]}
             />
-            <${Errors} errors=${statistics.errors} />
             <${Waiting} deliveries=${statistics.oldest_deliveries ?? []} />
           </div>
           <p class="small"><a href="start">${words.start}</a></p>`

@@ -63,8 +63,11 @@ const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> 
   const field = (name: FilterName) => ({ value: values[name], onChange: (value: string) => change({ [name]: value }) })
   const isClass = (value: string) => value.endsWith('xx')
   const setStatus = (value: string) => change({ status_class: isClass(value) ? value : '', status_code: isClass(value) ? '' : value })
-  return html`<${FilterBar} path="requests" isFiltered=${Object.keys(values).length > 0}>
-      <${SearchField} label=${words.search} ...${field('doc_id')} />
+  return html`<${FilterBar}
+      path="requests"
+      isFiltered=${Object.keys(values).length > 0}
+      search=${html`<${SearchField} label=${words.search} ...${field('doc_id')} />`}
+    >
       <${SelectField}
         label=${words.answer}
         value=${values.status_code ?? values.status_class}

@@ -19,7 +19,7 @@ const Step = ({ title, children }: { title: string; children?: Children }) =>
 export const SourceSetup = ({ repository: { attributes } }: { repository: Schemas['SingleRepository'] }) => {
   const { setup } = repositoriesWords()
   const { user_slug: user, workspace_slug: workspace } = session.value!
-  const { host, port, script, isTls, isLocal, url } = sourceAddress(document.baseURI, user, workspace)
+  const { host, port, script, isTls, isLocal } = sourceAddress(document.baseURI, user, workspace)
   const copyable = (text: string, hint?: string) =>
     html`<${Copyable} text=${text} />${hint !== undefined && html` <span class="small">${hint}</span>`}`
   const isUnfinished = attributes.warnings.some(({ code }) => code === 'open_to_all' || code === 'no_active_certificate')
@@ -44,7 +44,6 @@ export const SourceSetup = ({ repository: { attributes } }: { repository: Schema
             [setup.script, copyable(script)],
             [setup.https, html`${isTls ? setup.httpsRequired : setup.httpsNot} <span class="small">${setup.httpsHint}</span>`],
             [setup.noSignature, setup.notTicked],
-            [setup.receiver, copyable(url)],
           ]}
         />
         <p class="small">${setup.otherName}</p>

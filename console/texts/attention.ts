@@ -12,6 +12,7 @@ export const en = {
   cancelledHint:
     'A destination, a connection or the content was deleted before the documents arrived. Acknowledge documents that are not needed there.',
   deleted: 'deleted',
+  deliveries: (count: number) => plural('en', count, 'delivery', 'deliveries'),
   documents: (count: number) => plural('en', count, 'document', 'documents'),
   oldest: 'Oldest',
   newest: 'Newest',
@@ -73,7 +74,7 @@ export const en = {
 
 export const de: typeof en = {
   intro:
-    'Zustellungen, um die sich jemand kümmern muss, nach Ziel und Fehler, und verworfene Dokumente, nach Repository. Zur Kenntnis genommene Dokumente sind ausgenommen.',
+    'Zustellungen, um die sich jemand kümmern muss, nach Ziel und Fehler, und verworfene Dokumente, nach Repository. Quittierte Dokumente sind ausgenommen.',
   empty: 'Kein Handlungsbedarf. Alle Zustellungen sind gelungen oder unterwegs.',
   more: (shown, total) => `Gezeigt werden die ${shown} größten von ${total.toLocaleString('de')} Gruppen.`,
   failed: 'Fehlgeschlagen',
@@ -81,8 +82,9 @@ export const de: typeof en = {
   retryingHint: 'Das Relay wiederholt diese Zustellungen selbst. Prüfen Sie Ziele, die schon lange gestört sind.',
   cancelled: 'Abgebrochen',
   cancelledHint:
-    'Ein Ziel, eine Verbindung oder der Inhalt wurde gelöscht, bevor die Dokumente ankamen. Nehmen Sie Dokumente zur Kenntnis, die dort nicht gebraucht werden.',
+    'Ein Ziel, eine Verbindung oder der Inhalt wurde gelöscht, bevor die Dokumente ankamen. Quittieren Sie Dokumente, die dort nicht gebraucht werden.',
   deleted: 'gelöscht',
+  deliveries: (count) => plural('de', count, 'Zustellung', 'Zustellungen'),
   documents: (count) => plural('de', count, 'Dokument', 'Dokumente'),
   oldest: 'Älteste',
   newest: 'Neueste',
@@ -99,22 +101,22 @@ export const de: typeof en = {
   discardedOf: (repoId) => `Repository ${repoId}`,
   notConnected: 'Keine Verbindung führt zu einem Ziel. Was das Repository empfängt, wird verworfen.',
   nowConnected:
-    'Das Repository ist jetzt verbunden. Verarbeiten Sie die Anfragen dieser Dokumente erneut, oder nehmen Sie die Dokumente zur Kenntnis, wenn sie nicht gebraucht werden.',
+    'Das Repository ist jetzt verbunden. Verarbeiten Sie die Anfragen dieser Dokumente erneut, oder quittieren Sie die Dokumente, wenn sie nicht gebraucht werden.',
   repositoryDeleted: 'Das Repository wurde gelöscht.',
   connect: 'Verbindung anlegen',
   replayAll: 'Anfragen erneut verarbeiten',
-  acknowledgeAll: 'Alle zur Kenntnis nehmen',
+  acknowledgeAll: 'Alle quittieren',
   showDiscardedOf: (repoId) => `Dokumente anzeigen: verworfen, ${repoId}`,
   confirmTitles: {
     retry: 'Alle wiederholen?',
     replay: 'Anfragen erneut verarbeiten?',
-    acknowledge: 'Alle zur Kenntnis nehmen?',
+    acknowledge: 'Alle quittieren?',
     deliver: 'Erneut zustellen?',
   },
   confirmActions: {
     retry: 'Alle wiederholen',
     replay: 'Anfragen erneut verarbeiten',
-    acknowledge: 'Alle zur Kenntnis nehmen',
+    acknowledge: 'Alle quittieren',
     deliver: 'Erneut zustellen',
   },
   confirmAgain: (count, name) =>
@@ -142,9 +144,9 @@ export const de: typeof en = {
       cancelled: 'Erneute Verarbeitung wurde abgebrochen',
     },
     acknowledge: {
-      running: 'Dokumente werden zur Kenntnis genommen',
-      completed: 'Dokumente wurden zur Kenntnis genommen',
-      cancelled: 'Zur-Kenntnis-Nahme wurde abgebrochen',
+      running: 'Dokumente werden quittiert',
+      completed: 'Dokumente wurden quittiert',
+      cancelled: 'Quittieren wurde abgebrochen',
     },
     deliver: {
       running: 'Nachträgliche Zustellung läuft',

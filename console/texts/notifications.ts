@@ -112,7 +112,7 @@ export const de: typeof en = {
   choiceHints: {
     events: {
       'destination.failing': 'Versuche schlagen nacheinander fehl, oder das Ziel ist gesperrt (Circuit offen).',
-      'delivery.failed': 'Zustellungen sind endgültig fehlgeschlagen, und niemand hat sie wiederholt oder zur Kenntnis genommen.',
+      'delivery.failed': 'Zustellungen sind endgültig fehlgeschlagen, und niemand hat sie wiederholt oder quittiert.',
       'source.silent': 'Aus dem Quellsystem ist so lange nichts gekommen, wie unten angegeben.',
       'source.refused': 'Die neuesten Anfragen des Quellsystems an ein Repository wurden alle abgewiesen.',
       'certificate.expiring':

@@ -60,7 +60,7 @@ export const de: typeof en = {
   whatToDo: 'Was zu tun ist',
   remedy: (code, destination, failed) =>
     code === null && failed === 'ended'
-      ? 'Das Dokument wiederholen, falls es dort noch gebraucht wird, sonst zur Kenntnis nehmen.'
+      ? 'Das Dokument wiederholen, falls es dort noch gebraucht wird, sonst quittieren.'
       : `${actions[errorClassOf(code ?? '')](destination)}${conclusions[failed]}`,
   remedyOfRefusal: (code) => (isRefusalCode(code) ? afterRefusals[code] : undefined),
 }

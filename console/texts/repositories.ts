@@ -173,7 +173,6 @@ export const en = {
     compare: 'Below, compare the fingerprint with the one that STRUST shows, and activate the certificate.',
     step5: 'Require signatures',
     require: 'Edit the repository and tick “Require signed requests”. Then store a document, or run the report RSCMST.',
-    receiver: 'Address of the receiver',
   },
 }
 
@@ -209,7 +208,7 @@ export const de: typeof en = {
       'Der Befehl legt mit einer Anfrage mehrere Dokumente an. Eine Signatur deckt nur das erste ab. Wenige Quellsysteme nutzen ihn.',
     code_page: 'Für Namen, die nicht UTF-8 sind. Systeme ohne Unicode senden solche Namen.',
     upstream: 'Dokumente, die das Relay nicht hat, werden beim ersten Lesen von dort geholt und behalten.',
-    'upstream.url': 'Host, Port und HTTP-Script wie in der Transaktion OAC0, ohne Abfrage',
+    'upstream.url': 'Host, Port und HTTP-Skript wie in der Transaktion OAC0, ohne Abfrage',
     'upstream.auth_id': 'Mit Zertifikat und Schlüssel nötig, wenn der Server Signaturen verlangt',
     'upstream.private_key': 'Erneut nötig, wenn sich die Adresse, ein Zertifikat oder der Proxy ändert',
     'upstream.ca_certificate': 'Nur, wenn das TLS-Zertifikat des Servers nicht von einer öffentlichen Stelle ist',
@@ -352,6 +351,5 @@ export const de: typeof en = {
     step5: 'Signaturen verlangen',
     require:
       'Bearbeiten Sie das Repository und kreuzen Sie „Signierte Anfragen verlangen“ an. Legen Sie danach ein Dokument ab, oder starten Sie den Report RSCMST.',
-    receiver: 'Adresse des Empfängers',
   },
 }

@@ -131,7 +131,7 @@ export const de: typeof en = {
     'rfc.allowed_functions': 'Erlaubte Funktionsbausteine',
     'rfc.ca_certificate': 'CA-Zertifikat',
     'rfc.credentials.user': 'Benutzer',
-    'rfc.credentials.password': 'Kennwort',
+    'rfc.credentials.password': 'Passwort',
   },
   hints: {
     max_retries: '0 schaltet Wiederholungen ab: Eine Zustellung schlägt mit dem ersten Versuch fehl.',
@@ -142,7 +142,7 @@ export const de: typeof en = {
     captured_requests_days: 'Was die Ansicht Anfragen auflistet.',
     captured_bodies_days: 'Ohne ihren Body lässt sich eine Anfrage nicht erneut verarbeiten.',
     events_days: 'Für Programme, die ihnen folgen. Bei 0 werden keine geschrieben.',
-    content_days: 'Von Dokumenten ohne offene Zustellung, deren Fehlschläge zur Kenntnis genommen sind. Leer: bis zum Löschen aufbewahrt.',
+    content_days: 'Von Dokumenten ohne offene Zustellung, deren Fehlschläge quittiert sind. Leer: bis zum Löschen aufbewahrt.',
     audit_days: 'Einträge des Auditprotokolls.',
     receiver_allowed_cidrs: 'Adressbereiche, etwa 10.0.0.0/8 oder fd00::/8. Leer: Anfragen von jeder Adresse werden angenommen.',
     receiver_max_bytes: 'Leer: Es gilt die Grenze der Installation. Sie wird nie überschritten.',

@@ -77,7 +77,7 @@ export const de: typeof en = {
       'document.discarded': 'Dokument verworfen',
       'document.delivered': 'Dokument zugestellt',
       'document.failed': 'Dokument fehlgeschlagen',
-      'document.acknowledged': 'Dokument bestätigt',
+      'document.acknowledged': 'Dokument quittiert',
       'document.metadata_updated': 'Geschäftsdaten geändert',
       'document.appended': 'Dokument erweitert',
       'document.superseded': 'Dokument ersetzt',

@@ -65,6 +65,13 @@ export const ConnectorFields = ({ form, kind, fields }: { form: Form; kind: stri
     )
 }
 
+// What identifies comes before what proves, and what few targets need is asked for last.
+const ranks = [
+  ({ isRequired, when }: SchemaField) => isRequired && !when,
+  ({ when }: SchemaField) => when !== undefined,
+  ({ isRequired, when, isGenerated }: SchemaField) => isGenerated && !isRequired && !when,
+]
+
 interface Props {
   form: Form
   /** Kind of the target, of which some fields have texts of their own. */
@@ -87,6 +94,7 @@ export const Credentials = ({ form, kind, of: { stored, isEntered, setEntered, s
     setEntered(!isEntered)
   }
   const enter = isStored ? words.replace : words.enter
+  const [usual, further] = [ranks.flatMap((has) => own.filter(has)), own.filter((field) => !ranks.some((has) => has(field)))]
   return html`<fieldset>
     <legend>${words.title}</legend>
     <div role="alert"><${Problems} messages=${form.messagesOf(credentialsPath)} /></div>
@@ -109,11 +117,13 @@ export const Credentials = ({ form, kind, of: { stored, isEntered, setEntered, s
     }
     ${
       isEntered &&
-      html`<${ConnectorFields}
-        form=${form}
-        kind=${kind}
-        fields=${[...own.filter(({ when }) => when), ...own.filter(({ when }) => !when)]}
-      />`
+      html`<${ConnectorFields} form=${form} kind=${kind} fields=${usual} /> ${
+          further.length > 0 &&
+          html`<details open=${further.some(({ path }) => form.messagesOf(path).length > 0)}>
+            <summary>${words.further}</summary>
+            <${ConnectorFields} form=${form} kind=${kind} fields=${further} />
+          </details>`
+        }`
     }
   </fieldset>`
 }

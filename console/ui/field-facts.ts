@@ -12,9 +12,11 @@ const unitMs: [end: string, ms: number][] = [
   ['_days', 86_400_000],
 ]
 
-const numberText = (path: string, value: number): string => {
+/** Returns a number with the unit that its name ends with. */
+export const numberText = (path: string, value: number): string => {
   const [, ms] = unitMs.find(([end]) => path.endsWith(end)) ?? []
   if (ms !== undefined) return formatDuration(value * ms, locale())
+  if (path.endsWith('port')) return String(value)
   return path.endsWith('_bytes') ? formatBytes(value, locale()) : value.toLocaleString(locale())
 }
 

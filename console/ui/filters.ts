@@ -86,10 +86,34 @@ export const SearchField = ({ label, value = '', placeholder, onChange }: FieldP
   </form>`
 }
 
-/** The filters of a list, with the link that removes them. @param path of the list */
-export const FilterBar = ({ path, isFiltered, children }: { path: string; isFiltered: boolean; children: Children }) => {
+/**
+ * The filters of a list, with the link that removes them. A narrow window shows only the search until the others are asked for.
+ * @param path of the list
+ * @param rest filters that are seldom needed
+ * @param hasRest true if one of them is set
+ */
+export const FilterBar = ({
+  path,
+  isFiltered,
+  search,
+  rest,
+  hasRest = false,
+  children,
+}: {
+  path: string
+  isFiltered: boolean
+  search: Children
+  rest?: Children
+  hasRest?: boolean
+  children: Children
+}) => {
   const { common } = texts()
-  return html`<search aria-label=${common.filters} class="filters">
-    ${children} ${isFiltered && html`<a class="button" href=${path}>${common.removeFilters}</a>`}
+  const [isOpen, setOpen] = useState(false)
+  return html`<search aria-label=${common.filters} class=${`filters ${isOpen ? 'open' : ''}`}>
+    ${search} ${children}
+    <button type="button" class=${`button ${rest ? '' : 'narrow'}`} aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+      ${common.moreFilters}
+    </button>
+    ${(isOpen || hasRest) && rest} ${isFiltered && html`<a class="button" href=${path}>${common.removeFilters}</a>`}
   </search>`
 }

@@ -4,7 +4,7 @@ import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { language, languages, locale, setLanguage, setTheme, texts, theme, type Language, type Theme } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
-import { preloadScreens, screenNamed, screens, usableScreens, type ScreenName } from '../screens.ts'
+import { entries, entryOf, preloadScreens, screenNamed, tabsOf, type ScreenName } from '../screens.ts'
 import { SignIn } from '../screens/sign-in.ts'
 import { chooseWorkspace, nameOfWorkspace } from '../workspace-choice.ts'
 import { Announcer, ErrorNotice, ErrorText, Heading, Notice } from './parts.ts'
@@ -86,18 +86,24 @@ const AttentionCount = () => {
   const { unacknowledged_failures: failures, unacknowledged_discards: discards } = live.data?.data.attributes.present ?? {}
   const count = (failures ?? 0) + (discards ?? 0)
   if (count === 0) return null
-  return html`<span class="count"
+  return html`<span class="count" title=${app.documents(count)}
     ><span aria-hidden="true">${count.toLocaleString(locale())}</span><span class="visually-hidden">${app.documents(count)}</span></span
   >`
 }
 
-/** Who is signed in, where, and with which level. A person who may use several workspaces changes to another one here. */
+/**
+ * Who is signed in and where, and what concerns the person rather than the screen. A person who may use several workspaces changes to another
+ * one here.
+ */
 const Account = () => {
   const { app } = texts()
   const { workspaces, level, person } = session.value!
   const current = nameOfWorkspace(session.value!)
   const names = workspaces.map(nameOfWorkspace)
-  return html`${
+  const [error, setError] = useState<ApiError>()
+  const leave = () => signOut().catch((thrown: unknown) => setError(toApiError(thrown)))
+  return html`<div class="account">
+    ${
       names.length > 1 &&
       html`<label class="workspace"
           ><span>${app.workspace}</span>
@@ -107,10 +113,17 @@ const Account = () => {
         >
         <p><a href="workspaces">${app.allWorkspaces}</a></p>`
     }
-    <p>
-      ${names.length === 1 && html`<span class="visually-hidden">${app.workspace}: </span><strong>${current}</strong><br />`}
-      ${person && html`<span class="break">${person.name}</span><br />`}<span class="small">${app.level[level]}</span>
-    </p>`
+    <details>
+      <summary>
+        ${names.length === 1 && html`<span class="visually-hidden">${app.workspace}: </span><strong>${current}</strong>`}
+        <span class=${names.length === 1 ? 'small' : ''}>${person?.name ?? app.account}</span>
+      </summary>
+      <p class="small">${app.level[level]}</p>
+      <${Preferences} />
+      <button type="button" class="button" onClick=${() => void leave()}>${app.signOut}</button>
+      ${error && html`<p class="problem" role="alert"><${ErrorText} error=${error} /></p>`}
+    </details>
+  </div>`
 }
 
 const Sidebar = ({ current }: { current: string }) => {
@@ -118,8 +131,6 @@ const Sidebar = ({ current }: { current: string }) => {
   const [isOpen, setOpen] = useState(false)
   const here = route.value
   useLayoutEffect(() => setOpen(false), [here])
-  const [error, setError] = useState<ApiError>()
-  const leave = () => signOut().catch((thrown: unknown) => setError(toApiError(thrown)))
   return html`<header class=${`sidebar ${isOpen ? 'open' : ''}`}>
     <div class="top">
       <${Brand} />
@@ -130,25 +141,27 @@ const Sidebar = ({ current }: { current: string }) => {
     <${DocumentSearch} />
     <div id="menu" class="menu">
       <nav aria-label=${app.navigation}>
-        ${usableScreens().map(
+        ${entries().map(
           (screen) =>
-            html`<a
-              key=${screen}
-              href=${screen}
-              aria-current=${screen === (current === 'start' ? 'overview' : current) ? 'page' : undefined}
-              ><svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${screens[screen].icon} /></svg
-              >${names[screen]}${screen === 'attention' && html`<${AttentionCount} />`}</a
+            html`<a key=${screen} href=${screen} aria-current=${screen === entryOf(current) ? 'page' : undefined}
+              ><svg class="mark" viewBox="0 0 16 16" aria-hidden="true"><path d=${screenNamed(screen)!.icon} /></svg
+              >${screen === 'settings' ? app.administration : names[screen]}${screen === 'attention' && html`<${AttentionCount} />`}</a
             >`,
         )}
       </nav>
-      <div class="account">
-        <${Preferences} />
-        <${Account} />
-        <button type="button" class="button" onClick=${() => void leave()}>${app.signOut}</button>
-        ${error && html`<p class="problem" role="alert"><${ErrorText} error=${error} /></p>`}
-      </div>
+      <${Account} />
     </div>
   </header>`
+}
+
+/** Links between the screens that share an entry of the navigation. */
+const Tabs = ({ current }: { current: string }) => {
+  const { app, screens: names } = texts()
+  const tabs = tabsOf(current)
+  if (tabs.length === 0) return null
+  return html`<nav class="tabs" aria-label=${app.tabs}>
+    ${tabs.map((name) => html`<a key=${name} href=${name} aria-current=${name === current ? 'page' : undefined}>${names[name]}</a>`)}
+  </nav>`
 }
 
 const NotFound = () =>
@@ -165,7 +178,7 @@ const Screen = ({ path }: { path: string }) => {
   const [name = '', id, ...rest] = path.split('/')
   const screen = screenNamed(name)
   if (screen && !may(screen.level ?? 'viewer')) return html`<${NotAllowed} name=${name} />`
-  if (screen && id === undefined) return html`<${screen.List} />`
+  if (screen && id === undefined) return html`<${Tabs} current=${name} /><${screen.List} />`
   if (screen?.One && id !== undefined && rest.length === 0) return html`<${screen.One} key=${id} id=${id} />`
   return html`<${NotFound} />`
 }

@@ -1,12 +1,15 @@
 import { useState } from 'preact/hooks'
+import type { Health } from '../destination-health.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
+import * as destinationsCatalogue from '../texts/destinations.ts'
 import { type ConnectionState, type Wiring } from '../wiring.ts'
 
 const connectionsWords = inLanguage(connectionsCatalogue)
 const connectorWords = inLanguage(connectorFieldsCatalogue)
+const destinationsWords = inLanguage(destinationsCatalogue)
 
 const width = 100
 const curve = (from: number, to: number) => `M0 ${from}C${width / 2} ${from} ${width / 2} ${to} ${width} ${to}`
@@ -30,7 +33,7 @@ interface NodeProps {
   href: string
   title: string
   subtitle: string
-  state: ConnectionState | 'plain' | 'unlinked'
+  state: ConnectionState | 'plain' | 'unlinked' | 'failing'
   isDim: boolean
   onHover: (isOver: boolean) => void
 }
@@ -47,9 +50,13 @@ const Node = ({ href, title, subtitle, state, isDim, onHover }: NodeProps) =>
     ><strong>${title}</strong>${subtitle !== '' && html`<span class="small">${subtitle}</span>`}</a
   >`
 
-/** Repositories at the left, connections in the middle, destinations at the right. A table has to show the same. */
-export const WiringFigure = ({ wiring }: { wiring: Wiring }) => {
+/**
+ * Repositories at the left, connections in the middle, destinations at the right. A table has to show the same.
+ * @param health of the destinations, by their ids
+ */
+export const WiringFigure = ({ wiring, health = new Map() }: { wiring: Wiring; health?: ReadonlyMap<string, Health> }) => {
   const words = connectionsWords()
+  const { health: healthNames } = destinationsWords()
   const { connector } = connectorWords()
   const [lit, setLit] = useState<ReadonlySet<string>>()
   const { height, repositories, connections, destinations, incoming, outgoing } = wiring
@@ -61,12 +68,15 @@ export const WiringFigure = ({ wiring }: { wiring: Wiring }) => {
     nodes.map(({ id, title, subtitle, y }) => {
       const ids = connectionsAt(lines, side, y)
       const isLinked = ids.size > 0
+      const trouble = [health.get(id)].find((each) => each === 'failing' || each === 'paused')
+      // What is not linked is discarded at a repository. A destination may serve notifications alone.
+      const state = trouble ? 'failing' : isLinked || side === 'to' ? 'plain' : 'unlinked'
       return html`<${Node}
         key=${id}
         href=${`${path}/${id}`}
         title=${title}
-        subtitle=${isLinked ? nameOf(subtitle) : words.notLinked}
-        state=${isLinked ? 'plain' : 'unlinked'}
+        subtitle=${trouble ? healthNames[trouble] : isLinked ? nameOf(subtitle) : words.notLinked}
+        state=${state}
         isDim=${lit !== undefined && ![...ids].some((each) => lit.has(each))}
         onHover=${hover(ids)}
       />`

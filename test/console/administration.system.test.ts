@@ -4,7 +4,7 @@ import { startHttpTarget } from '../support/http-target.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
-import { startBrowser, takeScreenshot } from './browser.ts'
+import { openAccount, startBrowser, takeScreenshot } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'
 
 const { api, database } = share(await startScene())
@@ -118,7 +118,7 @@ test(
     const { call, open } = await createWorkspace()
     const settings = async () => (await call('GET', '/settings')).json.data.attributes
     const { page, errors } = await open('admin')
-    await page.getByRole('link', { name: 'Settings' }).click()
+    await page.getByRole('link', { name: 'Administration' }).click()
     await page.getByLabel('Attempts after the first one').fill('101')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.locator('.problem', { hasText: 'Enter a number from 0 to 100.' }).waitFor()
@@ -170,7 +170,7 @@ test(
     const { call, open } = await createWorkspace()
     await call('POST', '/repositories', { repo_id: 'Z1', name: 'Invoices' })
     const { page } = await open('admin', 'de-DE')
-    await page.getByRole('link', { name: 'Einstellungen' }).click()
+    await page.getByRole('link', { name: 'Verwaltung' }).click()
     await page.getByLabel('Erlaubte Adressen').fill('nonsense')
     await page.getByRole('button', { name: 'Speichern' }).click()
     await page.locator('.problem[lang=en]', { hasText: 'must be an address range' }).waitFor()
@@ -191,6 +191,7 @@ test(
     await alert.getByText('Der aktuelle Zustand lässt das nicht zu.').waitFor()
     expect(await alert.locator('[lang=en]').innerText()).toBe('This workspace already has a repository with repo_id Z1.')
     await takeScreenshot(page, 'repository-refused-german')
+    await openAccount(page)
     await page.getByLabel('Sprache').selectOption({ label: 'English' })
     await alert.getByText('This workspace already has a repository with repo_id Z1.').waitFor()
     expect(await alert.getByText('Zustand').count()).toBe(0)
@@ -208,6 +209,7 @@ test(
   async () => {
     const { path, open } = await createWorkspace()
     const { page, errors } = await open('admin')
+    await page.getByRole('link', { name: 'Administration' }).click()
     await page.getByRole('link', { name: 'Keys' }).click()
     await page.getByRole('button', { name: 'Create a key' }).click()
     await page.getByLabel('Name').fill('Archiving program')
@@ -301,6 +303,7 @@ test(
   async () => {
     const { call, open } = await createWorkspace()
     const { page, errors } = await open('admin')
+    await page.getByRole('link', { name: 'Notifications' }).click()
     await page.getByRole('link', { name: 'Subscriptions' }).click()
     await page.getByText('No subscription has been created yet.').waitFor()
     await page.getByRole('link', { name: 'Create a subscription' }).click()
@@ -345,8 +348,8 @@ test(
     const workspace = await createWorkspace()
     const notificationId = await createNotification(workspace)
     const { page, errors } = await workspace.open('viewer')
-    const navigation = page.getByRole('navigation', { name: 'Screens' })
-    expect(await navigation.getByRole('link', { name: 'Keys' }).count()).toBe(0)
+    const entries = page.getByRole('navigation', { name: 'Screens' }).getByRole('link')
+    expect(await entries.allTextContents()).toEqual(['Overview', 'Documents', 'Needs attention', 'Requests'])
     for (const [path, shows] of [
       ['/settings', 'dt'],
       ['/notifications', 'td a[href^=notifications]'],
@@ -355,6 +358,7 @@ test(
     ] as const) {
       await page.goto(consoleUrl + path)
       await page.locator(shows).first().waitFor()
+      expect(await page.getByRole('link', { name: 'Keys' }).count()).toBe(0)
       const buttons = page.locator('main').getByRole('button')
       const links = page.locator('main').getByRole('link', { name: /create/i })
       expect((await buttons.filter({ hasNotText: 'Find' }).count()) + (await links.count())).toBe(0)

@@ -70,6 +70,9 @@ export const violationsOf = async (page: Page): Promise<string[]> => {
 export const goTo = (page: Page, path: string): Promise<unknown> =>
   page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`)
 
+/** Opens the menu of the person who is signed in. */
+export const openAccount = (page: Page): Promise<void> => page.locator('.account summary').click()
+
 /** Returns by how many pixels the page is wider than its window. */
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')

@@ -93,6 +93,7 @@ test(
   async () => {
     const { call, open, repositoryId, documentId } = await createWorkspace()
     const { page, errors } = await open('admin')
+    await page.getByRole('link', { name: 'Repositories' }).click()
     await page.getByRole('link', { name: 'Enrichments' }).click()
     await page.getByRole('link', { name: 'Create an enrichment' }).click()
     await page.getByLabel('Name').fill('Orders')

@@ -9,7 +9,7 @@ import { createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { loadRules, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
+import { loadRules, openAccount, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
 import { openConsole, testMs } from './scene.ts'
 
 const database = share(await createTestDatabase())
@@ -188,6 +188,7 @@ test(
     const { open } = await createScene()
     const page = await open()
     relayGate.close()
+    await openAccount(page)
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.locator('.account').getByText('The relay cannot be reached.').waitFor()
     expect((await page.context().cookies()).map(({ name }) => name)).toEqual(['relay_session'])

@@ -6,7 +6,7 @@ import { createFolder } from '../support/folder.ts'
 import { startOpenIdServer } from '../support/openid-provider.ts'
 import { share } from '../support/share.ts'
 import { writeSignInFile } from '../support/sign-in-file.ts'
-import { loadRules, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
+import { loadRules, openAccount, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
 
 // A limit for a busy machine: each test takes a few seconds.
 const testMs = 600_000
@@ -75,6 +75,7 @@ test(
     const account = page.locator('.account')
     expect(await account.textContent()).toContain('ada@example.com')
     expect(await account.textContent()).toContain('Administrator')
+    await openAccount(page)
     await loadRules(page)
     expect(await violationsOf(page)).toEqual([])
     await takeScreenshot(page, 'person')
@@ -91,6 +92,7 @@ test(
 
     await account.getByLabel('Workspace').selectOption('acme/test')
     await page.waitForURL(`${api.baseUrl}/console/overview`)
+    await openAccount(page)
     await account.getByText('Viewer').waitFor()
     await page.goto(`${api.baseUrl}/console/repositories`)
     await page.getByText('Only in the test workspace').waitFor()
@@ -108,6 +110,7 @@ test(
     await page.getByText('Only in the test workspace').waitFor()
     await second.close()
 
+    await openAccount(page)
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByRole('link', { name: 'Sign in with Example Corp' }).waitFor()
     expect(await cookieNames(context)).not.toContain('relay_session')

@@ -7,13 +7,12 @@ test('the values for the source system follow from the address of the console', 
     isTls: true,
     script: 'receiver/acme/invoices',
     isLocal: false,
-    url: 'https://relay.example.com/receiver/acme/invoices',
   })
   expect(sourceAddress('http://127.0.0.1:8080/console/', 'acme', 'invoices')).toMatchObject({ port: '8080', isTls: false, isLocal: true })
   expect(sourceAddress('http://relay/console/', 'acme', 'invoices')).toMatchObject({ host: 'relay', port: '80', isLocal: false })
 })
 
 test('a path in front of the relay is part of the script', () => {
-  const { script, url } = sourceAddress('https://erp.example.com:8443/relay/console/', 'acme', 'invoices')
-  expect([script, url]).toEqual(['relay/receiver/acme/invoices', 'https://erp.example.com:8443/relay/receiver/acme/invoices'])
+  const { script, port } = sourceAddress('https://erp.example.com:8443/relay/console/', 'acme', 'invoices')
+  expect([script, port]).toEqual(['relay/receiver/acme/invoices', '8443'])
 })

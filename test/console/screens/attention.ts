@@ -52,7 +52,7 @@ test(
       const { page, errors } = await scene.open('member')
       await page.getByRole('link', { name: /^Needs attention/ }).click()
       const group = page.locator('.group', { hasText: 'credentials_refused' })
-      await group.getByText('2 documents').waitFor()
+      await group.getByText('2 deliveries').waitFor()
       await group.getByText('Save valid credentials for destination Mail room').waitFor()
       scene.mail.answerWith((_, response) => void response.end('ok'))
       await page.getByRole('button', { name: 'Retry all: credentials_refused, Mail room' }).click()

@@ -148,7 +148,7 @@ test(
       expect(scene.archive.arrivals.at(-1)).toMatchObject({ method: 'PUT', headers: { 'x-ledger-key': 'canary-ledger' } })
       expect(scene.mail.arrivals).toEqual([])
       await page.getByRole('button', { name: 'Save' }).click()
-      await page.getByText('0 of 4').waitFor()
+      await page.locator('dd', { hasText: /^4$/ }).waitFor()
       expect((await routes.call('GET', `/destinations/${id}`)).json.data.attributes.config).toEqual({
         url: `${scene.archive.origin}/ledger`,
         method: 'PUT',

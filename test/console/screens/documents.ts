@@ -1,6 +1,6 @@
 import { apiKeyParts } from '../../support/api-key.ts'
 import { until } from '../../support/until.ts'
-import { openPage, takeScreenshot } from '../browser.ts'
+import { openAccount, openPage, takeScreenshot } from '../browser.ts'
 import { startConsole, testMs } from '../scene.ts'
 
 const { relay, browser, createScene, checkScreens } = await startConsole()
@@ -109,6 +109,7 @@ test(
 
       await page.getByText('Preview').click()
       await page.locator('pre', { hasText: 'hello' }).waitFor()
+      await openAccount(page)
       await page.getByRole('button', { name: 'Sign out' }).click()
       await page.getByRole('heading', { name: 'Sign in' }).waitFor()
       expect(await page.context().cookies()).toEqual([])
@@ -132,7 +133,7 @@ test(
       scene.mail.answerWith((_, response) => void response.end('ok'))
       const { page, errors } = await scene.open('member')
       await page.goto(`${scene.consoleUrl}/documents/${document.id}`)
-      await page.locator('.verdict', { hasText: '2 of 3 destinations have it. Mail room waits for its next attempt.' }).waitFor()
+      await page.locator('.verdict', { hasText: '2 of 3 destinations have it. Mail room waits for the next attempt.' }).waitFor()
       await page.getByRole('button', { name: 'Try now: Mail room' }).click()
       await page.locator('.verdict', { hasText: '3 of 3 destinations have it.' }).waitFor()
       expect(await document.status()).toBe('delivered')
@@ -163,8 +164,8 @@ test(
       await page.getByRole('button', { name: 'Retry selected' }).click()
       await page.getByText('Done for 2 of 3 documents.').waitFor()
       const outcome = (docId: string) => page.getByRole('row', { name: docId }).locator('.outcome').innerText()
-      expect([await outcome('SELECTED1'), await outcome('SELECTED2')]).toEqual(['Retried', 'Retried'])
-      expect(await outcome('SELECTED3')).not.toBe('Retried')
+      expect([await outcome('SELECTED1'), await outcome('SELECTED2')]).toEqual(['Retry started', 'Retry started'])
+      expect(await outcome('SELECTED3')).not.toBe('Retry started')
       for (const document of failed) await until('the document has arrived', async () => (await document.status()) === 'delivered')
       await page.getByRole('link', { name: 'Needs attention', exact: true }).waitFor()
       // The refusal of the document that has arrived.
@@ -181,6 +182,7 @@ test(
       const scene = await createScene(running)
       const document = await scene.receiveRefused()
       const { page, errors } = await scene.open('viewer')
+      await openAccount(page)
       await page.getByText('Viewer: may read').waitFor()
       for (const path of [`/documents/${document.id}`, '/attention', `/destinations/${scene.routes.destinations['Mail room']}`]) {
         await page.goto(scene.consoleUrl + path)
@@ -323,16 +325,16 @@ test(
   async () => {
     await relay.run(async (running) => {
       const scene = await createScene(running)
-      const { page } = await scene.open('viewer')
+      const { page } = await scene.open('member')
       await page.getByRole('link', { name: 'Destinations' }).click()
       await page.getByRole('link', { name: 'Archive' }).waitFor()
-      const revoked = apiKeyParts(scene.keys.viewer).id
+      const revoked = apiKeyParts(scene.keys.member).id
       await relay.db('api_keys').where({ id: revoked }).update({ revoked_at: new Date() })
       await page.getByText('The session has ended.').waitFor()
       await page.locator('#key').fill('relay_wrong')
       await page.keyboard.press('Enter')
       await page.getByText('This key is not valid.').waitFor()
-      await page.locator('#key').fill(scene.keys.member)
+      await page.locator('#key').fill(scene.keys.admin)
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: 'Destinations' }).waitFor()
       expect(new URL(page.url()).pathname).toBe('/console/destinations')
