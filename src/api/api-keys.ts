@@ -23,11 +23,7 @@ const newKey = resource(
 )
 const present = resourceOf('api_key')
 
-export interface ApiKeyDeps {
-  apiKeys: Pick<ApiKeys, 'list' | 'create' | 'revoke'>
-}
-
-export const apiKeyEndpoints = ({ apiKeys }: ApiKeyDeps): Endpoint[] => {
+export const apiKeyEndpoints = ({ apiKeys }: { apiKeys: Pick<ApiKeys, 'list' | 'create' | 'revoke'> }): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',

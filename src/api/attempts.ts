@@ -21,11 +21,7 @@ const attempt = resource(
   }),
 )
 
-export interface AttemptDeps {
-  attemptLog: AttemptLog
-}
-
-export const attemptEndpoints = ({ attemptLog }: AttemptDeps): Endpoint[] => {
+export const attemptEndpoints = ({ attemptLog }: { attemptLog: AttemptLog }): Endpoint[] => {
   return [
     endpoint({
       method: 'GET',

@@ -62,7 +62,7 @@ const cellsOf = (entry: AuditLog): string[] => [
   JSON.stringify(entry.metadata),
 ]
 
-export interface AuditLogDeps {
+interface AuditLogDeps {
   auditLogs: AuditLogs
   exportLimits?: Partial<typeof exportLimits>
 }

@@ -13,7 +13,7 @@ import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
-export interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
+interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
   bulkRetries: Pick<BulkRetries, 'count' | 'find' | 'findUnknown' | 'list' | 'start' | 'cancel'>
   destinations: Pick<Destinations, 'exists'>
   discarded: Discarded
@@ -118,9 +118,10 @@ const presentGroup = resourceOf('discarded_group')
 export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launch }: BulkRetryDeps): Endpoint[] => {
   const begin = async (
     action: BulkAction,
-    { dryRun, ...filter }: BulkRetryFilter & { dryRun: boolean },
+    body: BulkRetryFilter & { dryRun: boolean; status?: string | undefined },
     { workspaceId, actor }: { workspaceId: string; actor: Requester },
   ) => {
+    const { dryRun, status: _, ...filter } = body
     if (dryRun) {
       const matched = await bulkRetries.count(workspaceId, action, filter)
       const ended = { retriedDocuments: 0, retriedDeliveries: 0, skippedDocuments: 0, createdAt: null, endedAt: null }
@@ -164,10 +165,9 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       response: startResponse,
       status: 202,
       alternative: { ...dryRunOf, description: 'Dry run: how many documents and deliveries would be retried now.' },
-      handle: async ({ body: { dryRun, repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to } }, context) => {
-        const filter = { repoId, destinationId, errorCode: code, dateFrom: from, dateTo: to }
-        if (destinationId !== undefined) await requireDestination(context.workspaceId, destinationId)
-        return begin('retry', { dryRun, ...filter }, context)
+      handle: async ({ body }, context) => {
+        if (body.destinationId !== undefined) await requireDestination(context.workspaceId, body.destinationId)
+        return begin('retry', body, context)
       },
     }),
 
@@ -245,11 +245,11 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       conflict: 'No connection leads from the repository to a destination: the replays would be discarded again.',
       status: 202,
       alternative: { ...dryRunOf, description: 'Dry run: how many documents have such requests now.' },
-      handle: async ({ body: { dryRun, repoId, dateFrom: from, dateTo: to } }, context) => {
-        if (!dryRun && !(await discarded.isConnected(context.workspaceId, repoId))) {
-          throw new AppError('conflict', `No connection leads from repository ${repoId} to a destination. Create a connection first.`)
+      handle: async ({ body }, context) => {
+        if (!body.dryRun && !(await discarded.isConnected(context.workspaceId, body.repoId))) {
+          throw new AppError('conflict', `No connection leads from repository ${body.repoId} to a destination. Create a connection first.`)
         }
-        return begin('replay', { dryRun, repoId, dateFrom: from, dateTo: to }, context)
+        return begin('replay', body, context)
       },
     }),
 
@@ -266,8 +266,7 @@ export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launc
       response: startResponse,
       status: 202,
       alternative: { ...dryRunOf, description: 'Dry run: how many documents would be acknowledged now.' },
-      handle: ({ body: { dryRun, repoId, dateFrom: from, dateTo: to } }, context) =>
-        begin('acknowledge', { dryRun, repoId, dateFrom: from, dateTo: to }, context),
+      handle: ({ body }, context) => begin('acknowledge', body, context),
     }),
 
     endpoint({

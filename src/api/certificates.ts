@@ -6,25 +6,20 @@ import { certificateWarningCodes, certificateWarnings, isAuthId } from '../secur
 import { activity } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, one, resource, resourceId, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceId, resourceOf, timestamp, warningOf } from './schemas.ts'
 
-export interface CertificateDeps {
+interface CertificateDeps {
   certificates: Pick<Certificates, 'list' | 'add' | 'setStatus' | 'delete' | 'deleteInactive'>
   repositories: Pick<Repositories, 'find'>
   maxCertificates?: number
 }
 
-const warning = z
-  .object({
-    code: z
-      .enum(certificateWarningCodes)
-      .meta({ id: 'CertificateWarningCode' })
-      .describe(
-        '`short_key`: the key is shorter than recommended. `md5`: the certificate is signed with MD5. `expired`: its validity has ended.',
-      ),
-    message: z.string().describe('What the condition means.'),
-  })
-  .meta({ id: 'CertificateWarning' })
+const warning = warningOf(
+  'CertificateWarning',
+  certificateWarningCodes,
+  '`short_key`: the key is shorter than recommended. `md5`: the certificate is signed with MD5. `expired`: its validity has ended.',
+  'What the condition means.',
+)
 
 const certificate = resource(
   'Certificate',

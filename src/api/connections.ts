@@ -10,7 +10,7 @@ import { metadata } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
-import { idParams, one, timestamp } from './schemas.ts'
+import { flag, idParams, one, timestamp } from './schemas.ts'
 
 const connection = z
   .object({
@@ -51,7 +51,7 @@ const connectionPreview = z.object({ documents: z.array(previewedDocument) }).me
 
 const version = ({ data }: { data: Connection }) => connectionKind.versionOf(data)
 
-export type ConnectionDeps = LaunchDeps & { connections: Connections }
+type ConnectionDeps = LaunchDeps & { connections: Connections }
 
 export const connectionEndpoints = ({ connections, launch, batchSize = deliveriesPerBatch }: ConnectionDeps): Endpoint[] => {
   return [
@@ -64,11 +64,7 @@ export const connectionEndpoints = ({ connections, launch, batchSize = deliverie
         'Returns the connections of the workspace in the order in which they were created: all of them, ' +
         'or one page with `meta` if the query has `page` or `per_page`.',
       query: optionalPageQuery.extend({
-        is_active: z
-          .enum(['true', 'false'])
-          .transform((value) => value === 'true')
-          .optional()
-          .describe('Only active connections (`true`) or only inactive ones (`false`).'),
+        is_active: flag.optional().describe('Only active connections (`true`) or only inactive ones (`false`).'),
       }),
       response: allOrPageOf(connection),
       handle: async ({ query }, { workspaceId }) => {

@@ -12,7 +12,7 @@ import { targetBody, targetChange, type DestinationTestDeps } from './destinatio
 import type { Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { deletionEndpoint } from './removal.ts'
-import { resource, timestamp } from './schemas.ts'
+import { resource, timestamp, warningOf } from './schemas.ts'
 
 const destinationWarningCodes = ['leads_back'] as const
 
@@ -64,15 +64,12 @@ const warningsOf = (config: Record<string, unknown>, baseUrl: string | undefined
 
 const originOf = (url: unknown): string | undefined => (typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : undefined)
 
-const warning = z
-  .object({
-    code: z
-      .enum(destinationWarningCodes)
-      .meta({ id: 'DestinationWarningCode' })
-      .describe('`leads_back`: an address of the config has the origin of this relay.'),
-    message: z.string().describe('What the condition means, and how to end it.'),
-  })
-  .meta({ id: 'DestinationWarning' })
+const warning = warningOf(
+  'DestinationWarning',
+  destinationWarningCodes,
+  '`leads_back`: an address of the config has the origin of this relay.',
+  'What the condition means, and how to end it.',
+)
 
 const attributes = z.object({
   name: z.string(),
@@ -121,7 +118,7 @@ const connections = z.array(
 
 const destination = resource('Destination', 'destination', attributes)
 const singleDestination = resource('SingleDestination', 'destination', attributes.extend({ connections }))
-export type DestinationDeps = DestinationTestDeps &
+type DestinationDeps = DestinationTestDeps &
   LaunchDeps & {
     config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
   }

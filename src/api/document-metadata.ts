@@ -72,7 +72,7 @@ const batchMax = 500
 
 const conflict = `The workspace has told about ${earlyMax} documents that have not arrived.`
 
-export interface DocumentMetadataDeps {
+interface DocumentMetadataDeps {
   setMetadata: SetMetadataOf
   findUnknownRepositories(workspaceId: string, repoIds: string[]): Promise<Set<string>>
 }

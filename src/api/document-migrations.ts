@@ -6,10 +6,6 @@ import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceId, resourceOf, timestamp } from './schemas.ts'
 
-export interface DocumentMigrationDeps {
-  documentMigrations: Pick<DocumentMigrations, 'find' | 'list' | 'pause' | 'resume' | 'cancel'>
-}
-
 const list = z
   .object({
     name: z.string().describe('The name of the file.'),
@@ -64,7 +60,11 @@ const changes = {
 } as const
 const pastTense = { pause: 'paused', resume: 'resumed', cancel: 'cancelled' } as const
 
-export const documentMigrationEndpoints = ({ documentMigrations }: DocumentMigrationDeps): Endpoint[] => [
+export const documentMigrationEndpoints = ({
+  documentMigrations,
+}: {
+  documentMigrations: Pick<DocumentMigrations, 'find' | 'list' | 'pause' | 'resume' | 'cancel'>
+}): Endpoint[] => [
   endpoint({
     method: 'GET',
     path: '/document-migrations',

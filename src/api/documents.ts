@@ -25,7 +25,7 @@ import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { cursorPageOf, followQuery, isOneWay, pageOfMany, pageQuery, toCursorPage, toPage } from './pagination.ts'
-import { idParams, one, resourceId } from './schemas.ts'
+import { flag, idParams, one, resourceId } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
 
 const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()
@@ -34,11 +34,7 @@ const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).option
 const listConditions = {
   repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
   status: documentStatus.optional().describe('Only documents with this status.'),
-  acknowledged: z
-    .enum(['true', 'false'])
-    .transform((value) => value === 'true')
-    .optional()
-    .describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
+  acknowledged: flag.optional().describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
   date_from: dateFrom,
   date_to: dateTo,
   include: z.literal('metadata').optional().describe('`metadata`: each document with its business object, as in the single document.'),
@@ -172,7 +168,7 @@ const openDelivery = z
   .object({ destination_id: z.string(), destination_name: z.string(), status: z.enum(openDeliveryStatuses) })
   .meta({ id: 'OpenDelivery' })
 
-export interface AcknowledgeDeps {
+interface AcknowledgeDeps {
   acknowledge: Acknowledge
   documents: Pick<Documents, 'find'>
 }
@@ -212,7 +208,7 @@ export const acknowledgeEndpoints = ({ acknowledge, documents }: AcknowledgeDeps
   }),
 ]
 
-export interface ErasureDeps extends Pick<LaunchDeps, 'launch'>, Pick<DocumentDeps, 'contents'> {
+interface ErasureDeps extends Pick<LaunchDeps, 'launch'>, Pick<DocumentDeps, 'contents'> {
   erase: Erase
 }
 

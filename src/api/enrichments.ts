@@ -59,7 +59,7 @@ const triedStep = stepOutcome
   .meta({ id: 'TriedStep' })
 const tried = one(z.object({ steps: z.array(triedStep) }).meta({ id: 'EnrichmentTry' }))
 
-export interface EnrichmentDeps {
+interface EnrichmentDeps {
   enrichments: Enrichments
   documents: Pick<Documents, 'find'>
   tryEnrichment: TryEnrichment

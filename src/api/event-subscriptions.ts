@@ -33,7 +33,7 @@ const subscription = resource(
 
 const present = resourceOf('event_subscription')
 
-export interface EventSubscriptionDeps {
+interface EventSubscriptionDeps {
   events: Events
   eventSubscriptions: EventSubscriptions
 }

@@ -58,7 +58,7 @@ const query = z.strictObject({
     .describe(`Answers as soon as there is an event, and after this time without one. At most ${waitSecondsMax}.`),
 })
 
-export interface EventDeps {
+interface EventDeps {
   events: Events
   newEvents: Topic<true>
 }

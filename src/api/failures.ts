@@ -7,10 +7,6 @@ import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { resource, resourceId, resourceOf, timestamp } from './schemas.ts'
 
-export interface FailureDeps {
-  failures: Failures
-}
-
 const errorCodeMaxCharacters = 100
 const minAgeMaxSeconds = 365 * 86_400
 
@@ -41,7 +37,7 @@ const failureGroup = resource(
 
 const present = resourceOf('failure_group')
 
-export const failureEndpoints = ({ failures }: FailureDeps): Endpoint[] => [
+export const failureEndpoints = ({ failures }: { failures: Failures }): Endpoint[] => [
   endpoint({
     method: 'GET',
     path: '/failures',

@@ -40,7 +40,7 @@ const notice = resource(
 
 const presentNotice = resourceOf('notice')
 
-export type NotificationDeps = TestNotificationDeps & {
+type NotificationDeps = TestNotificationDeps & {
   noticeLog: NoticeLog
 }
 

@@ -32,11 +32,7 @@ const attributes = z.object({
     ),
 })
 
-export interface RelayStatusDeps {
-  relayWatch: { read(): RelayState }
-}
-
-export const relayStatusEndpoints = ({ relayWatch }: RelayStatusDeps): Endpoint[] => [
+export const relayStatusEndpoints = ({ relayWatch }: { relayWatch: { read(): RelayState } }): Endpoint[] => [
   endpoint({
     method: 'GET',
     path: '/relay',

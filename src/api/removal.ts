@@ -6,7 +6,7 @@ import type { AuditEvent } from '../domain/audit-events.ts'
 import type { DeletionOptions, Removal } from '../routing/removal.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
-import { idParams, one } from './schemas.ts'
+import { flag, idParams, one } from './schemas.ts'
 
 const removedConnectionsHeader = 'X-Relay-Removed-Connections'
 const affectedDestinationsHeader = 'X-Relay-Affected-Destinations'
@@ -14,16 +14,13 @@ const affectedDestinationsHeader = 'X-Relay-Affected-Destinations'
 // Clients accept a header of at least 8 KB. An id has 26 characters.
 const headerMaxIds = 200
 
-const flag = z
-  .enum(['true', 'false'])
-  .default('false')
-  .transform((value) => value === 'true')
-
 const query = z.strictObject({
-  dry_run: flag.describe('With `true`, nothing is deleted: the response lists what the deletion would remove.'),
-  keep_connections: flag.describe(
-    'With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted.',
-  ),
+  dry_run: flag.prefault('false').describe('With `true`, nothing is deleted: the response lists what the deletion would remove.'),
+  keep_connections: flag
+    .prefault('false')
+    .describe(
+      'With `true`, connections that also link others stay, without what is deleted. Only a connection that would be empty is deleted.',
+    ),
 })
 
 const named = z.array(z.object({ id: z.string(), name: z.string() }).meta({ id: 'NamedResource' }))

@@ -18,22 +18,17 @@ import { testResult } from './destination-tests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { deletionEndpoint } from './removal.ts'
-import { idParams, one, resource, timestamp } from './schemas.ts'
+import { idParams, one, resource, timestamp, warningOf } from './schemas.ts'
 
-const warning = z
-  .object({
-    code: z
-      .enum(repositoryWarningCodes)
-      .meta({ id: 'RepositoryWarningCode' })
-      .describe(
-        '`open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. ' +
-          '`no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. ' +
-          '`similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. ' +
-          '`upstream_failing`: the upstream has failed for 5 minutes, and documents that only it has, and new ones, are answered with 503.',
-      ),
-    message: z.string().describe('What the condition means, and how to end it.'),
-  })
-  .meta({ id: 'RepositoryWarning' })
+const warning = warningOf(
+  'RepositoryWarning',
+  repositoryWarningCodes,
+  '`open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. ' +
+    '`no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. ' +
+    '`similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. ' +
+    '`upstream_failing`: the upstream has failed for 5 minutes, and documents that only it has, and new ones, are answered with 503.',
+  'What the condition means, and how to end it.',
+)
 
 const attributes = answered(repositoryValues).extend({
   status: activity,
@@ -79,7 +74,7 @@ const testDocument = one(
     .meta({ id: 'TestDocument' }),
 )
 
-export interface RepositoryDeps extends LaunchDeps {
+interface RepositoryDeps extends LaunchDeps {
   repositories: Repositories
   certificates: Pick<Certificates, 'listAll'>
   sendTestDocument: SendTestDocument

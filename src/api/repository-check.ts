@@ -39,7 +39,7 @@ const checkReport = z
   })
   .meta({ id: 'RepositoryCheck' })
 
-export interface RepositoryCheckDeps {
+interface RepositoryCheckDeps {
   repositories: Pick<Repositories, 'find'>
   checkRepository: CheckRepository
 }

@@ -15,7 +15,7 @@ import { dateFrom, dateTo } from '../domain/date-range.ts'
 import { decodeText } from '../domain/decoded-text.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, followQuery, isOneWay, toCursorPage } from './pagination.ts'
-import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { flag, idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
 
 // The specification limits inline previews to bodies under 64 KiB.
 const previewMaxBytes = 64 * 1024
@@ -89,7 +89,7 @@ const present = <Row extends ListedRequest>(row: Row) =>
     responseBodyTruncated: row.responseBodyTruncationReason !== null,
   })
 
-export interface RequestDeps {
+interface RequestDeps {
   capturedRequests: Pick<CapturedRequests, 'list' | 'find' | 'findBody'>
   contents: Stores
   replay: Replay
@@ -139,9 +139,7 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
             .transform((text) => Number(text[0]))
             .optional()
             .describe('Only requests answered with a status of this class.'),
-          without_checks: z
-            .enum(['true', 'false'])
-            .transform((text) => text === 'true')
+          without_checks: flag
             .optional()
             .describe(
               'If true, leaves out the requests of a check of the repository, of which several are refused because they have to be.',

@@ -12,7 +12,7 @@ import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { idParams, one, resource, resourceId } from './schemas.ts'
 
-export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
+interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
   retry: Retry
   attemptNow: Pick<AttemptNow, 'attemptDocument' | 'attemptDestination'>
   documents: Pick<Documents, 'find'>
@@ -20,19 +20,7 @@ export interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
   wakeNext: WakeNext
 }
 
-const retriedAttributes = documentAttributes.omit({
-  repository_name: true,
-  file_name: true,
-  description: true,
-  comp_id: true,
-  content_type: true,
-  size_bytes: true,
-  origin: true,
-  content_retained: true,
-  acknowledged_at: true,
-  superseded_at: true,
-  request_id: true,
-})
+const retriedAttributes = documentAttributes.pick({ doc_id: true, repo_id: true, status: true, received_at: true, deliveries: true })
 const response = one(resource('RetriedDocument', 'document', retriedAttributes))
 
 const attemptedDestination = one(resource('AttemptedDestination', 'destination', z.object({ waiting_deliveries: z.int() })))

@@ -17,6 +17,21 @@ export const timestamp = z.codec(z.iso.datetime({ offset: true }), z.date(), {
   encode: (date) => date.toISOString(),
 })
 
+/** A truth value in a query. */
+export const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
+
+/** A condition that an operator should know, with its code and what it means. */
+export const warningOf = <Code extends string>(id: string, codes: readonly [Code, ...Code[]], meanings: string, message: string) =>
+  z
+    .object({
+      code: z
+        .enum(codes)
+        .meta({ id: `${id}Code` })
+        .describe(meanings),
+      message: z.string().describe(message),
+    })
+    .meta({ id })
+
 /** A resource and its attributes, which are the components `name` and `nameAttributes` of the API description. */
 export const resource = <Type extends string, Attributes extends z.ZodObject>(name: string, type: Type, attributes: Attributes) =>
   z.object({ id: z.string(), type: z.literal(type), attributes: attributes.meta({ id: `${name}Attributes` }) }).meta({ id: name })

@@ -23,7 +23,7 @@ const present = (workspaceId: string, { tier, settings: stored }: StoredSettings
 
 const version = ({ data }: { data: { attributes: object } }) => data.attributes
 
-export interface SettingsDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
+interface SettingsDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   workspaces: Pick<Workspaces, 'findSettings' | 'updateSettings'>
   keyRing: KeyRing
 }

@@ -119,7 +119,7 @@ const destinationAttributes = z.object({
     .describe('The oldest `pending` or `retrying` delivery at present.'),
 })
 
-export interface StatsDeps {
+interface StatsDeps {
   statistics: StatisticsReader
   destinationStatistics: DestinationStatisticsReader
 }

@@ -115,78 +115,43 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
   return { middleware, replay, createTest, refuseMalformed, metrics: [...receiverLog.metrics, ...deps.readThrough.metrics] }
 }
 
-const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
-  const id = newId()
-  const receivedAt = timeOfId(id)
-  return {
-    id,
-    method: ctx.method,
-    target: ctx.req.url ?? '',
-    headers: joinHeaders(ctx.req.headers),
-    sourceIp: ctx.ip,
-    body: ctx.req,
-    recordedBody: captures.streamingBody(ctx.ip),
-    receivedAt,
-    signatureTime: receivedAt,
-    replayOf: null,
-    isOwn: false,
-    onAbandoned: (listener) => {
-      if (ctx.res.closed) listener()
-      else ctx.res.once('close', listener)
-    },
-  }
-}
-
-const requestOfMalformed = ({ id, method, target, headers, sourceIp }: MalformedRequest, captures: CaptureQueue): ReceiverRequest => ({
-  id,
-  method,
-  target,
-  headers,
-  sourceIp,
-  body: Readable.from([]),
-  recordedBody: captures.streamingBody(sourceIp),
-  receivedAt: timeOfId(id),
-  signatureTime: timeOfId(id),
+/** Returns a request of which nobody waits for the answer. @param given what differs from a request that has just arrived */
+const requestWith = (
+  given: Pick<ReceiverRequest, 'id' | 'method' | 'target' | 'headers' | 'sourceIp' | 'body'> & Partial<ReceiverRequest>,
+  captures: CaptureQueue,
+): ReceiverRequest => ({
+  recordedBody: captures.streamingBody(given.sourceIp),
+  receivedAt: timeOfId(given.id),
+  signatureTime: timeOfId(given.id),
   replayOf: null,
   isOwn: false,
   onAbandoned: () => {},
+  ...given,
 })
 
-const replayOf = (replayed: ReplayableRequest, id: string, body: Readable, captures: CaptureQueue): ReceiverRequest => {
-  return {
-    id,
-    method: replayed.httpMethod,
-    target: `${replayed.uri}?${replayed.queryString}`,
-    headers: replayed.requestHeaders,
-    sourceIp: replayed.sourceIp,
-    body,
-    recordedBody: captures.streamingBody(replayed.sourceIp),
-    receivedAt: timeOfId(id),
-    signatureTime: replayed.requestAt,
-    replayOf: replayed.id,
-    isOwn: false,
-    onAbandoned: () => {},
+const requestOf = (ctx: Context, captures: CaptureQueue): ReceiverRequest => {
+  const { req, res, method, ip: sourceIp } = ctx
+  const onAbandoned: ReceiverRequest['onAbandoned'] = (listener) => {
+    if (res.closed) listener()
+    else res.once('close', listener)
   }
+  const headers = joinHeaders(req.headers)
+  return requestWith({ id: newId(), method, target: req.url ?? '', headers, sourceIp, body: req, onAbandoned }, captures)
 }
 
-const ownAddress = '127.0.0.1'
+const requestOfMalformed = ({ id, method, target, headers, sourceIp }: MalformedRequest, captures: CaptureQueue): ReceiverRequest =>
+  requestWith({ id, method, target, headers, sourceIp, body: Readable.from([]) }, captures)
 
-const requestOfTest = ({ requestId: id, target, contentType, body }: TestCreate, captures: CaptureQueue): ReceiverRequest => {
-  const receivedAt = timeOfId(id)
-  return {
-    id,
-    method: 'PUT',
-    target,
-    headers: { 'content-type': contentType, 'content-length': String(body.length), 'user-agent': 'Document Relay, test document' },
-    sourceIp: ownAddress,
-    body: Readable.from([body]),
-    recordedBody: captures.streamingBody(ownAddress),
-    receivedAt,
-    signatureTime: receivedAt,
-    replayOf: null,
-    isOwn: true,
-    onAbandoned: () => {},
-  }
+const replayOf = (replayed: ReplayableRequest, id: string, body: Readable, captures: CaptureQueue): ReceiverRequest => {
+  const { id: original, httpMethod: method, requestHeaders: headers, requestAt: signatureTime, sourceIp } = replayed
+  const target = `${replayed.uri}?${replayed.queryString}`
+  return requestWith({ id, method, target, headers, sourceIp, body, signatureTime, replayOf: original }, captures)
+}
+
+const requestOfTest = ({ requestId: id, target, contentType, body: bytes }: TestCreate, captures: CaptureQueue): ReceiverRequest => {
+  const headers = { 'content-type': contentType, 'content-length': String(bytes.length), 'user-agent': 'Document Relay, test document' }
+  const body = Readable.from([bytes])
+  return requestWith({ id, method: 'PUT', target, headers, sourceIp: '127.0.0.1', body, isOwn: true }, captures)
 }
 
 /** Reads the captured part of the answer of a replay. */
