@@ -5,7 +5,7 @@ import { DeliveryError, type Target, type TargetAnswer } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
-import type { FinalAnswer } from '../shared/final-answers.ts'
+import { codeRows, gatewayStatuses, type FinalAnswer } from '../shared/final-answers.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
 
@@ -60,20 +60,11 @@ const requestErrors: Record<string, string> = {
   UnsupportedHttpVerb: 'the operation is not supported',
   UnsupportedQueryParameter: 'a parameter is not supported',
 }
-// About the request itself: a gateway before the account has such limits of its own.
-const finalStatuses: Record<number, string> = {
-  413: 'the document is larger than a server on the way accepts',
-  414: 'the address is longer than a server on the way accepts',
-  431: 'the headers are larger than a server on the way accepts',
-  508: 'the request has come back to where it came from',
-}
 
 /** The answers after which nothing is sent again. */
 export const blobFinalAnswers: readonly FinalAnswer[] = [
-  ...[credentialErrors, accessErrors, containerErrors, pathErrors, requestErrors].flatMap((meanings) =>
-    Object.entries(meanings).map(([code, meaning]) => ({ answer: `\`${code}\``, meaning })),
-  ),
-  ...Object.entries(finalStatuses).map(([answer, meaning]) => ({ answer, meaning })),
+  ...[credentialErrors, accessErrors, containerErrors, pathErrors, requestErrors].flatMap((meanings) => codeRows(meanings)),
+  ...Object.entries(gatewayStatuses).map(([answer, meaning]) => ({ answer, meaning })),
 ]
 
 // A blob of the name exists, and it is not the content of the request that is refused.
@@ -153,14 +144,14 @@ export const blobError = (
     return refusal('quota_exceeded', `the account has no room: ${status} ${name}: ${message}`)
   }
   return new DeliveryError(`http_${status}`, `the account answered ${status} ${name}: ${message}`, {
-    permanent: Object.hasOwn(finalStatuses, status) || isFinalBy(requestErrors),
+    permanent: Object.hasOwn(gatewayStatuses, status) || isFinalBy(requestErrors),
     ...details,
   })
 }
 
-/** Returns true if a status says the same without the headers of the service: redirects, limits, locks and what `finalStatuses` has. */
+/** Returns true if a status says the same without the headers of the service: redirects, limits, locks and what `gatewayStatuses` has. */
 const isStatusOfItself = (status: number) =>
-  status < 400 || Object.hasOwn(finalStatuses, status) || [408, 409, 423, 425, 429].includes(status)
+  status < 400 || Object.hasOwn(gatewayStatuses, status) || [408, 409, 423, 425, 429].includes(status)
 
 /** Returns what a refusal says about the time, or undefined if its reason is not that the clocks differ. */
 const clockOf = (page: string, { sas_token: sas = '' }: BlobCredentials): string | undefined => {

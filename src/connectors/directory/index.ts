@@ -57,83 +57,70 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
     example: directoryExample,
 
     deliver: (payload, { config }, context) =>
-      withDeliveryErrors(
-        context,
-        [],
-        async () => {
-          const folders = targetSegments(payload.path, { names: config.file_names, hasPropertyFiles: true })
-          const name = folders.pop() ?? ''
-          const base = await openFolder(config, context)
-          const folder = await makeFolders(base, folders, rootsOf(context), context)
-          const partOf = await preparePartFiles(config, base, folder, context)
-          const source = openPayload(payload, context)
-          const files = sidecarsOf(name, payload, config, partOf)
-          try {
-            const { partName } = documentFile(name, payload.deliveryId, config.part_file)
-            const document = { name, part: partOf(partName), source }
-            const note = await writeFiles(folder, [...files, document], payload.attempt, context, () => openFolder(config, context))
-            return {
-              path: join(config.path, ...folders, name),
-              bytesSent: payload.sizeBytes,
-              ...(note !== undefined && { answer: { note } }),
-            }
-          } finally {
-            source.destroy()
+      inAttempt(context, async () => {
+        const folders = targetSegments(payload.path, { names: config.file_names, hasPropertyFiles: true })
+        const name = folders.pop() ?? ''
+        const base = await openFolder(config, context)
+        const folder = await makeFolders(base, folders, rootsOf(context), context)
+        const partOf = await preparePartFiles(config, base, folder, context)
+        const source = openPayload(payload, context)
+        const files = sidecarsOf(name, payload, config, partOf)
+        try {
+          const { partName } = documentFile(name, payload.deliveryId, config.part_file)
+          const document = { name, part: partOf(partName), source }
+          const note = await writeFiles(folder, [...files, document], payload.attempt, context, () => openFolder(config, context))
+          return {
+            path: join(config.path, ...folders, name),
+            bytesSent: payload.sizeBytes,
+            ...(note !== undefined && { answer: { note } }),
           }
-        },
-        fileSystemError,
-      ),
+        } finally {
+          source.destroy()
+        }
+      }),
 
     properties: sidecarProperties,
     updateMetadata: (copy, { config }, context) =>
-      withDeliveryErrors(
-        context,
-        [],
-        async () => {
-          const folders = targetSegments(copy.path, { names: config.file_names, hasPropertyFiles: true })
-          const name = folders.pop() ?? ''
-          requireSameLocation(copy, join(config.path, ...folders, name))
-          const base = await openFolder(config, context)
-          const folder = await makeFolders(base, folders, rootsOf(context), context)
-          const partOf = await preparePartFiles(config, base, folder, context)
-          await writeFiles(folder, sidecarsOf(name, copy, config, partOf), 1, context, () => openFolder(config, context))
-        },
-        fileSystemError,
-      ),
+      inAttempt(context, async () => {
+        const folders = targetSegments(copy.path, { names: config.file_names, hasPropertyFiles: true })
+        const name = folders.pop() ?? ''
+        requireSameLocation(copy, join(config.path, ...folders, name))
+        const base = await openFolder(config, context)
+        const folder = await makeFolders(base, folders, rootsOf(context), context)
+        const partOf = await preparePartFiles(config, base, folder, context)
+        await writeFiles(folder, sidecarsOf(name, copy, config, partOf), 1, context, () => openFolder(config, context))
+      }),
 
     probe: ({ config }, context) =>
-      withDeliveryErrors(
-        context,
-        [],
-        async () => {
-          const folder = await openFolder(config, context)
-          const id = newId()
-          const partOf = await preparePartFiles(config, folder, folder, context)
-          const part = partOf(partFileName('probe', id, config.part_file))
-          const file = { name: partFileName('probe', id).replace(/\.part$/, ''), part, source: [Buffer.from('.')] }
-          const path = join(folder, file.name)
-          const notes: string[] = []
-          try {
-            const note = await writeFiles(folder, [file], 1, context, () => openFolder(config, context))
-            if (note !== undefined) notes.push(`A delivery will say: ${note}.`)
-            await digestOf(path, context).catch(() => {
-              notes.push('It cannot read the file, so a document that may not be replaced is not recognised.')
-            })
-            await during(`removal of ${path}`, () => completed(rm(path), context))
-          } catch (thrown) {
-            await cleanUp(path)
-            throw thrown
-          }
-          const made = await makeFolderIn(folder, `${file.name}-folder`, rootsOf(context), context)
-          // A delivery removes no folder.
-          await completed(rmdir(made.folder), context).catch(() => {})
-          const written = `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process.`
-          return [written, 'The workers need the same folder.', ...notes].join(' ')
-        },
-        fileSystemError,
-      ),
+      inAttempt(context, async () => {
+        const folder = await openFolder(config, context)
+        const id = newId()
+        const partOf = await preparePartFiles(config, folder, folder, context)
+        const part = partOf(partFileName('probe', id, config.part_file))
+        const file = { name: partFileName('probe', id).replace(/\.part$/, ''), part, source: [Buffer.from('.')] }
+        const path = join(folder, file.name)
+        const notes: string[] = []
+        try {
+          const note = await writeFiles(folder, [file], 1, context, () => openFolder(config, context))
+          if (note !== undefined) notes.push(`A delivery will say: ${note}.`)
+          await digestOf(path, context).catch(() => {
+            notes.push('It cannot read the file, so a document that may not be replaced is not recognised.')
+          })
+          await during(`removal of ${path}`, () => completed(rm(path), context))
+        } catch (thrown) {
+          await cleanUp(path)
+          throw thrown
+        }
+        const made = await makeFolderIn(folder, `${file.name}-folder`, rootsOf(context), context)
+        // A delivery removes no folder.
+        await completed(rmdir(made.folder), context).catch(() => {})
+        const written = `The relay wrote a file in the folder ${config.path} and removed it, on the machine of this API process.`
+        return [written, 'The workers need the same folder.', ...notes].join(' ')
+      }),
   }
 }
+
+const inAttempt = <Result>(context: AttemptContext, act: () => Promise<Result>) => withDeliveryErrors(context, [], act, fileSystemError)
 
 /** A file to be written. */
 interface NamedSource {

@@ -2,9 +2,16 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import { redactAndCut } from '../../base/secrets.ts'
 import { DeliveryError } from '../connector.ts'
-import { isFinalRefusal, refusalMaxBytes, requestAccessToken, type AccessToken } from '../shared/access-tokens.ts'
-import { parseObject, sendCloudRequest, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
-import { toDeliveryError } from '../shared/errors.ts'
+import {
+  askIssuer,
+  isFinalRefusal,
+  noToken,
+  reasonOf,
+  refusalMaxBytes,
+  requestAccessToken,
+  type AccessToken,
+} from '../shared/access-tokens.ts'
+import { parseObject, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
 import { isPermanentStatus } from '../shared/final-statuses.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import { tokenFilePath, type ReadTokenFile } from '../shared/token-files.ts'
@@ -106,8 +113,7 @@ export const externalAccount = z.object({
 
 export type ExternalAccount = z.output<typeof externalAccount>
 
-const refused = (message: string, permanent: boolean, details: { answer?: ReturnType<typeof toTargetAnswer>; cause?: unknown } = {}) =>
-  new DeliveryError('credentials_refused', message, { permanent, ...details })
+const refused = (message: string, permanent: boolean) => new DeliveryError('credentials_refused', message, { permanent })
 
 /** Fetches the token of the workload, which Google trusts. */
 const subjectToken = async (
@@ -129,10 +135,7 @@ const hostOf = (url: string) => new URL(url).host
 const fetchToken = async (url: string, headers: Record<string, string>, context: RequestContext): Promise<string> => {
   const from = `the source of the token, ${hostOf(url)},`
   // What the source answers is a token, or may contain one: none of it is kept.
-  const response = await sendCloudRequest(url, { method: 'GET', headers }, context).catch((thrown: unknown) => {
-    context.signal.throwIfAborted()
-    throw toDeliveryError(thrown, 'request_failed').reworded(thrown, (message) => `no token from ${hostOf(url)}: ${message}`)
-  })
+  const response = await askIssuer(url, { method: 'GET', headers }, context)
   if (response.status === 200) return response.text
   const waitMs = waitOf(response.headers, new Date())
   if (isPermanentStatus(response.status, waitMs)) throw refused(`${from} answered ${response.status}; correct credential_source`, true)
@@ -179,10 +182,7 @@ const impersonate = async (url: string, token: string, scope: string, context: R
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     body: JSON.stringify({ scope: [scope], lifetime: `${lifetimeSeconds}s` }),
   } as const
-  const response = await sendCloudRequest(url, call, context).catch((thrown: unknown) => {
-    context.signal.throwIfAborted()
-    throw toDeliveryError(thrown, 'request_failed').reworded(thrown, (message) => `no token from ${hostOf(url)}: ${message}`)
-  })
+  const response = await askIssuer(url, call, context)
   const clean = { ...response, text: redactAndCut(response.text, [token], refusalMaxBytes) }
   if (response.status >= 300) throw impersonationError(clean)
   const { accessToken, expireTime } = parseObject(response.text)
@@ -206,29 +206,20 @@ const correctionFor = (reason: string): string => {
 const isExpired = (reason: string) => /expired|\biat\b|\bexp\b|lifetime|stale/i.test(reason)
 
 const exchangeError = (response: CloudResponse): DeliveryError => {
-  const { error, error_description: description } = parseObject(response.text)
-  const reason = [error, description].filter((part) => typeof part === 'string').join(': ')
-  const details = { retryAfterMs: waitOf(response.headers, new Date()), answer: toTargetAnswer(response) }
-  if (isFinalRefusal(response, details.retryAfterMs)) {
-    // The next attempt reads the token again.
-    const message = `Google does not accept the token of the workload: ${correctionFor(reason)}${reason && ` (${reason})`}`
-    return new DeliveryError('credentials_refused', message, { permanent: !isExpired(reason), ...details })
-  }
-  const message = `Google answered ${response.status} to the exchange of the token${reason && `: ${reason}`}`
-  return new DeliveryError(`http_${response.status}`, message, { permanent: false, ...details })
+  const reason = reasonOf(response)
+  const refusal = `Google does not accept the token of the workload: ${correctionFor(reason)}${reason && ` (${reason})`}`
+  const answered = `Google answered ${response.status} to the exchange of the token${reason && `: ${reason}`}`
+  // The next attempt reads the token again.
+  return noToken(response, answered, isFinalRefusal(response) ? refusal : undefined, !isExpired(reason))
 }
 
 const impersonationError = (response: CloudResponse): DeliveryError => {
   const { error } = parseObject(response.text)
   const { status: name, message } = (typeof error === 'object' && error !== null ? error : {}) as Record<string, unknown>
   const reason = [name, message].filter((part) => typeof part === 'string').join(': ')
-  const details = { retryAfterMs: waitOf(response.headers, new Date()), answer: toTargetAnswer(response) }
-  const isFinal = typeof name === 'string' && /^(?:PERMISSION_DENIED|NOT_FOUND|INVALID_ARGUMENT)$/.test(name)
-  if (isFinal && isPermanentStatus(response.status, details.retryAfterMs)) {
-    const sentence =
-      'the federated account may not act for the service account; grant it the role Service Account Token Creator or Workload Identity User, and enable the IAM Service Account Credentials API'
-    return new DeliveryError('credentials_refused', `Google issued no token: ${sentence} (${reason})`, { permanent: true, ...details })
-  }
-  const said = `Google answered ${response.status} to the request for a token of the service account${reason && `: ${reason}`}`
-  return new DeliveryError(`http_${response.status}`, said, { permanent: false, ...details })
+  const isNamed = typeof name === 'string' && /^(?:PERMISSION_DENIED|NOT_FOUND|INVALID_ARGUMENT)$/.test(name)
+  const isFinal = isNamed && isPermanentStatus(response.status, waitOf(response.headers, new Date()))
+  const refusal = `Google issued no token: the federated account may not act for the service account; grant it the role Service Account Token Creator or Workload Identity User, and enable the IAM Service Account Credentials API (${reason})`
+  const answered = `Google answered ${response.status} to the request for a token of the service account${reason && `: ${reason}`}`
+  return noToken(response, answered, isFinal ? refusal : undefined)
 }

@@ -4,13 +4,14 @@ import { DeliveryError } from '../connector.ts'
 import {
   createAccessTokens,
   isFinalRefusal,
+  noToken,
+  reasonOf,
   requestAccessToken,
   type AccessToken,
   type AccessTokens,
   type TokenCache,
 } from '../shared/access-tokens.ts'
-import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from '../shared/cloud-api.ts'
-import { waitOf } from '../shared/retry-after.ts'
+import type { CloudResponse, RequestContext } from '../shared/cloud-api.ts'
 import type { ReadTokenFile } from '../shared/token-files.ts'
 import { requestFederatedToken, type ExternalAccount, type GoogleHosts } from './external-account.ts'
 import type { ServiceAccount } from './schema.ts'
@@ -62,21 +63,11 @@ export const createGoogleTokens = (
   })
 
 const tokenError = (response: CloudResponse, subject: string | undefined): DeliveryError => {
-  const { error, error_description: description } = parseObject(response.text)
-  const reason = [error, description].filter((part) => typeof part === 'string').join(': ')
-  const details = { retryAfterMs: waitOf(response.headers, new Date()), answer: toTargetAnswer(response) }
-  if (!isFinalRefusal(response, details.retryAfterMs)) {
-    return new DeliveryError(
-      `http_${response.status}`,
-      `Google answered ${response.status} to the token request${reason && `: ${reason}`}`,
-      { permanent: false, ...details },
-    )
-  }
-  return new DeliveryError('credentials_refused', `Google issued no token: ${correctionFor(reason, subject)}${reason && ` (${reason})`}`, {
-    // Clocks are usually corrected without a change to the destination.
-    permanent: !isClockSkew(reason),
-    ...details,
-  })
+  const reason = reasonOf(response)
+  const refused = `Google issued no token: ${correctionFor(reason, subject)}${reason && ` (${reason})`}`
+  const answered = `Google answered ${response.status} to the token request${reason && `: ${reason}`}`
+  // Clocks are usually corrected without a change to the destination.
+  return noToken(response, answered, isFinalRefusal(response) ? refused : undefined, !isClockSkew(reason))
 }
 
 const isClockSkew = (reason: string) => /\biat\b|\bexp\b|short-lived/i.test(reason)

@@ -1,7 +1,7 @@
 import { DeliveryError, type AttemptContext } from '../connector.ts'
-import type { TokenCache } from '../shared/access-tokens.ts'
+import type { AccessTokens, TokenCache } from '../shared/access-tokens.ts'
 import { clientPrincipalOf, clientSecretsOf, createClientTokens } from '../shared/client-credentials.ts'
-import { entraPrincipalOf, entraSecretsOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
+import { entraPrincipalOf, entraSecretsOf, type EntraTokens } from '../shared/entra-tokens.ts'
 import type { EmailCredentials } from './schema.ts'
 
 /** How the relay logs in to a mail server. */
@@ -41,21 +41,14 @@ export const createLogins = (cache: TokenCache, entra: EntraTokens, entraAuthori
   const clients = createClientTokens(cache)
 
   const sourceOf = (credentials: EmailCredentials, inWorkspace: Pick<AttemptContext, 'workspace'>): TokenSource | undefined => {
-    const trusting = (context: AttemptContext) => ({ ...context, caCertificate: credentials.token_ca_certificate })
-    const application = entraApplicationOf(credentials, entraAuthority, inWorkspace)
-    if (application) {
-      return {
-        get: async (context) => (await entra.get(application, trusting(context))).token,
-        forget: (refused) => entra.invalidate(application, refused),
-      }
-    }
+    const from = <Principal>(tokens: AccessTokens<Principal>, principal: Principal): TokenSource => ({
+      get: async (context) => (await tokens.get(principal, { ...context, caCertificate: credentials.token_ca_certificate })).token,
+      forget: (refused) => tokens.invalidate(principal, refused),
+    })
+    const application = entraPrincipalOf(credentials, { authorityHost: entraAuthority, scope: exchangeScope }, inWorkspace)
+    if (application) return from(entra, application)
     const client = clientPrincipalOf(credentials)
-    return (
-      client && {
-        get: async (context) => (await clients.get(client, trusting(context))).token,
-        forget: (refused) => clients.invalidate(client, refused),
-      }
-    )
+    return client && from(clients, client)
   }
 
   return {
@@ -83,12 +76,6 @@ export const createLogins = (cache: TokenCache, entra: EntraTokens, entraAuthori
     },
   }
 }
-
-const entraApplicationOf = (
-  credentials: EmailCredentials,
-  authorityHost: string,
-  context: Pick<AttemptContext, 'workspace'>,
-): EntraPrincipal | undefined => entraPrincipalOf(credentials, { authorityHost, scope: exchangeScope }, context)
 
 /** Returns every secret in plain text and in the encodings that are sent, since a server may quote them. */
 export const secretsOf = (credentials: EmailCredentials): string[] => {

@@ -31,10 +31,7 @@ export const messageBytes = (attachedBytes: number) => {
 /** Returns the message as a stream of lines that end with CR LF. Encodes the document while it is read. */
 export const createMessage = (payload: Payload, config: EmailConfig, enclosure: Enclosure): Readable => {
   const fileName = attachmentName(payload)
-  const composer = new MailComposer({
-    from: config.from,
-    to: config.to,
-    ...(config.cc !== undefined && { cc: config.cc }),
+  return streamOf(config, {
     subject: subjectOf(payload, config, fileName),
     messageId: messageIdHeader(payload, config),
     headers: { 'Auto-Submitted': 'auto-generated', ...documentHeaders(payload, fileName) },
@@ -43,20 +40,26 @@ export const createMessage = (payload: Payload, config: EmailConfig, enclosure: 
       'attached' in enclosure
         ? [{ filename: fileName, contentType: attachmentType(payload), contentTransferEncoding: 'base64', content: enclosure.attached }]
         : [],
+  })
+}
+
+const streamOf = ({ from, to, cc }: EmailConfig, mail: ConstructorParameters<typeof MailComposer>[0]): Readable =>
+  new MailComposer({
+    from,
+    to,
+    ...(cc !== undefined && { cc }),
+    ...mail,
     newline: 'windows',
     // The library would otherwise read content from paths and addresses.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  return composer.compile().createReadStream()
-}
+    .compile()
+    .createReadStream()
 
 /** Returns a notice as a message of plain text. */
 export const createNoticeMessage = ({ id, workspace, subject, text, event }: NoticeMessage, config: EmailConfig): Readable =>
-  new MailComposer({
-    from: config.from,
-    to: config.to,
-    ...(config.cc !== undefined && { cc: config.cc }),
+  streamOf(config, {
     subject: subjectLine(subject),
     messageId: `<${id}@${domainOf(config.from)}>`,
     headers: {
@@ -66,12 +69,7 @@ export const createNoticeMessage = ({ id, workspace, subject, text, event }: Not
       'X-Relay-Notice-Id': id,
     },
     text,
-    newline: 'windows',
-    disableFileAccess: true,
-    disableUrlAccess: true,
   })
-    .compile()
-    .createReadStream()
 
 const subjectMaxCharacters = 250
 

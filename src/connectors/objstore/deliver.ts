@@ -36,31 +36,25 @@ export const createDeliver =
   (memory: PartMemory, sessions: AwsSessions): ObjstoreConnector['deliver'] =>
   (payload, target, context) => {
     const purpose = hasProperties(payload) ? purposes.storeWithTags : purposes.store
-    return withClient(
-      sessions,
-      target,
-      context,
-      async (client) => {
-        const key = keyOf(target.config, payload.path)
-        const object = objectOf(payload, target.config, key)
-        const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
-        const toError = (thrown: unknown) => objstoreError(thrown, target.config, purpose, target.credentials.role_arn)
-        const stored = await storeOrFind(() => store(client, wanted, payload, context, memory, toError), {
-          attempt: payload.attempt,
-          refusalOf,
-          look: async () => {
-            const found = await findObject(client, wanted, context.signal)
-            return found.state === 'ours'
-              ? { ...found, stored: { bytesSent: 0, answer: { ...answerOf(found.stored), body: foundInPlace } } }
-              : found
-          },
-          toError,
-        })
-        const propertiesError = object.Tagging === undefined ? await setTags(client, object, payload, target, context) : undefined
-        return { path: urlOf(target.config, key), ...stored, ...(propertiesError !== undefined && { propertiesError }) }
-      },
-      purpose,
-    )
+    return withClient(sessions, target, context, purpose, async (client) => {
+      const key = keyOf(target.config, payload.path)
+      const object = objectOf(payload, target.config, key)
+      const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
+      const toError = (thrown: unknown) => objstoreError(thrown, target.config, purpose, target.credentials.role_arn)
+      const stored = await storeOrFind(() => store(client, wanted, payload, context, memory, toError), {
+        attempt: payload.attempt,
+        refusalOf,
+        look: async () => {
+          const found = await findObject(client, wanted, context.signal)
+          return found.state === 'ours'
+            ? { ...found, stored: { bytesSent: 0, answer: { ...answerOf(found.stored), body: foundInPlace } } }
+            : found
+        },
+        toError,
+      })
+      const propertiesError = object.Tagging === undefined ? await setTags(client, object, payload, target, context) : undefined
+      return { path: urlOf(target.config, key), ...stored, ...(propertiesError !== undefined && { propertiesError }) }
+    })
   }
 
 const store = async (
@@ -152,7 +146,7 @@ const hasProperties = ({ properties }: Payload) => Object.keys(properties).lengt
 export const createGiveUp =
   (sessions: AwsSessions): NonNullable<ObjstoreConnector['giveUp']> =>
   (saved, target, context) =>
-    withClient(sessions, target, context, (client) => giveUpUpload(client, saved, target.config.bucket, context.signal))
+    withClient(sessions, target, context, purposes.store, (client) => giveUpUpload(client, saved, target.config.bucket, context.signal))
 
 /** What an account needs a permission for. */
 const purposes = {
@@ -166,22 +160,16 @@ const purposes = {
 export const createUpdateMetadata =
   (sessions: AwsSessions): NonNullable<ObjstoreConnector['updateMetadata']> =>
   (copy, target, context) =>
-    withClient(
-      sessions,
-      target,
-      context,
-      async (client) => {
-        const object = { Bucket: target.config.bucket, Key: keyOf(target.config, copy.path) }
-        requireSameLocation(copy, urlOf(target.config, object.Key))
-        const { signal: abortSignal } = context
-        const { TagSet = [] } = await client.send(new GetObjectTaggingCommand(object), { abortSignal })
-        const before = Object.fromEntries(TagSet.map(({ Key = '', Value = '' }) => [Key, Value]))
-        if (Object.entries(copy.properties).every(([name, value]) => before[name] === value)) return
-        const Tagging = tagSetOf({ ...before, ...copy.properties })
-        await client.send(new PutObjectTaggingCommand({ ...object, Tagging }), { abortSignal })
-      },
-      purposes.tag,
-    )
+    withClient(sessions, target, context, purposes.tag, async (client) => {
+      const object = { Bucket: target.config.bucket, Key: keyOf(target.config, copy.path) }
+      requireSameLocation(copy, urlOf(target.config, object.Key))
+      const { signal: abortSignal } = context
+      const { TagSet = [] } = await client.send(new GetObjectTaggingCommand(object), { abortSignal })
+      const before = Object.fromEntries(TagSet.map(({ Key = '', Value = '' }) => [Key, Value]))
+      if (Object.entries(copy.properties).every(([name, value]) => before[name] === value)) return
+      const Tagging = tagSetOf({ ...before, ...copy.properties })
+      await client.send(new PutObjectTaggingCommand({ ...object, Tagging }), { abortSignal })
+    })
 
 export const createProbe =
   (memory: PartMemory, sessions: AwsSessions): ObjstoreConnector['probe'] =>
@@ -189,7 +177,7 @@ export const createProbe =
     // Test the role instead of a session that was issued for it earlier.
     const role = rolePrincipalOf(target, context)
     if (role) sessions.invalidate(role)
-    return withClient(sessions, target, context, async (client) => {
+    return withClient(sessions, target, context, purposes.store, async (client) => {
       const payload = probePayload()
       const { config } = target
       const [small, large] = ['', '-parts'].map((suffix) => {
@@ -220,8 +208,8 @@ const withClient = <Result>(
   sessions: AwsSessions,
   target: ObjstoreTarget,
   context: AttemptContext,
+  purpose: string,
   act: (client: S3Client) => Promise<Result>,
-  purpose = purposes.store,
 ) => {
   const secrets = secretsIn(objstoreCredentials, target.credentials)
   const role = rolePrincipalOf(target, context)

@@ -4,7 +4,7 @@ import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
-import type { FinalAnswer } from '../shared/final-answers.ts'
+import { codeRows, gatewayStatuses, type FinalAnswer } from '../shared/final-answers.ts'
 import { deniesPlainly, saysBusy, saysClock, saysDamaged, saysFull } from '../shared/passing-words.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import type { ObjstoreConfig } from './schema.ts'
@@ -91,27 +91,17 @@ const requestErrors: Record<string, string> = {
   NotImplemented: 'the store cannot do what the destination asks for',
   PreconditionFailed: 'a condition of the bucket is not met',
 }
-// About the request itself: a gateway before the store has such limits of its own.
-const finalStatuses: Record<number, string> = {
-  413: 'the document is larger than a server on the way accepts',
-  414: 'the address is longer than a server on the way accepts',
-  431: 'the headers are larger than a server on the way accepts',
-  508: 'the request has come back to where it came from',
-}
-
-const rowsOf = (meanings: Record<string, string>): FinalAnswer[] =>
-  Object.entries(meanings).map(([answer, meaning]) => ({ answer: `\`${answer}\``, meaning }))
 
 /** The answers after which nothing is sent again. */
 export const objstoreFinalAnswers: readonly FinalAnswer[] = [
   ...sessionFinalAnswers,
-  ...rowsOf(credentialErrors),
-  ...rowsOf(permissionErrors),
+  ...codeRows(credentialErrors),
+  ...codeRows(permissionErrors),
   { answer: '`NoSuchBucket`', meaning: 'the bucket does not exist' },
   { answer: '`AuthorizationHeaderMalformed`, `PermanentRedirect`', meaning: 'the bucket is in another region' },
-  ...rowsOf(pathErrors),
-  ...rowsOf(requestErrors),
-  ...Object.entries(finalStatuses).map(([answer, meaning]) => ({ answer, meaning })),
+  ...codeRows(pathErrors),
+  ...codeRows(requestErrors),
+  ...Object.entries(gatewayStatuses).map(([answer, meaning]) => ({ answer, meaning })),
 ]
 
 // Codes that say several things: the message of the store tells which.
@@ -205,7 +195,7 @@ const errorOf = (thrown: unknown, config: ObjstoreConfig, purpose: string, role:
     return refusal('answer_unreadable', text)
   }
   return new DeliveryError(`http_${status}`, `the store answered ${status} ${name}: ${message}`, {
-    permanent: Object.hasOwn(finalStatuses, status) || isFinalBy(requestErrors),
+    permanent: Object.hasOwn(gatewayStatuses, status) || isFinalBy(requestErrors),
     ...details,
   })
 }
@@ -217,9 +207,9 @@ const meaningOf = (meanings: Record<string, string>, code: string): string => {
   return rows.slice(0, at + 1).findLast(([, meaning]) => !meaning.startsWith('the same'))?.[1] ?? code
 }
 
-/** Returns true if a status says the same without a body: redirects, limits, locks and what `finalStatuses` has. */
+/** Returns true if a status says the same without a body: redirects, limits, locks and what `gatewayStatuses` has. */
 const isStatusOfItself = (status: number) =>
-  status < 400 || Object.hasOwn(finalStatuses, status) || [404, 408, 409, 423, 425, 429].includes(status)
+  status < 400 || Object.hasOwn(gatewayStatuses, status) || [404, 408, 409, 423, 425, 429].includes(status)
 
 const foreignAnswer = (status: number, what: string, body?: string) =>
   new DeliveryError(

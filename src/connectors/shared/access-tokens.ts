@@ -4,9 +4,10 @@ import { redactAndCut } from '../../base/secrets.ts'
 import { createTtlCache, type TtlCache } from '../../base/ttl-cache.ts'
 import { unlessAborted } from '../../base/unless-aborted.ts'
 import { DeliveryError } from '../connector.ts'
-import { parseObject, sendCloudRequest, type CloudResponse, type RequestContext } from './cloud-api.ts'
+import { parseObject, sendCloudRequest, toTargetAnswer, type CloudRequest, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { toDeliveryError } from './errors.ts'
 import { isPermanentStatus } from './final-statuses.ts'
+import { waitOf } from './retry-after.ts'
 
 export interface AccessToken {
   token: string
@@ -134,6 +135,13 @@ interface TokenRequestOptions {
 // Of the refusal of an issuer, which has a few hundred bytes.
 export const refusalMaxBytes = 16 * 1_024
 
+/** Sends a request to an issuer of tokens. @throws DeliveryError of the network failure; the signal's reason if it is aborted */
+export const askIssuer = (url: string, call: CloudRequest, context: RequestContext): Promise<CloudResponse> =>
+  sendCloudRequest(url, call, context).catch((thrown: unknown) => {
+    context.signal.throwIfAborted()
+    throw toDeliveryError(thrown, 'request_failed').reworded(thrown, (message) => `no token from ${new URL(url).host}: ${message}`)
+  })
+
 /**
  * Sends a form to a token endpoint (RFC 6749) and returns the token of its answer.
  * @throws DeliveryError of `toError`, of the network failure, or `token_unreadable`; the signal's reason if it is aborted
@@ -152,11 +160,7 @@ export const requestAccessToken = async (
     headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
     body: new URLSearchParams(form).toString(),
   } as const
-  const response = await sendCloudRequest(endpoint, call, context).catch((thrown: unknown) => {
-    context.signal.throwIfAborted()
-    const error = toDeliveryError(thrown, 'request_failed')
-    throw error.reworded(thrown, (message) => `no token from ${host}: ${message}`)
-  })
+  const response = await askIssuer(endpoint, call, context)
   context.signal.throwIfAborted()
   if (response.status >= 300) throw toError({ ...response, text: redactAndCut(response.text, secretsIn(form), refusalMaxBytes) })
   // The cause names fields only, never their values.
@@ -172,11 +176,29 @@ const passes = /unavailable|server_error|internal|slow_down|throttl|limit|too_?m
 
 /**
  * Returns true if no time changes that an issuer refuses a token. A page, which is not the form of RFC 6749, comes from something in between.
- * @param waitMs the time after which the answer asks the relay to try again
  * @param bare statuses that are also the word of the issuer without that form
  */
-export const isFinalRefusal = ({ status, text }: CloudResponse, waitMs: number | undefined, bare: readonly number[] = []): boolean => {
+export const isFinalRefusal = ({ status, text, headers }: CloudResponse, bare: readonly number[] = []): boolean => {
   const { error } = parseObject(text)
-  if (!isPermanentStatus(status, waitMs)) return false
+  if (!isPermanentStatus(status, waitOf(headers, new Date()))) return false
   return typeof error === 'string' ? !passes.test(error) : bare.includes(status)
+}
+
+/** Returns what an issuer says of a refusal: its code and its description. */
+export const reasonOf = ({ text }: CloudResponse): string => {
+  const { error, error_description: description } = parseObject(text)
+  return [error, description].filter((part) => typeof part === 'string').join(': ')
+}
+
+/**
+ * Returns the error for an answer of an issuer that is no token.
+ * @param answered says so, if a later attempt may get one
+ * @param refused says what to correct, if no time changes the refusal
+ * @param permanent false if that is corrected without a change of the destination
+ */
+export const noToken = (response: CloudResponse, answered: string, refused: string | undefined, permanent = true): DeliveryError => {
+  const details = { retryAfterMs: waitOf(response.headers, new Date()), answer: toTargetAnswer(response) }
+  return refused === undefined
+    ? new DeliveryError(`http_${response.status}`, answered, { permanent: false, ...details })
+    : new DeliveryError('credentials_refused', refused, { permanent, ...details })
 }

@@ -1,9 +1,16 @@
 import { z } from 'zod'
-import { DeliveryError } from '../connector.ts'
-import { createAccessTokens, isFinalRefusal, requestAccessToken, type AccessTokens, type TokenCache } from './access-tokens.ts'
-import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
-import { waitOf } from './retry-after.ts'
-import { caCertificate } from './schema-fields.ts'
+import type { DeliveryError } from '../connector.ts'
+import {
+  createAccessTokens,
+  isFinalRefusal,
+  noToken,
+  reasonOf,
+  requestAccessToken,
+  type AccessTokens,
+  type TokenCache,
+} from './access-tokens.ts'
+import { parseObject, type CloudResponse, type RequestContext } from './cloud-api.ts'
+import { caCertificate, urlWithout } from './schema-fields.ts'
 
 // RFC 6749, appendix A: ids and secrets consist of printable ASCII and blanks.
 const printable = z
@@ -17,11 +24,7 @@ export const clientCredentials = {
   token_url: z
     .url({ protocol: /^https$/ })
     .max(1_024)
-    .refine((url) => {
-      if (!URL.canParse(url)) return true
-      const { username, password, hash } = new URL(url)
-      return `${username}${password}${hash}` === ''
-    }, 'must not contain a user name or password')
+    .refine(urlWithout('username', 'password', 'hash'), 'must not contain a user name or password')
     .optional()
     .describe('Address at which an OAuth2 server issues tokens to clients (client credentials grant), https only'),
   client_id: printable.optional().describe('Client id that the OAuth2 server knows'),
@@ -110,16 +113,9 @@ const corrections = new Map<unknown, string>([
 
 const tokenError = (response: CloudResponse, { tokenUrl }: ClientPrincipal): DeliveryError => {
   const { host } = new URL(tokenUrl)
-  const { error, error_description: description } = parseObject(response.text)
-  const reason = [error, description].filter((part) => typeof part === 'string').join(': ')
+  const reason = reasonOf(response)
   const quoted = reason && ` (${reason})`
-  const details = { retryAfterMs: waitOf(response.headers, new Date()), answer: toTargetAnswer(response) }
-  if (!isFinalRefusal(response, details.retryAfterMs, ofAddress)) {
-    return new DeliveryError(`http_${response.status}`, `${host} answered ${response.status} to the request for a token${quoted}`, {
-      permanent: false,
-      ...details,
-    })
-  }
-  const correction = corrections.get(error) ?? 'correct token_url, client_id and client_secret'
-  return new DeliveryError('credentials_refused', `${host} issued no token: ${correction}${quoted}`, { permanent: true, ...details })
+  const correction = corrections.get(parseObject(response.text).error) ?? 'correct token_url, client_id and client_secret'
+  const refused = isFinalRefusal(response, ofAddress) ? `${host} issued no token: ${correction}${quoted}` : undefined
+  return noToken(response, `${host} answered ${response.status} to the request for a token${quoted}`, refused)
 }

@@ -2,11 +2,10 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { z } from 'zod'
 import { newId } from '../../base/ids.ts'
-import { DeliveryError, type AttemptContext } from '../connector.ts'
-import { createAccessTokens, createTokenCache, isFinalRefusal, requestAccessToken, type AccessTokens } from './access-tokens.ts'
+import type { AttemptContext, DeliveryError } from '../connector.ts'
+import { createAccessTokens, createTokenCache, isFinalRefusal, noToken, requestAccessToken, type AccessTokens } from './access-tokens.ts'
 import { checkClientCertificate, clientCertificate } from './client-certificate.ts'
-import { parseObject, toTargetAnswer, type CloudResponse, type RequestContext } from './cloud-api.ts'
-import { waitOf } from './retry-after.ts'
+import { parseObject, type CloudResponse, type RequestContext } from './cloud-api.ts'
 import { createReadTokenFile, tokenFilePath, type ReadTokenFile } from './token-files.ts'
 
 const identifier = (maxCharacters: number) =>
@@ -195,24 +194,11 @@ const tokenError = (response: CloudResponse, { tenantId }: EntraPrincipal): Deli
   const { error_description: description } = parseObject(response.text)
   const [firstLine = ''] = (typeof description === 'string' ? description : '').split(/\r?\n/)
   const code = /AADSTS(\d+)/.exec(firstLine)?.[1] ?? ''
-  const waitMs = waitOf(response.headers, new Date())
-  const answer = toTargetAnswer(response)
   const reason = passing.get(code)
-  if (isFinalRefusal(response, waitMs) && reason === undefined) {
-    const correction = corrections[code] ?? 'correct tenant_id, client_id and what proves that the application sends it'
-    return new DeliveryError(
-      'credentials_refused',
-      `Entra issued no token for tenant ${tenantId}: ${correction}${firstLine && ` (${firstLine})`}`,
-      { permanent: true, answer },
-    )
-  }
-  return new DeliveryError(
-    `http_${response.status}`,
-    `Entra answered ${response.status} to the token request${reason === undefined ? '' : `, because ${reason}`}${firstLine && `: ${firstLine}`}`,
-    {
-      permanent: false,
-      retryAfterMs: waitMs,
-      answer,
-    },
-  )
+  const isFinal = isFinalRefusal(response) && reason === undefined
+  const correction = corrections[code] ?? 'correct tenant_id, client_id and what proves that the application sends it'
+  const refused = `Entra issued no token for tenant ${tenantId}: ${correction}${firstLine && ` (${firstLine})`}`
+  const because = reason === undefined ? '' : `, because ${reason}`
+  const answered = `Entra answered ${response.status} to the token request${because}${firstLine && `: ${firstLine}`}`
+  return noToken(response, answered, isFinal ? refused : undefined)
 }

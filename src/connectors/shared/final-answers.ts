@@ -14,6 +14,21 @@ export const finalStatusRows = (except: readonly number[] = []): FinalAnswer[] =
     .filter(([status]) => !except.includes(Number(status)))
     .map(([status, meaning]) => ({ answer: status, meaning }))
 
+/** Returns rows for the codes of a table. */
+export const codeRows = (meanings: Readonly<Record<string, string>>, before = ''): FinalAnswer[] =>
+  Object.entries(meanings).map(([code, meaning]) => ({ answer: `${before}\`${code}\``, meaning }))
+
+/**
+ * The statuses with which also a gateway before a store, which has limits of its own, says something about the request itself that no time
+ * changes.
+ */
+export const gatewayStatuses: Readonly<Record<number, string>> = {
+  413: 'the document is larger than a server on the way accepts',
+  414: 'the address is longer than a server on the way accepts',
+  431: 'the headers are larger than a server on the way accepts',
+  508: 'the request has come back to where it came from',
+}
+
 // With these, a server may mean a limit, a lock or a clock: it has no other status for that, or does not use it.
 const vagueStatuses = new Set([400, 403, 422])
 

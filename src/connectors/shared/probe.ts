@@ -1,12 +1,10 @@
-import { createHash } from 'node:crypto'
-import { Readable } from 'node:stream'
 import { newId } from '../../base/ids.ts'
 import { DeliveryError, type Payload } from '../connector.ts'
 import type { Found } from './earlier-copy.ts'
+import { probeContent } from './probe-content.ts'
 
 /** Returns a document for a test of a destination. Its name is its own, since the target may forbid to replace or to remove it. */
 export const probePayload = (): Payload => {
-  const bytes = Buffer.from('A test of a destination of Document Relay.')
   const id = newId()
   return {
     deliveryId: id,
@@ -29,10 +27,8 @@ export const probePayload = (): Payload => {
     path: `.probe-${id}`,
     location: null,
     contentType: 'text/plain',
-    sizeBytes: bytes.length,
-    sha256: createHash('sha256').update(bytes).digest('hex'),
     receivedAt: new Date(),
-    open: (start = 0) => Readable.from([bytes.subarray(start)], { objectMode: false }),
+    ...probeContent(),
     downloadUrl: () => undefined,
   }
 }

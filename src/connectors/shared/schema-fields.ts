@@ -52,15 +52,17 @@ export const partFile = z
     'Name of a file while it is written, before it gets its own. {id} stands for an id of the delivery. With slashes, a path below the folder of the destination, in the same file system, whose folders are created; otherwise in the folder of the file',
   )
 
+/** Returns the check that an address has none of these parts. */
+export const urlWithout =
+  (...parts: ('username' | 'password' | 'port' | 'search' | 'hash')[]) =>
+  (url: string): boolean =>
+    !URL.canParse(url) || parts.every((part) => new URL(url)[part] === '')
+
 /** An address that answers may show, since it contains no secret. */
 export const plainUrl = z
   .url({ protocol: /^https?$/ })
   .max(1_024)
-  .refine((url) => {
-    if (!URL.canParse(url)) return true
-    const { username, password, search, hash } = new URL(url)
-    return `${username}${password}${search}${hash}` === ''
-  }, 'must not contain a user name, a password or a query')
+  .refine(urlWithout('username', 'password', 'search', 'hash'), 'must not contain a user name, a password or a query')
 
 /** The authority that a destination trusts, for every kind that uses TLS. */
 export const caCertificate = z

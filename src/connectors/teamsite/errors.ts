@@ -1,12 +1,8 @@
-import { DeliveryError } from '../connector.ts'
-import type { FixedErrorCode } from '../error-codes.ts'
-import { parseObject, toTargetAnswer, type CloudResponse } from '../shared/cloud-api.ts'
-import { finalStatusRows, type FinalAnswer } from '../shared/final-answers.ts'
-import { isPermanentStatus } from '../shared/final-statuses.ts'
+import type { DeliveryError } from '../connector.ts'
+import { parseObject, type CloudResponse } from '../shared/cloud-api.ts'
+import { cloudFinalAnswers, refusalErrors, type CloudRefusal } from '../shared/cloud-errors.ts'
+import type { FinalAnswer } from '../shared/final-answers.ts'
 import { retryAfterMs, waitOf } from '../shared/retry-after.ts'
-
-// Statuses that Graph also uses for conditions that pass. It gets no condition that a 412 could refer to.
-const temporaryStatuses = [401, 404, 410, 412, 417, 428]
 
 // What Graph and SharePoint say with 403 that no time changes. Both also answer 403 to requests that are too many, and so do firewalls.
 const denials: Record<string, string> = {
@@ -33,17 +29,7 @@ const passes =
 const storageLimits = /^(?:quotaLimitReached|quotaExceeded|insufficientStorage)$/i
 
 /** The answers after which nothing is sent again. */
-export const teamsiteFinalAnswers: readonly FinalAnswer[] = [
-  ...Object.entries(denials).map(([code, meaning]) => ({ answer: `403 \`${code}\``, meaning })),
-  ...finalStatusRows([...temporaryStatuses, 403]).map(({ answer, meaning }) => ({ answer: `${answer} with an error of Graph`, meaning })),
-]
-
-interface GraphRefusal {
-  /** All codes, the most general first. None if Graph has not said it. */
-  codes: string[]
-  message: string
-  waitMs: number | undefined
-}
+export const teamsiteFinalAnswers: readonly FinalAnswer[] = cloudFinalAnswers('Graph', denials)
 
 const textIn = (value: unknown): string => {
   if (typeof value === 'string') return value
@@ -51,8 +37,8 @@ const textIn = (value: unknown): string => {
   return typeof text === 'string' ? text : ''
 }
 
-/** Reads an error in the form of Graph, of OneDrive (a time to wait beside the code), or of SharePoint (`odata.error`). */
-const readRefusal = ({ text, headers }: CloudResponse): GraphRefusal => {
+/** Reads an error in the form of Graph, of OneDrive (a time to wait beside the code), or of SharePoint (`odata.error`), the most general code first. */
+const readRefusal = ({ text, headers }: CloudResponse): CloudRefusal => {
   const { error, 'odata.error': older, error_description: description } = parseObject(text)
   const told = older ?? error
   const codes: string[] = []
@@ -72,11 +58,9 @@ const readRefusal = ({ text, headers }: CloudResponse): GraphRefusal => {
 /** Maps a refusal by Microsoft Graph. Retries everything that is not certainly permanent. */
 export const graphError = (response: CloudResponse): DeliveryError => {
   const { status } = response
-  const { codes, message, waitMs } = readRefusal(response)
-  const reason = [codes[0] ?? '', message].filter((part) => part !== '').join(': ')
-  const withReason = (sentence: string) => (reason ? `${sentence} (${reason})` : sentence)
-  const details = { retryAfterMs: waitMs, answer: toTargetAnswer(response) }
-  const refusal = (ourCode: FixedErrorCode, sentence: string) => new DeliveryError(ourCode, withReason(sentence), details)
+  const said = readRefusal(response)
+  const { codes, waitMs } = said
+  const { refusal, openRefusal, otherRefusal } = refusalErrors('Graph', response, said)
 
   if (status === 401) {
     return refusal(
@@ -88,19 +72,11 @@ export const graphError = (response: CloudResponse): DeliveryError => {
   if (status === 423) return refusal('locked', 'the file is locked; somebody has it checked out or open')
   const isPassing = waitMs !== undefined || codes.some((code) => passes.test(code))
   if (status === 403 && !isPassing && codes.some((code) => isDenial.has(spelled(code)))) {
-    return new DeliveryError(
+    return openRefusal(
       'access_denied',
-      withReason('the application has no permission to write; grant it the role write on this site (Sites.Selected)'),
-      { permanent: true, ...details },
+      'the application has no permission to write; grant it the role write on this site (Sites.Selected)',
+      true,
     )
   }
-  const isFinal = !isPassing && !temporaryStatuses.includes(status) && isPermanentStatus(status)
-  if (isFinal && codes.length === 0) {
-    const sentence = `something between the relay and Graph answered ${status}, because the answer is not one of Graph; check the proxies`
-    return new DeliveryError('answer_unreadable', sentence, details)
-  }
-  return new DeliveryError(`http_${status}`, withReason(`Graph answered ${status}`), {
-    permanent: isFinal && status !== 403,
-    ...details,
-  })
+  return otherRefusal(isPassing)
 }

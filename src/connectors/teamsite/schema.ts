@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { checkEntraCertificate, entraCredentials, entraSignIns } from '../shared/entra-tokens.ts'
-import { caCertificate, plainText } from '../shared/schema-fields.ts'
+import { caCertificate, plainText, urlWithout } from '../shared/schema-fields.ts'
 import { checkOneSignIn, withSignIns } from '../shared/sign-in.ts'
 import { isSharePointFolder } from './library.ts'
 
@@ -29,11 +29,10 @@ export type CloudName = keyof typeof microsoftClouds
 const siteUrl = z
   .url({ protocol: /^https$/ })
   .max(1_024)
-  .refine((text) => {
-    if (!URL.canParse(text)) return true
-    const { username, password, search, hash, port } = new URL(text)
-    return `${username}${password}${search}${hash}${port}` === ''
-  }, 'must be the address of the site itself, for example https://contoso.sharepoint.com/sites/Finance, without query or port')
+  .refine(
+    urlWithout('username', 'password', 'search', 'hash', 'port'),
+    'must be the address of the site itself, for example https://contoso.sharepoint.com/sites/Finance, without query or port',
+  )
 
 export const teamsiteConfig = z.strictObject({
   site_url: siteUrl.describe(

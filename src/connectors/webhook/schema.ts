@@ -1,18 +1,13 @@
 import { z } from 'zod'
 import { checkSignIn, httpSignIn, httpSignIns, ownHeaders, signInSecretsOf } from '../shared/http-sign-in.ts'
-import { caCertificate } from '../shared/schema-fields.ts'
+import { caCertificate, urlWithout } from '../shared/schema-fields.ts'
 import { noSignIn, withSignIns } from '../shared/sign-in.ts'
 import { noticeFormats } from './chat.ts'
 
 const url = z
   .url({ protocol: /^https?$/ })
   .max(4_096)
-  .refine(
-    (text) => !URL.canParse(text) || !hasUserInfo(new URL(text)),
-    'must not contain a user name or password; put them into credentials',
-  )
-
-const hasUserInfo = ({ username, password }: URL) => username !== '' || password !== ''
+  .refine(urlWithout('username', 'password'), 'must not contain a user name or password; put them into credentials')
 
 export const webhookConfig = z.strictObject({
   url: url.meta({ masked: true }).describe('Address to send documents to, http or https, without user name and password'),
