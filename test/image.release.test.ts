@@ -141,7 +141,7 @@ describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the step
 
     await deliverDocument(database, api.baseUrl, target.origin)
     expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
-    for (const path of ['/console/', '/docs', '/openapi.json']) {
+    for (const path of ['/console/', '/docs/', '/docs/reference', '/openapi.json']) {
       const { statusCode, body } = await request(`${api.baseUrl}${path}`)
       await body.dump()
       expect({ path, statusCode }).toEqual({ path, statusCode: 200 })

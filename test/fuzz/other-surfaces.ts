@@ -72,6 +72,8 @@ const pages = [
   '/openapi.json',
   '/docs',
   '/docs/',
+  '/docs/install',
+  '/docs/reference',
   '/docs/swagger-ui.css',
   '/docs/init.js',
   '/docs/..%2fpackage.json',

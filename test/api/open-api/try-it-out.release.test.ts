@@ -7,7 +7,7 @@ import { share } from '../../support/share.ts'
 import { createSigner } from '../../support/signer.ts'
 import { createResources } from '../resources.ts'
 
-// The page /docs in a browser, as a reader uses it: sign in with an API key, open an operation, Try it out, Execute. The ids of a path are
+// The page /docs/reference in a browser, as a reader uses it: sign in with an API key, open an operation, Try it out, Execute. The ids of a path are
 // those of resources that exist; everything else stays as the page has filled it in. An operation takes the page 1.5 seconds.
 
 const database = share(await createTestDatabase())
@@ -23,7 +23,7 @@ test('every GET of the page answers 200 with its prefilled form', async () => {
   const tenant = await api.tenant('acme/invoices')
   await using browser = await startBrowser()
   const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
-  await page.goto(`${api.baseUrl}/docs`)
+  await page.goto(`${api.baseUrl}/docs/reference`)
   await page.locator('.btn.authorize').click()
   await page.getByRole('textbox', { name: 'auth-bearer-value' }).fill(tenant.keys.admin)
   await page.locator('.auth-btn-wrapper .authorize').click()
