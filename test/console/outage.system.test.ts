@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { openDatabase } from '../../src/db/database.ts'
+import type { RelayStatus } from '../../src/domain/relay-state.ts'
 import { insertDocument } from '../api/insert-document.ts'
 import { startApi } from '../support/api.ts'
 import { createKeys } from '../support/client.ts'
@@ -9,7 +10,7 @@ import { createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { loadRules, openAccount, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
+import { goTo, loadRules, openAccount, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
 import { openConsole, testMs } from './scene.ts'
 
 const database = share(await createTestDatabase())
@@ -18,12 +19,15 @@ const databaseGate = share(await startTcpProxy(Number(new URL(database.url).port
 const gatedUrl = new URL(database.url)
 gatedUrl.port = String(databaseGate.port)
 const gatedDatabase = share(disposable(openDatabase(databaseConfig(gatedUrl.href), 'behind a gate'), (each) => each.destroy()))
-const api = share(await startApi(gatedDatabase))
+let relayStatus: RelayStatus = 'working'
+const relayWatch = { read: () => ({ status: relayStatus, since: new Date(), workers: [] }) }
+const api = share(await startApi(gatedDatabase, { relayWatch }))
 const relayGate = share(await startTcpProxy(Number(new URL(api.baseUrl).port)))
 const consoleUrl = `http://127.0.0.1:${relayGate.port}/console`
 afterEach(() => {
   databaseGate.open()
   relayGate.open()
+  relayStatus = 'working'
 })
 
 const createScene = async () => {
@@ -32,7 +36,7 @@ const createScene = async () => {
   ])
   const keys = await createKeys(database.db, `acme/${workspaceSlug}`)
   const delivery = { destinationId: destinations['Archive']!, connectionId: connections['Archive']! }
-  const insert = (docId: string, status: 'delivered' | 'failed') =>
+  const insert = (docId: string, status: 'delivered' | 'failed' | 'pending') =>
     insertDocument(database.db, { workspaceId, repositoryId, repoId, docId, status, deliveries: [{ ...delivery, status }] })
   const open = async ({ savesData = false } = {}) => {
     const { page } = await openConsole(browser, consoleUrl, keys.member, { savesData })
@@ -101,6 +105,35 @@ test(
     await insert('THIRD3', 'delivered')
     for (const page of [streaming, asking]) await documentLink(page, 'THIRD3').waitFor()
     for (const page of [streaming, asking, elsewhere]) expect(await isSame(page)).toBe(true)
+  },
+  testMs,
+)
+
+test(
+  'while no worker runs or Temporal is away, every screen says so, and a document names the part that is away, until they are back',
+  async () => {
+    const { insert, open } = await createScene()
+    const id = await insert('WAITS1', 'pending')
+    const page = await open()
+    const sentences = {
+      no_worker: ['No worker is running: documents are received and wait.', 'Archive waits for a worker'],
+      temporal_unavailable: ['Temporal does not answer: documents are received and wait.', 'Archive waits for Temporal'],
+    } as const
+    for (const [status, [sentence, verdict]] of Object.entries(sentences)) {
+      relayStatus = status as RelayStatus
+      await page.getByRole('alert').getByText(sentence).waitFor()
+      for (const screen of ['Documents', 'Destinations', 'Overview']) {
+        await page.getByRole('link', { name: screen, exact: true }).click()
+        await page.getByRole('heading', { name: screen, level: 1 }).waitFor()
+        await page.getByRole('alert').getByText(sentence).waitFor()
+      }
+      expect(await problemsOf(page, `outage-${status}`)).toEqual([])
+      await goTo(page, `/console/documents/${id}`)
+      await page.getByText(verdict).first().waitFor()
+      relayStatus = 'working'
+      await page.getByText(sentence).waitFor({ state: 'detached' })
+    }
+    expect(await isSame(page)).toBe(true)
   },
   testMs,
 )
