@@ -13,6 +13,7 @@ import { Badge, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from 
 import { loadRemovals, RemovalOf } from '../ui/removal.ts'
 import { CheckReport, ConfirmCheck } from '../ui/repository-check.ts'
 import { SentTestDocument, useTestDocument } from '../ui/test-document.ts'
+import { WithSettings } from '../ui/with-settings.ts'
 import { CertificateForm, Certificates } from './certificates.ts'
 import { RepositoryForm } from './repository-form.ts'
 import { SourceSetup } from './source-setup.ts'
@@ -78,7 +79,7 @@ const Refusals = ({ repoId }: { repoId: string }) => {
     const remedy = code === null ? undefined : remedyOfRefusal(code)
     return html`<li key=${id}>
       <a href=${`requests/${id}`}><code>${code ?? status}</code></a> <${Time} at=${at} />
-      ${remedy !== undefined && html`<div class="small">${whatToDo}: ${remedy}</div>`}
+      ${remedy !== undefined && html`<div class="small">${whatToDo}: <${WithSettings} text=${remedy} /></div>`}
     </li>`
   }
   return html`<${Loaded} live=${live}>
@@ -102,21 +103,37 @@ const Refusals = ({ repoId }: { repoId: string }) => {
 const Upstream = ({ repository: { id, attributes } }: { repository: Repository }) => {
   const words = repositoriesWords()
   const [result, setResult] = useState<Schemas['TestResult'] | 'running'>()
-  const test = async () => {
+  const [docId, setDocId] = useState('')
+  const test = async (event: Event) => {
+    event.preventDefault()
     setResult('running')
     try {
-      const { data } = await call<Schemas['TestResultResponse']>('POST', `/repositories/${id}/test-upstream`)
+      const query = { doc_id: docId.trim() || undefined }
+      const { data } = await call<Schemas['TestResultResponse']>('POST', `/repositories/${id}/test-upstream`, { query })
       setResult(data)
     } catch (thrown) {
-      setResult({ status: 'failed', message: toApiError(thrown).message })
+      const { message, details } = toApiError(thrown)
+      setResult({ status: 'failed', message: details[0]?.message ?? message })
     }
   }
   return html`<code>${attributes.upstream!.url}</code>${' '}
     ${
       may('member') &&
-      html`<button type="button" class="button" disabled=${result === 'running'} onClick=${() => void test()}>
-        ${words.upstreamTest}
-      </button>`
+      html`<form onSubmit=${(event: Event) => void test(event)}>
+        <label for="upstream-doc-id">${words.upstreamDocId}</label>
+        <input
+          id="upstream-doc-id"
+          type="text"
+          maxlength="128"
+          autocomplete="off"
+          spellcheck=${false}
+          aria-describedby="upstream-doc-id-help"
+          value=${docId}
+          onInput=${({ target }: { target: HTMLInputElement }) => setDocId(target.value)}
+        />
+        <p id="upstream-doc-id-help" class="small">${words.upstreamDocIdHint}</p>
+        <button type="submit" class="button" disabled=${result === 'running'}>${words.upstreamTest}</button>
+      </form>`
     }
     ${
       result !== undefined &&
@@ -158,7 +175,10 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
     <${SentTestDocument} state=${sent} />
     ${report && html`<${CheckReport} report=${report} />`}
     ${attributes.warnings.map(
-      ({ code }) => html`<${Notice} key=${code} tone=${code === 'open_to_all' ? 'bad' : 'warn'}>${words.warningTexts[code]}</${Notice}>`,
+      ({ code }) =>
+        html`<${Notice} key=${code} tone=${code === 'open_to_all' ? 'bad' : 'warn'}
+          ><${WithSettings} text=${words.warningTexts[code]}
+        /></${Notice}>`,
     )}
     <div class="columns">
       <section class="card" aria-label=${words.status}>

@@ -11,6 +11,7 @@ import * as requestsCatalogue from '../texts/requests.ts'
 import { BodyViewer } from '../ui/body-viewer.ts'
 import { announce, Confirm, Heading, Loaded, Notice } from '../ui/parts.ts'
 import { hasRedacted, Redacted } from '../ui/redacted.ts'
+import { WithSettings } from '../ui/with-settings.ts'
 import { loadRequest, RequestFacts, StatusBadge } from './captured-request.ts'
 
 const requestsWords = inLanguage(requestsCatalogue)
@@ -102,7 +103,7 @@ const Refusal = ({ request: { attributes } }: { request: Request }) => {
   const reason = headers['x-errordescription']?.replace(`${code}: `, '')
   return html`<${Notice} tone="warn">
     <p><code>${code}</code> ${reason}</p>
-    ${remedy !== undefined && html`<p><strong>${whatToDo}:</strong> ${remedy}</p>`}
+    ${remedy !== undefined && html`<p><strong>${whatToDo}:</strong> <${WithSettings} text=${remedy} /></p>`}
   </${Notice}>`
 }
 

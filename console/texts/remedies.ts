@@ -17,7 +17,7 @@ const conclusions: Record<FailedThing, string> = {
 
 const afterRefusals: Record<RefusalCode, string> = {
   invalid_parameter: 'Den Parameter oder den Teil des Bodys berichtigen, den die Antwort nennt.',
-  too_large: 'Falls das Dokument zulässig ist, RELAY_DOCUMENT_MAX_BYTES erhöhen.',
+  too_large: 'Falls das Dokument zulässig ist, muss der Betreiber des Relays RELAY_DOCUMENT_MAX_BYTES erhöhen.',
   signature_missing:
     'In der Transaktion OAC0 des Quellsystems „Keine Signatur“ abwählen, oder das Repository unsignierte Anfragen annehmen lassen.',
   signature_invalid:
@@ -30,7 +30,7 @@ const afterRefusals: Record<RefusalCode, string> = {
   command_not_allowed: 'Braucht das Quellsystem mCreate, das Repository es annehmen lassen.',
   repository_inactive: 'Das Repository aktivieren.',
   address_not_allowed:
-    'Die Adresse in den Einstellungen unter receiver_allowed_cidrs aufnehmen. Hinter einem Proxy RELAY_TRUST_PROXY setzen.',
+    'Die Adresse in den Einstellungen unter receiver_allowed_cidrs aufnehmen. Hinter einem Proxy muss der Betreiber des Relays RELAY_TRUST_PROXY setzen.',
   repository_not_found: 'HTTP-Skript und Namen des Repositorys mit denen im Quellsystem vergleichen, auch Groß- und Kleinschreibung.',
   document_not_found: 'Die Anfrage suchen, die das Dokument angelegt hat.',
   component_not_found: 'Die Anfrage suchen, die das Dokument angelegt hat.',
@@ -39,7 +39,7 @@ const afterRefusals: Record<RefusalCode, string> = {
   certificate_unreadable: 'Das Zertifikat erneut exportieren und mit openssl x509 ansehen.',
   certificate_too_weak: 'Im Quellsystem einen längeren Schlüssel erzeugen.',
   internal_error: 'Den Fehler mit der Anfrage-ID als Fehler des Relays melden.',
-  too_many_certificates: 'Eine Minute warten. Hinter einem Proxy RELAY_TRUST_PROXY setzen.',
+  too_many_certificates: 'Eine Minute warten. Hinter einem Proxy muss der Betreiber des Relays RELAY_TRUST_PROXY setzen.',
   rate_limited: 'Sind die Anfragen zulässig, in den Einstellungen receiver_max_requests_per_minute erhöhen.',
   unavailable: 'Datenbank oder Inhaltsspeicher wiederherstellen. Danach kann das Quellsystem die Anfrage wiederholen.',
   quota_exceeded: 'In den Einstellungen receiver_max_bytes erhöhen, oder die Aufbewahrung zugestellter Inhalte begrenzen.',

@@ -40,7 +40,8 @@ export const en = {
   bodyGone: 'The body is no longer stored. The setting "Bodies of captured requests" decides how long it is kept.',
   notStored: 'The body was not stored:',
   reasons: {
-    too_large: 'it is larger than CAPTURE_BODY_MAX_BYTES.',
+    too_large:
+      'it is larger than the bodies that this installation stores. The operator of the relay sets the limit, CAPTURE_BODY_MAX_BYTES.',
     incomplete: 'its transfer was broken off.',
     not_json: 'it is declared as JSON and is none, so secrets in it could not be found.',
     unreadable: 'it is no XML and no form that could be read, so secrets in it could not be found.',
@@ -108,7 +109,8 @@ export const de: typeof en = {
   bodyGone: 'Der Body ist nicht mehr gespeichert. Wie lange er aufbewahrt wird, bestimmt die Einstellung „Bodys aufgezeichneter Anfragen“.',
   notStored: 'Der Body wurde nicht gespeichert:',
   reasons: {
-    too_large: 'Er ist größer als CAPTURE_BODY_MAX_BYTES.',
+    too_large:
+      'Er ist größer als die Bodys, die diese Installation speichert. Die Grenze CAPTURE_BODY_MAX_BYTES setzt der Betreiber des Relays.',
     incomplete: 'Seine Übertragung wurde abgebrochen.',
     not_json: 'Er ist als JSON deklariert, aber keines. Geheimnisse darin ließen sich nicht finden.',
     unreadable: 'Er ist kein lesbares XML oder Formular. Geheimnisse darin ließen sich nicht finden.',

@@ -4,7 +4,7 @@
  */
 export const refusals = {
   invalid_parameter: { status: 400, remedy: 'Correct the parameter or the part of the body that the answer names.' },
-  too_large: { status: 400, remedy: 'If the document is legitimate, raise RELAY_DOCUMENT_MAX_BYTES.' },
+  too_large: { status: 400, remedy: 'If the document is legitimate, the operator of the relay has to raise RELAY_DOCUMENT_MAX_BYTES.' },
   signature_missing: {
     status: 401,
     remedy: 'Untick "No signature" in transaction OAC0 of the source system, or let the repository accept unsigned requests.',
@@ -26,7 +26,8 @@ export const refusals = {
   repository_inactive: { status: 403, remedy: 'Activate the repository.' },
   address_not_allowed: {
     status: 403,
-    remedy: 'Add the address to receiver_allowed_cidrs in the settings. Behind a proxy, set RELAY_TRUST_PROXY.',
+    remedy:
+      'Add the address to receiver_allowed_cidrs in the settings. Behind a proxy, the operator of the relay has to set RELAY_TRUST_PROXY.',
   },
   repository_not_found: {
     status: 404,
@@ -39,7 +40,7 @@ export const refusals = {
   certificate_unreadable: { status: 406, remedy: 'Export the certificate again, and examine it with openssl x509.' },
   certificate_too_weak: { status: 406, remedy: 'Generate a longer key in the source system.' },
   internal_error: { status: 500, remedy: 'Report the error as a defect of the relay, with the id of the request.' },
-  too_many_certificates: { status: 503, remedy: 'Wait a minute. Behind a proxy, set RELAY_TRUST_PROXY.' },
+  too_many_certificates: { status: 503, remedy: 'Wait a minute. Behind a proxy, the operator of the relay has to set RELAY_TRUST_PROXY.' },
   rate_limited: { status: 503, remedy: 'If the requests are legitimate, raise receiver_max_requests_per_minute in the settings.' },
   unavailable: { status: 503, remedy: 'Restore the database or the content store. The source system can then repeat the request.' },
   upstream_failed: {

@@ -9,7 +9,9 @@ import { en as enrichments } from '../../console/texts/enrichments.ts'
 import { en as keys } from '../../console/texts/keys.ts'
 import { en as notifications } from '../../console/texts/notifications.ts'
 import * as remedies from '../../console/texts/remedies.ts'
+import * as repositories from '../../console/texts/repositories.ts'
 import { en as requests } from '../../console/texts/requests.ts'
+import * as settingsWords from '../../console/texts/settings.ts'
 import { en as subscriptions } from '../../console/texts/subscriptions.ts'
 import { errorSchemas } from '../../src/api/open-api/error-responses.ts'
 import { errorStatus } from '../../src/base/errors.ts'
@@ -20,7 +22,10 @@ import { auditEventNames, auditSubjectTypes } from '../../src/domain/audit-event
 import { deliveryEnds, deliveryStatuses, documentStatuses } from '../../src/domain/delivery-states.ts'
 import { eventNames } from '../../src/domain/events.ts'
 import { incidentEventNames, noticeStatuses } from '../../src/domain/notices.ts'
+import { refusals } from '../../src/domain/refusal-codes.ts'
 import { keyLevels } from '../../src/security/levels.ts'
+
+const refusalCodes = Object.keys(refusals)
 
 const folder = new URL('../../console/texts/', import.meta.url)
 const names = (await readdir(folder)).filter((name) => name !== 'plural.ts')
@@ -95,3 +100,27 @@ test('numbers are written as the language does', () => {
 test('each ready enrichment has a name, and no name is without one', () => {
   expect(Object.keys(enrichments.ready).toSorted()).toEqual(Object.keys(readyEnrichments).toSorted())
 })
+
+const settingNames = Object.keys(settingsWords.en.fields).filter((name) => name.includes('_') && !name.includes('.'))
+const settingIn = (text: string) => settingNames.find((name) => text.includes(name))
+
+test.each([
+  ['en', remedies.en, repositories.en],
+  ['de', remedies.de, repositories.de],
+] as const)(
+  'texts in %s name a setting as its screen does, and say who sets a variable',
+  async (language, { remedyOfRefusal }, { warningTexts }) => {
+    const catalogues = await Promise.all(
+      names.map(async (name) => ((await import(new URL(name, folder).href)) as Record<'en' | 'de', Record<string, unknown>>)[language]),
+    )
+    const refused = refusalCodes.map((code) => remedyOfRefusal(code)!)
+    const texts = [...catalogues.flatMap(textsOf), ...refused]
+    // `WithSettings` shows these, with links instead of the names.
+    const linked = new Set([...refused, ...Object.values(warningTexts)])
+    expect(texts.filter((text) => settingIn(text) !== undefined && !linked.has(text))).toEqual([])
+    expect(
+      texts.filter((text) => /\b(?:RELAY|CAPTURE|CONTENT|DATABASE|TEMPORAL)_[A-Z_]+/.test(text) && !/operator|Betreiber/.test(text)),
+    ).toEqual([])
+    expect([...linked].filter(settingIn).length).toBeGreaterThan(2)
+  },
+)

@@ -36,7 +36,8 @@ export const answerOf = (status: number, body: string | Buffer = nothing, header
   body: Buffer.from(body),
 })
 /** Returns an answer of lines in ASCII. */
-export const text = (body: string, status = 200): Answer => answerOf(status, body, { 'Content-Type': 'text/plain; charset=us-ascii' })
+export const asciiAnswer = (body: string, status = 200): Answer =>
+  answerOf(status, body, { 'Content-Type': 'text/plain; charset=us-ascii' })
 
 /** A request line of the interface: the first token of the query is the command, and the values are percent-encoded. */
 export interface Call {

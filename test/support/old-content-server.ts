@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerFault } from './old-content-server-faults.ts'
 import {
   answerOf,
+  asciiAnswer,
   createSignatureCheck,
   entriesOf,
   nothing,
@@ -15,7 +16,6 @@ import {
   readParts,
   Refusal,
   stamps,
-  text,
   writeParts,
   type Answer,
   type Call,
@@ -176,7 +176,7 @@ export const startOldContentServer = async ({
         )
       const server = `serverStatus="running";serverVendorId="old content server";serverVersion="1.0";serverBuild="1";serverTime="${time}";serverDate="${day}";serverStatusDescription="";pVersion="0045";\r\n`
       const all = server + lines.join('')
-      return text(faults.has('bare_line_feeds') ? all.replaceAll('\r\n', '\n') : all)
+      return asciiAnswer(faults.has('bare_line_feeds') ? all.replaceAll('\r\n', '\n') : all)
     },
     'PUT putCert': async (call, { body }) => {
       const [contRep, authId] = [call.need('contRep'), call.need('authId')]
@@ -216,7 +216,7 @@ export const startOldContentServer = async ({
           return `docId="${docId}";retCode="${retCode}";errorDescription="${message}";\r\n`
         }
       })
-      return text(lines.join(''), status)
+      return asciiAnswer(lines.join(''), status)
     },
     'PUT update': (call, sent, request) => {
       const document = find(call)
@@ -275,12 +275,12 @@ export const startOldContentServer = async ({
       const { body } = component(find(call), call.need('compId'))
       call.need('pattern')
       const offsets = offsetsOf(body, call.bytes('pattern'), call).map((offset) => offset + (faults.has('search_offset') ? 1 : 0))
-      return text(`${[offsets.length, ...offsets].join(';')};`)
+      return asciiAnswer(`${[offsets.length, ...offsets].join(';')};`)
     },
     'GET attrSearch': (call) => {
       call.need('pattern')
       const entries = entriesOf(component(find(call), 'descr').body, call)
-      return text(`${[entries.length, ...entries.flat()].join(';')};`)
+      return asciiAnswer(`${[entries.length, ...entries.flat()].join(';')};`)
     },
   }
 
@@ -332,15 +332,15 @@ export const startOldContentServer = async ({
     const { status, headers, body } = await answer(request, { body: Buffer.concat(chunks), sizeBytes, sha256: hash.digest('hex') }).catch(
       (error: unknown) => {
         const refusal = error instanceof Refusal ? error : new Refusal(500, String(error))
-        const { headers: plain, body: line, status: code } = text(`${refusal.message}\r\n`, refusal.status)
+        const { headers: plain, body: line, status: code } = asciiAnswer(`${refusal.message}\r\n`, refusal.status)
         const described = faults.has('no_error_description') ? {} : { 'X-ErrorDescription': refusal.message }
         return { status: code, headers: { ...plain, ...described }, body: line }
       },
     )
     // A header is a line of bytes, which Node.js takes as ISO 8859-1.
     const bytesOf = (value: string | number) => Buffer.from(String(value)).toString('latin1')
-    const lines = Object.entries(headers).map(([name, value]) => [name, bytesOf(value)])
-    response.writeHead(status, reasons[status] ?? '', { ...Object.fromEntries(lines), 'Content-Length': body.length })
+    const written = Object.entries(headers).map(([name, value]) => [name, bytesOf(value)])
+    response.writeHead(status, reasons[status] ?? '', { ...Object.fromEntries(written), 'Content-Length': body.length })
     const isContent = status === 200 && /\?(?:get|docGet)&/.test(request.url ?? '') && request.method === 'GET'
     const cut = isContent && (faults.has('closes_midway') || faults.has('stops_midway'))
     if (!cut) return void response.end(request.method === 'HEAD' ? undefined : body)
