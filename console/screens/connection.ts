@@ -10,7 +10,7 @@ import { addressOf, navigate, route } from '../router.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as formCatalogue from '../texts/form.ts'
-import { Badge, Confirm, ExactTime, Facts, Heading, Loaded } from '../ui/parts.ts'
+import { Badge, Confirm, Facts, Heading, Loaded } from '../ui/parts.ts'
 import { WiringFigure } from '../ui/wiring-figure.ts'
 import { layOutWiring, stateOf } from '../wiring.ts'
 import { ConnectionForm } from './connection-form.ts'
@@ -148,8 +148,6 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
                       >${words.showHeld}</a
                     >`,
             ],
-            [formWords().created, html`<${ExactTime} at=${connection.created_at} />`],
-            [formWords().changed, html`<${ExactTime} at=${connection.updated_at} />`],
           ]}
         />
       </section>

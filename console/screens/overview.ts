@@ -103,10 +103,9 @@ const Tile = ({ name, value, more }: { name: string; value: Children; more?: Chi
     </dd>
   </div>`
 
-const Tiles = ({ statistics: { series, latency, oldest_deliveries: oldest, present } }: { statistics: Statistics }) => {
+const Tiles = ({ statistics: { series, latency, present } }: { statistics: Statistics }) => {
   const words = overviewWords()
   const totals = totalsOf(series)
-  const first = oldest?.[0]
   return html`<dl class="tiles" aria-label=${words.numbers}>
     <${Tile} name=${words.received} value=${count(totals.received)} />
     <${Tile} name=${words.delivered} value=${count(totals.delivered)} />
@@ -115,11 +114,6 @@ const Tiles = ({ statistics: { series, latency, oldest_deliveries: oldest, prese
       name=${`${words.latency} (${words.median})`}
       value=${latency.p50_ms === null ? '–' : duration(latency.p50_ms)}
       more=${latency.p95_ms === null ? words.noLatency : words.percentiles(duration(latency.p95_ms), duration(latency.p99_ms ?? 0))}
-    />
-    <${Tile}
-      name=${words.oldest}
-      value=${first ? html`<a href=${`documents/${first.document_id}`}><${Time} at=${first.received_at} /></a>` : words.noOldest}
-      more=${first?.destination_name}
     />
     <${Tile}
       name=${words.stored}

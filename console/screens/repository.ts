@@ -9,7 +9,7 @@ import * as remediesCatalogue from '../texts/remedies.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import * as startCatalogue from '../texts/start.ts'
 import { DocumentMigrations } from '../ui/document-migrations.ts'
-import { Badge, Confirm, ExactTime, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
+import { Badge, Confirm, Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
 import { loadRemovals, RemovalOf } from '../ui/removal.ts'
 import { CheckReport, ConfirmCheck } from '../ui/repository-check.ts'
 import { SentTestDocument, useTestDocument } from '../ui/test-document.ts'
@@ -208,8 +208,6 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
                   >${words.showDocuments}</a
                 >`,
             ],
-            [formWords().created, html`<${ExactTime} at=${attributes.created_at} />`],
-            [formWords().changed, html`<${ExactTime} at=${attributes.updated_at} />`],
           ]}
         />
       </section>

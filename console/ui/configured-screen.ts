@@ -10,7 +10,7 @@ import * as formCatalogue from '../texts/form.ts'
 import { factsOf, type Fact } from './field-facts.ts'
 import type { FieldWords } from './fields.ts'
 import type { FormProps } from './object-form.ts'
-import { announce, Confirm, ExactTime, Facts, Heading, Loaded, Notice } from './parts.ts'
+import { announce, Confirm, Facts, Heading, Loaded, Notice } from './parts.ts'
 
 const formWords = inLanguage(formCatalogue)
 
@@ -23,8 +23,6 @@ interface Panel {
 
 interface Configurable {
   name: string
-  created_at: string
-  updated_at: string
 }
 
 interface Configured<Attributes extends Configurable, Context> {
@@ -68,15 +66,11 @@ const Values = <Attributes extends Configurable, Context>({
   attributes: Attributes
   context: Context
 }) => {
-  const { created, changed } = formWords()
-  const { name, created_at: createdAt, updated_at: updatedAt } = attributes
-  return html`<section class="card" aria-label=${name}>
+  return html`<section class="card" aria-label=${attributes.name}>
     <${Facts}
       of=${[
         ...factsOf(fields, words, attributes as object as FieldValues, { name: undefined, ...values(attributes, context) }),
         ...(facts?.(attributes) ?? []),
-        [created, html`<${ExactTime} at=${createdAt} />`],
-        [changed, html`<${ExactTime} at=${updatedAt} />`],
       ]}
     />
     ${details?.(attributes)}

@@ -86,27 +86,19 @@ export const SearchField = ({ label, value = '', placeholder, onChange }: FieldP
   </form>`
 }
 
-/**
- * The filters of a list, with the link that removes them. A narrow window shows only the search until the others are asked for.
- * @param path of the list
- * @param rest filters that are seldom needed
- * @param hasRest true if one of them is set
- */
-export const FilterBar = ({
-  path,
-  isFiltered,
-  search,
-  rest,
-  hasRest = false,
-  children,
-}: {
+interface BarProps {
+  /** Path of the list. */
   path: string
   isFiltered: boolean
   search: Children
+  /** Filters that are seldom needed, shown if one of them is set. */
   rest?: Children
   hasRest?: boolean
   children: Children
-}) => {
+}
+
+/** The filters of a list, with the link that removes them. A narrow window shows only the search until the others are asked for. */
+export const FilterBar = ({ path, isFiltered, search, rest, hasRest = false, children }: BarProps) => {
   const { common } = texts()
   const [isOpen, setOpen] = useState(false)
   return html`<search aria-label=${common.filters} class=${`filters ${isOpen ? 'open' : ''}`}>

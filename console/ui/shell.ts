@@ -91,10 +91,7 @@ const AttentionCount = () => {
   >`
 }
 
-/**
- * Who is signed in and where, and what concerns the person rather than the screen. A person who may use several workspaces changes to another
- * one here.
- */
+/** Who is signed in, where, and what concerns the person rather than the screen. A person may change the workspace here. */
 const Account = () => {
   const { app } = texts()
   const { workspaces, level, person } = session.value!
