@@ -180,7 +180,7 @@ const optionalTime = (at: string | null, isPlanned = false): ComponentChildren =
 const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
   const words = destinationsWords()
   const { signIn: signInName } = connectorWords()
-  const { circuit, slots, slots_in_use: used } = attributes
+  const { slots, slots_in_use: used } = attributes
   const health = healthOf(attributes)
   const note = health in words.healthNote ? words.healthNote[health as keyof typeof words.healthNote] : undefined
   return html`<section class="card" aria-labelledby="state">
@@ -188,7 +188,6 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
     ${note !== undefined && html`<p>${note}</p>`}
     <${Facts}
       of=${[
-        [words.since, circuit === 'closed' ? undefined : optionalTime(attributes.circuit_since)],
         [words.nextTrial, optionalTime(attributes.next_trial_at, true)],
         [words.lastError, attributes.last_error === null ? undefined : html`<${LastError} attributes=${attributes} />`],
         [words.lastDelivered, optionalTime(attributes.last_delivered_at) ?? words.never],

@@ -188,6 +188,7 @@ const englishDescriptions: Names = {
     'Form of notices, events and tests: standard_webhooks is a JSON object for programs; slack a message for an incoming webhook of Slack, teams a card for a workflow of Microsoft Teams, both sent with POST. Documents have the form of the body format',
   mount_point:
     'Directory at which the file system of the directory is mounted. Nothing is written while nothing is mounted there. Without it, the relay stores here at the first success where that file system is mounted. / stands for any',
+  'sftp.username': 'User name',
   'webhook.password': 'Password that goes with the user name',
   'webhook.username': 'Sent together with the password as Authorization: Basic',
   cc: 'Further recipients',
@@ -324,7 +325,7 @@ const germanDescriptions: Names = {
   'content-server.url': 'Adresse des Content-Servers mit dem HTTP-Skript und ohne Abfrage, wie sie im Quellsystem steht',
   url: 'Adresse, an die Dokumente gesendet werden, http oder https, ohne Benutzername und Passwort',
   'email.username': 'Konto, falls der Server eine Anmeldung verlangt: mit Token das Postfach, als das der Client senden darf',
-  'sftp.username': 'Konto',
+  'sftp.username': 'Benutzername',
   write:
     'Wie eine Datei geschrieben wird. rename: unter einem verborgenen Namen, dann umbenannt; in_place: unter ihrem endgültigen Namen, für einen Server, der eine Datei übernimmt, sobald sie geschlossen ist, oder kein Umbenennen erlaubt. Programme, die das Verzeichnis lesen, sehen dann womöglich einen Teil eines Dokuments',
   'webhook.username': 'Wird zusammen mit dem Passwort als Authorization: Basic gesendet',

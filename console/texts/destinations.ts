@@ -47,7 +47,6 @@ export const en = {
   oldestOpenDelivery: 'Oldest open delivery',
   noneOpen: 'None',
   openDeliveries: (count: number) => plural('en', count, 'open delivery', 'open deliveries'),
-  since: 'Since',
   slots: 'Slots in use',
   slotsOf: (used: number, of: number) => `${used.toLocaleString('en')} of ${of.toLocaleString('en')}`,
   attempts: (delivered: number, failed: number) =>
@@ -149,7 +148,6 @@ export const de: typeof en = {
   oldestOpenDelivery: 'Älteste offene Zustellung',
   noneOpen: 'Keine',
   openDeliveries: (count) => plural('de', count, 'offene Zustellung', 'offene Zustellungen'),
-  since: 'Seit',
   slots: 'Belegte Plätze',
   slotsOf: (used, of) => `${used.toLocaleString('de')} von ${of.toLocaleString('de')}`,
   attempts: (delivered, failed) =>
