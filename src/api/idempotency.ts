@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type Koa from 'koa'
 import { AppError } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { validationFailed } from '../base/refusals.ts'
@@ -125,7 +126,7 @@ export const createIdempotency = ({ idempotencyKeys, keyRing, log, maxIdempotenc
   /** Executes a claimed request and stores its answer. Frees the key if the request has changed nothing. */
   const executeClaimed = async (key: IdempotencyKey, executionId: string, execute: Execute): Promise<JsonAnswer> => {
     // The outcome of the request stands, whatever happens to the key. A key that is stuck becomes free after its lock.
-    const warn = (thrown: unknown) => log.warn({ err: thrown }, 'could not update an idempotency key')
+    const warn = (thrown: unknown) => logFailure(log, thrown, 'could not update an idempotency key')
     let answer
     try {
       answer = await execute({ ...key, id: executionId })

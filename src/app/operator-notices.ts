@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { messageOf, UserError } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import { reference } from '../config/references.ts'
 import { callTarget } from '../connectors/call-target.ts'
 import { DeliveryError, type NoticeMessage } from '../connectors/connector.ts'
@@ -75,8 +76,7 @@ export const openStallNotices = async (deps: Deps, relayWatch: Pick<RelayWatch, 
     isRunning = true
     running = check()
       .catch((thrown: unknown) => {
-        if (!closed.signal.aborted)
-          log.warn({ reason: messageOf(thrown) }, 'failed to check if deliveries are made, the next check tries again')
+        if (!closed.signal.aborted) logFailure(log, thrown, 'failed to check if deliveries are made, the next check tries again')
       })
       .finally(() => {
         isRunning = false

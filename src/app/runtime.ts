@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { messageOf } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { createConnectors } from '../connectors/index.ts'
@@ -120,7 +121,7 @@ const checkDatabase = async ({ db, config, log }: Runtime): Promise<void> => {
     await requireSchema(db)
   } catch (thrown) {
     if (!isOutage(thrown)) throw thrown
-    log.warn({ reason: messageOf(thrown) }, 'the database is unavailable, so its schema could not be checked')
+    logFailure(log, thrown, 'the database is unavailable, so its schema could not be checked')
   }
 }
 

@@ -5,7 +5,8 @@ import { createDocumentMigrationActivities } from '../../activities/document-mig
 import { createMaintenanceActivities } from '../../activities/maintenance.ts'
 import { createNoticeActivities } from '../../activities/notices.ts'
 import { createSideWorkActivities } from '../../activities/side-work.ts'
-import { messageOf, UserError } from '../base/errors.ts'
+import { UserError } from '../base/errors.ts'
+import { logFailure, reasonOf } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { createOpenCredentials } from '../connectors/target.ts'
@@ -37,7 +38,7 @@ import { createProbes } from '../observe/probes.ts'
 import { createPinConfig } from '../routing/pin-config.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
 import { createDispatcher } from '../temporal/dispatcher.ts'
-import { isTemporalError, isUnavailable, reasonOf } from '../temporal/errors.ts'
+import { isTemporalError, isUnavailable } from '../temporal/errors.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { describeWorker } from '../temporal/worker-description.ts'
@@ -181,7 +182,7 @@ const startMaintenance = async ({ db, temporal, config, log }: Runtime, deps: Ma
       log.info({ reason: reasonOf(thrown) }, 'Temporal does not answer yet; the schedules of the maintenance jobs are checked later')
       return keep(false)
     }
-    log.warn({ reason: messageOf(thrown) }, 'Temporal does not accept schedules; this worker runs maintenance jobs on its own timer')
+    logFailure(log, thrown, 'Temporal does not accept schedules; this worker runs maintenance jobs on its own timer')
     return runJobsLocally(deps, jobs, log)
   }
 }

@@ -1,5 +1,5 @@
 import type { Metric } from 'prom-client'
-import { messageOf } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import { counterOf, gaugeOf } from '../base/metrics.ts'
 import type { Config } from '../config/config.ts'
@@ -178,7 +178,7 @@ export const createCaptureQueue = (
       while (waiting.length > 0) await writeCaptures()
       while (completions.length > 0) await writeCompletions()
     } catch (thrown) {
-      log.warn({ count: waiting.length, reason: messageOf(thrown) }, 'failed to write captures, trying again later')
+      logFailure(log, thrown, 'failed to write captures, trying again later', { count: waiting.length })
     }
   }
 

@@ -75,7 +75,8 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
     .option('--once', 'exit after the delivery, with status 0 if the document arrived')
     .action(async (options: { once?: boolean }) => {
       const { runDemo } = await import('../dev/demo/demo.ts')
-      const level = variables['RELAY_LOG_LEVEL'] ?? 'warn'
+      // The terminal is for the story.
+      const level = variables['RELAY_LOG_LEVEL'] ?? 'error'
       const onStop = () => print('Stopping ...')
       await runService({ settings: await readOwnConfig(), format: 'pretty', level, onStop }, async (parts) => {
         const demo = await runDemo(variables, { ...parts, say: print, isOnce: options.once === true })

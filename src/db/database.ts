@@ -1,6 +1,7 @@
 import knex, { type Knex } from 'knex'
 import { types, type Client, type QueryConfig } from 'pg'
 import { UserError } from '../base/errors.ts'
+import { logFailure, noteStatement } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
@@ -161,13 +162,16 @@ export const openDatabase = (config: DatabaseConfig, name: string, log?: Log): D
     log: {
       warn: (message: unknown) => {
         // The caller that wanted the connection gets the error, and logs it.
-        if (!String(message).startsWith('Acquire connection error')) log?.warn({ reason: String(message) }, 'database driver warning')
+        if (log && !String(message).startsWith('Acquire connection error')) logFailure(log, message, 'database driver warning')
       },
-      error: (message: unknown) => log?.warn({ reason: String(message) }, 'database driver error'),
+      error: (message: unknown) => {
+        if (log) logFailure(log, message, 'database driver error')
+      },
       deprecate: () => {},
       debug: () => {},
     },
   })
+  db.on('query-error', (error: Error, { sql }: { sql: string }) => noteStatement(error, sql))
   const client = db.client as PoolClient
   const [borrow, giveBack] = [client.acquireConnection.bind(client), client.releaseConnection.bind(client)]
   client.acquireConnection = () =>

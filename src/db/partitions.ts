@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg'
-import { messageOf } from '../base/errors.ts'
+import { logFailure, reasonOf } from '../base/failure-log.ts'
 import { idPrefixAt, timeOfId, timeOfIdPrefix } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from './database.ts'
@@ -105,7 +105,7 @@ export const ensurePartitions = async (db: Database, now: Date): Promise<void> =
   }
   const failures: unknown[] = []
   for (const partitioned of partitionedTables) await ensure(partitioned).catch((thrown: unknown) => void failures.push(thrown))
-  if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, failures.map(messageOf).join('; '))
+  if (failures.length > 0) throw failures.length === 1 ? failures[0] : new AggregateError(failures, failures.map(reasonOf).join('; '))
 }
 
 const checkViolation = '23514'
@@ -141,7 +141,7 @@ const keepIntervalMs = 86_400_000
 export const keepPartitions = (db: Database, log: Log, intervalMs = keepIntervalMs): (() => Promise<void>) => {
   const ensure = () =>
     ensurePartitions(db, new Date()).catch((thrown: unknown) => {
-      log.warn({ reason: messageOf(thrown) }, 'partitions could not be created; the next check or the maintenance job creates them')
+      logFailure(log, thrown, 'partitions could not be created; the next check or the maintenance job creates them')
     })
   let running = ensure()
   const timer = setInterval(() => {

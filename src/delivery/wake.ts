@@ -1,5 +1,5 @@
 import { startablesOf, startInputOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
-import { messageOf } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
@@ -155,10 +155,7 @@ export const createWakeNext =
       const messages = await db.transaction((trx) => callNext(trx, destinationId, config))
       if (messages.length > 0) launch(messages)
     } catch (thrown) {
-      log.warn(
-        { destination_id: destinationId, reason: messageOf(thrown) },
-        'failed to call the next deliveries in line, a job will call them',
-      )
+      logFailure(log, thrown, 'failed to call the next deliveries in line, a job will call them', { destination_id: destinationId })
     }
   }
 

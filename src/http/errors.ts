@@ -1,5 +1,6 @@
 import type { Context, Middleware } from 'koa'
 import { AppError } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { nothingHere } from '../base/refusals.ts'
@@ -72,7 +73,7 @@ export const answerErrors =
         return answer(500, 'internal_error', 'Unexpected server error.', effect)
       }
       const { status, code, message, details } = refusal
-      if (code === 'unavailable') log.warn({ ...request, err: refusal.cause ?? refusal }, 'request refused: a dependency is unavailable')
+      if (code === 'unavailable') logFailure(log, refusal.cause ?? refusal, 'request refused: a dependency is unavailable', request)
       if (code === 'unauthorized') context.set('www-authenticate', 'Bearer')
       if (refusal.retryAfterSeconds !== undefined) context.set('retry-after', String(refusal.retryAfterSeconds))
       answer(status, code, message, { ...(code === 'unavailable' && effect), ...(details && { details }) })

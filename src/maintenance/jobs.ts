@@ -1,4 +1,4 @@
-import { messageOf } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
@@ -220,7 +220,7 @@ export const runJobsLocally = (deps: MaintenanceDeps, scheduled: readonly Schedu
       .run(deps, { now: new Date(), signal: stopped.signal })
       .then(
         (summary) => log.debug({ job: name, summary }, 'maintenance job completed'),
-        (thrown: unknown) => log.warn({ job: name, reason: messageOf(thrown) }, 'maintenance job failed, the next run tries again'),
+        (thrown: unknown) => logFailure(log, thrown, 'maintenance job failed, the next run tries again', { job: name }),
       )
       .finally(() => running.delete(name))
     running.set(name, run)

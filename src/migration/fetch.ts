@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { InsertedDocument, ReceivedComponent } from '../archive/receive.ts'
 import type { ReceivingRepository } from '../archive/receiving-repository.ts'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
-import { messageOf } from '../base/errors.ts'
+import { reasonOf } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import { nameOf, type DocumentFacts, type MeasuredComponent, type MeasuredDocument } from '../content-server/answers.ts'
 import type { ReceivedContent } from '../content-server/client.ts'
@@ -195,7 +195,7 @@ const keep = async (
     for (const tee of tees.values()) tee.fail(failure as Error)
     await discard()
     const { repository, docId, requestId } = wanted
-    const logged = { repo_id: repository.repoId, doc_id: docId, request_id: requestId, reason: messageOf(failure) }
+    const logged = { repo_id: repository.repoId, doc_id: docId, request_id: requestId, reason: reasonOf(failure) }
     deps.log.warn(failure instanceof UpstreamFailure ? logged : { ...logged, err: thrown }, 'a document of the upstream could not be kept')
     return 'failed'
   } finally {

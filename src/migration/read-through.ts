@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Metric } from 'prom-client'
 import type { UpstreamDocuments } from '../archive/upstream-documents.ts'
-import { messageOf } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import { counterOf } from '../base/metrics.ts'
 import { createTtlCache } from '../base/ttl-cache.ts'
 import type { DocumentFacts, MeasuredDocument } from '../content-server/answers.ts'
@@ -70,7 +70,7 @@ export const createReadThrough = (deps: ReadThroughDeps) => {
     if (!(thrown instanceof UpstreamFailure) || thrown.about === 'relay' || recorded.get(id)) return
     recorded.set(id, true, Date.now() + recordEveryMs)
     deps.upstreamFailures.record(id, thrown.message).catch((problem: unknown) => {
-      deps.log.warn({ reason: messageOf(problem) }, 'a failure of an upstream was not recorded')
+      logFailure(deps.log, problem, 'a failure of an upstream was not recorded')
     })
   }
 

@@ -1,6 +1,7 @@
 import type { Context, Middleware } from 'koa'
 import { collectDefaultMetrics, Gauge, Registry, type Metric } from 'prom-client'
-import { messageOf, UserError } from '../base/errors.ts'
+import { UserError } from '../base/errors.ts'
+import { reasonOf } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { version } from '../base/version.ts'
@@ -56,7 +57,7 @@ export const createProbes = (log: Pick<Log, 'info' | 'warn'>, poolStuckMs?: numb
    * those of a driver contain addresses.
    */
   const report = (name: string, thrown: unknown): string => {
-    if (!failing.has(name)) log.warn({ dependency: name, reason: messageOf(thrown) }, 'not ready: a dependency is unavailable')
+    if (!failing.has(name)) log.warn({ dependency: name, reason: reasonOf(thrown) }, 'not ready: a dependency is unavailable')
     failing.add(name)
     return thrown instanceof UserError ? thrown.message : 'unavailable; the log says why'
   }

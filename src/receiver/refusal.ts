@@ -1,4 +1,5 @@
-import { AppError, messageOf } from '../base/errors.ts'
+import { AppError } from '../base/errors.ts'
+import { reasonOf } from '../base/failure-log.ts'
 import { plainText } from '../base/text.ts'
 import { MultipartError } from '../content-server/multipart.ts'
 import { isLockTimeout, isLostRace, isOutage, isWorkspaceGone } from '../db/errors.ts'
@@ -36,9 +37,9 @@ export const toRefusal = (thrown: unknown): Refusal => {
   if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
   const isGone = isWorkspaceGone(thrown) || (thrown instanceof AppError && thrown.code === 'not_found')
   if (isGone)
-    return new Refusal('repository_not_found', 'the repository or its workspace does not exist any more', { cause: messageOf(thrown) })
+    return new Refusal('repository_not_found', 'the repository or its workspace does not exist any more', { cause: reasonOf(thrown) })
   const isUnavailable = isOutage(thrown) || isLostRace(thrown) || (thrown instanceof AppError && thrown.code === 'unavailable')
   return isUnavailable
-    ? new Refusal('unavailable', 'the service is temporarily unavailable, try again later', { cause: messageOf(thrown) })
+    ? new Refusal('unavailable', 'the service is temporarily unavailable, try again later', { cause: reasonOf(thrown) })
     : new Refusal('internal_error', 'an internal error occurred', { cause: thrown })
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryTermsConfig } from '../archive/delivery-input.ts'
-import { messageOf } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Database } from '../db/database.ts'
@@ -106,7 +106,7 @@ export const createDispatcher = (
     } catch (thrown) {
       if (isUnavailable(thrown)) {
         pausedUntil = now() + pauseMs
-        log.warn({ documentId, reason: messageOf(thrown) }, 'failed to begin a document, it is tried again later')
+        logFailure(log, thrown, 'failed to begin a document, it is tried again later', { document_id: documentId })
       } else {
         passOver('dispatcher', { workspace_id: workspaceId, document_id: documentId }, thrown)
         restUntil.set(workspaceId, now() + pauseMs)
@@ -161,7 +161,7 @@ export const createDispatcher = (
     nextLookAt.set(work, Number.POSITIVE_INFINITY)
     const starting = work
       .startDue()
-      .catch((thrown: unknown) => log.warn({ reason: messageOf(thrown) }, 'failed to start side work, the next round tries again'))
+      .catch((thrown: unknown) => logFailure(log, thrown, 'failed to start side work, the next round tries again'))
       .finally(() => {
         nextLookAt.set(work, now() + work.everyMs)
         underWay.delete(starting)
@@ -198,7 +198,7 @@ export const createDispatcher = (
         await startNext()
         await rest(isFull() ? busyMs : idleMs)
       } catch (thrown) {
-        log.warn({ reason: messageOf(thrown) }, 'failed to begin deliveries, the next round tries again')
+        logFailure(log, thrown, 'failed to begin deliveries, the next round tries again')
         await rest(pauseMs)
       }
     }

@@ -52,10 +52,6 @@ const isOverload = (thrown: unknown): boolean => [deadlineExceeded, resourceExha
  */
 export const isUnavailable = (thrown: unknown): boolean => isOverload(thrown) || codeOf(thrown) === unavailable
 
-/** Returns the message of a failed call, and that of its cause, which names the gRPC status. */
-export const reasonOf = (thrown: unknown): string =>
-  thrown instanceof Error && thrown.cause instanceof Error ? `${thrown.message}: ${thrown.cause.message}` : messageOf(thrown)
-
 /** Explains a failed call to Temporal to an operator: what has failed, with the address, and what to check. */
 export const explainTemporalError = (
   thrown: unknown,

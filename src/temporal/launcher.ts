@@ -1,5 +1,5 @@
 import pLimit from 'p-limit'
-import { messageOf } from '../base/errors.ts'
+import { logFailure } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import { createOnItsOwn, type PassOver } from '../db/on-its-own.ts'
 import { outboxKey, type Outbox, type OutboxMessage, type Sent } from '../db/outbox.ts'
@@ -46,7 +46,7 @@ export const createLauncher = (
         passOver('outbox', { message: message.kind, subject }, thrown)
         return 'refused'
       }
-      log.warn({ message: message.kind, subject, reason: messageOf(thrown) }, 'failed to send a message to Temporal, it will be sent later')
+      logFailure(log, thrown, 'failed to send a message to Temporal, it will be sent later', { message: message.kind, subject })
       return 'unavailable'
     }
   }
@@ -59,7 +59,7 @@ export const createLauncher = (
     try {
       while (sent.length > 0) await outbox.remove(sent.splice(0))
     } catch (thrown) {
-      log.warn({ reason: messageOf(thrown) }, 'failed to remove sent messages from the outbox, the sweep will remove them')
+      logFailure(log, thrown, 'failed to remove sent messages from the outbox, the sweep will remove them')
     }
     removing = undefined
   }

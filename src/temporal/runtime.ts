@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import { DefaultLogger, makeTelemetryFilterString, Runtime, type RuntimeOptions } from '@temporalio/worker'
 import { Agent, request } from 'undici'
-import { messageOf } from '../base/errors.ts'
+import { logFailure, reasonOf } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 
 const loopback = '127.0.0.1'
@@ -19,18 +19,15 @@ const portTries = 5
 export const installRuntime = async (log: Log) => {
   const url = await installOnFreePort(optionsOf(log), portTries)
   const dispatcher = new Agent({ connections: 1, connectTimeout: readTimeoutMs, headersTimeout: readTimeoutMs, bodyTimeout: readTimeoutMs })
-  let isFailing = false
   return {
     /** Returns the metrics of the SDK in the text format of Prometheus; nothing if the runtime does not answer. Never fails. */
     read: async (): Promise<string> => {
       try {
         const { body } = await request(url, { dispatcher })
         const text = await body.text()
-        isFailing = false
         return text
       } catch (thrown) {
-        if (!isFailing) log.warn({ reason: messageOf(thrown) }, 'the metrics of the Temporal SDK are unavailable')
-        isFailing = true
+        logFailure(log, thrown, 'the metrics of the Temporal SDK are unavailable')
         return ''
       }
     },
@@ -44,10 +41,11 @@ const optionsOf = (log: Log): RuntimeOptions & { telemetryOptions: object } => (
   shutdownSignals: [],
   telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN' }) } },
   logger: new DefaultLogger('INFO', ({ level, message, meta }) => {
-    const { error, ...rest } = meta ?? {}
-    const line = error instanceof Error ? { ...rest, reason: error.message } : rest
+    // The token of a task is long and says nothing to people.
+    const { error, taskToken: _, ...rest } = meta ?? {}
+    const line = error === undefined ? rest : { ...rest, reason: reasonOf(error) }
     if (level === 'ERROR') log.error(line, message)
-    else if (level === 'WARN' && !message.startsWith(withoutWorkflows)) log.warn(line, message)
+    else if (level === 'WARN' && !message.startsWith(withoutWorkflows)) logFailure(log, error ?? '', message, rest)
     // At info level, the SDK logs every start and stop of a worker.
     else log.debug(line, message)
   }),

@@ -7,13 +7,12 @@ import {
   type WorkflowExecutionDescription,
 } from '@temporalio/client'
 import type { MaintenanceInput } from '../../workflows/messages.ts'
-import { messageOf } from '../base/errors.ts'
+import { logFailure, reasonOf } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { suspicionOf } from '../delivery/stuck-run.ts'
 import type { Temporal } from './client.ts'
 import { createIsStuck, progressOf, terminationReason } from './delivery-workflows.ts'
-import { reasonOf } from './errors.ts'
 
 /** A job that a schedule runs. */
 export interface ScheduledJob {
@@ -166,7 +165,7 @@ export const keepSchedules = (
     }
     log.warn({ missing }, 'Temporal has lost schedules of maintenance jobs; this worker creates them again')
     await temporal.registerSearchAttributes().catch((thrown: unknown) => {
-      log.warn({ reason: messageOf(thrown) }, 'search attributes could not be registered; running without them')
+      logFailure(log, thrown, 'search attributes could not be registered; running without them')
     })
     await schedules.ensure(jobs)
   }
@@ -178,8 +177,9 @@ export const keepSchedules = (
         step.failures = 0
       } catch (thrown) {
         step.failures += 1
-        const level = step.failures < failuresToReport ? 'debug' : 'warn'
-        log[level]({ reason: reasonOf(thrown) }, 'failed to check the maintenance jobs in Temporal, the next check tries again')
+        const message = 'failed to check the maintenance jobs in Temporal, the next check tries again'
+        if (step.failures < failuresToReport) log.debug({ reason: reasonOf(thrown) }, message)
+        else logFailure(log, thrown, message)
       }
     }
   }

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { reasonOf } from '../../src/base/failure-log.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { isOutage } from '../../src/db/errors.ts'
@@ -198,4 +199,16 @@ test('PostgreSQL ends a transaction in which the relay waits for something else,
   expect(isOutage(await failureOf(waiting))).toBe(true)
   await expect(one.raw('select 1')).resolves.toMatchObject({ rowCount: 1 })
   await one.destroy()
+})
+
+test('the reason of a failed statement has no statement in it, also in a transaction', async () => {
+  const { db } = database
+  const statement = "select 'a - b' from missing where id = :id"
+  const run = [
+    () => db.raw(statement, { id: 1 }),
+    () => db.transaction((trx) => trx.raw(statement, { id: 1 })),
+    () => db('missing').where({ id: 1 }),
+  ]
+  const failures = await Promise.all(run.map((each) => Promise.resolve(each()).catch((thrown: unknown) => thrown)))
+  expect(failures.map(reasonOf)).toEqual(run.map(() => 'relation "missing" does not exist'))
 })
