@@ -117,6 +117,7 @@ const Account = () => {
       </summary>
       <p class="small">${app.level[level]}</p>
       <${Preferences} />
+      <p><a href="../docs/" target="_blank" rel="noreferrer">${app.documentation}</a></p>
       <button type="button" class="button" onClick=${() => void leave()}>${app.signOut}</button>
       ${error && html`<p class="problem" role="alert"><${ErrorText} error=${error} /></p>`}
     </details>

@@ -59,12 +59,15 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
     .command('server')
     .description('start everything for development: PostgreSQL, Temporal with its UI, the API, the receivers and a worker')
     .action(async () => {
-      const { startDevServer } = await import('../dev/dev-server.ts')
+      const [{ startDevServer }, { viewLines }] = await Promise.all([import('../dev/dev-server.ts'), import('../dev/temporal-views.ts')])
       await runService({ settings: await readOwnConfig(), format: 'pretty' }, async (options) => {
         const server = await startDevServer(variables, { ...options, say: printProgress })
         printProgress(`The relay is ready at ${server.baseUrl}`)
         printProgress(`The console is at ${server.baseUrl}/console`)
-        if (server.temporalUiUrl) printProgress(`The Temporal UI is at ${server.temporalUiUrl}`)
+        if (server.temporalUiUrl) {
+          printProgress(`The Temporal UI is at ${server.temporalUiUrl}. Lists to save there as views:`)
+          for (const line of viewLines(server.temporalUiUrl)) printProgress(line)
+        }
         printProgress('Press Ctrl-C to stop.')
         return server
       })
