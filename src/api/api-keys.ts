@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { ApiKeys } from '../access/api-keys.ts'
 import { actorOf } from '../db/audit.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { keyLevel, newKeyFields } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceOf } from './schemas.ts'
 
 const attributes = z.object({
   name: z.string(),

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { attemptOutcomes, type AttemptLog } from '../delivery/attempt-log.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, resource, resourceOf } from './schemas.ts'
 
 const attempt = resource(
   'DeliveryAttempt',

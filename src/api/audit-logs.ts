@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
 import type { AuditLog, AuditLogs } from '../db/audit-logs.ts'
 import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
-import { dateFrom, dateTo } from '../domain/date-range.ts'
+import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
 import { separatorNames } from '../http/attachments.ts'
 import { idleTimeoutMs } from '../http/server.ts'
 import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, followQuery, isOneWay, toCursorPage } from './pagination.ts'
-import { resource, resourceOf, timestamp } from './schemas.ts'
+import { resource, resourceOf } from './schemas.ts'
 
 const eventName = z.enum(auditEventNames).meta({ id: 'AuditEvent' })
 const subjectType = z.enum(auditSubjectTypes).meta({ id: 'AuditSubjectType' })

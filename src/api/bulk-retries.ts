@@ -4,14 +4,14 @@ import { idPattern } from '../base/ids.ts'
 import { validationFailed } from '../base/refusals.ts'
 import { actorOf, type Requester } from '../db/audit.ts'
 import { bulkActions, type BulkAction, type BulkRetries, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
-import { dateFrom, dateTo } from '../domain/date-range.ts'
+import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
 import type { Discarded } from '../observe/discarded.ts'
 import type { Destinations } from '../routing/destinations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceOf } from './schemas.ts'
 
 interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
   bulkRetries: Pick<BulkRetries, 'count' | 'find' | 'findUnknown' | 'list' | 'start' | 'cancel'>

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { actorOf } from '../db/audit.ts'
 import { deliveriesPerBatch } from '../delivery/release.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { filterConditions } from '../domain/fan-out.ts'
 import { connectionKind, heldMaxCount, type Connection, type Connections } from '../routing/connections.ts'
 import { previewMaxDocuments } from '../routing/preview.ts'
@@ -10,7 +11,7 @@ import { metadata } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
-import { flag, idParams, one, timestamp } from './schemas.ts'
+import { flag, idParams, one } from './schemas.ts'
 
 const connection = z
   .object({

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { maskedConfig, maskedKeys } from '../connectors/target.ts'
 import { circuitStates } from '../domain/circuit.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { createConfigureDestinations } from '../routing/configure-destinations.ts'
 import { destinationKind, type Destination } from '../routing/destinations.ts'
 import type { KeyLevel } from '../security/levels.ts'
@@ -12,7 +13,7 @@ import { targetBody, targetChange, type DestinationTestDeps } from './destinatio
 import type { Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { deletionEndpoint } from './removal.ts'
-import { resource, timestamp, warningOf } from './schemas.ts'
+import { resource, warningOf } from './schemas.ts'
 
 const destinationWarningCodes = ['leads_back'] as const
 

@@ -1,44 +1,10 @@
-import { z } from 'zod'
 import { actorOf } from '../db/audit.ts'
-import { migrationModes, migrationStatuses } from '../domain/document-migration.ts'
-import type { DocumentMigrations } from '../migration/migrations.ts'
+import { migrationFields, type DocumentMigrations } from '../migration/migrations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, one, resource, resourceId, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceId, resourceOf } from './schemas.ts'
 
-const list = z
-  .object({
-    name: z.string().describe('The name of the file.'),
-    sha256: z.string().describe('Of the file.'),
-    rows: z.int().describe('Rows of the repository.'),
-    other_rows: z.int().describe('Rows of other repositories, which were left out.'),
-  })
-  .meta({ id: 'LinkList' })
-
-const attributes = z.object({
-  repository_id: z.string(),
-  repo_id: z.string(),
-  mode: z
-    .enum(migrationModes)
-    .meta({ id: 'DocumentMigrationMode' })
-    .describe('`copy`: documents that are not here are fetched from the upstream. `check`: they are looked for only.'),
-  status: z.enum(migrationStatuses).meta({ id: 'DocumentMigrationStatus' }),
-  documents_per_minute: z.int().nullable().describe('Null if there is no limit.'),
-  lists: z.array(list).describe('The exports of link tables.'),
-  rows: z.int().describe('Rows of the repository in all lists.'),
-  found: z.int().describe('Rows whose document the upstream has, of a migration that only checks.'),
-  copied: z.int().describe('Rows whose document was fetched and kept.'),
-  equal: z.int().describe('Rows whose document is here as the upstream has it.'),
-  missing: z.int().describe('Rows whose document neither has.'),
-  different: z.int().describe('Rows whose document the source system has changed here, so that it was not fetched again.'),
-  damaged: z.int().describe('Rows whose document the upstream has and does not deliver whole.'),
-  failed: z.int().describe('Rows whose document the relay does not accept, such as one that is too large.'),
-  copied_bytes: z.int(),
-  waiting_reason: z.string().nullable().describe('Why it does not advance, such as an upstream that does not answer.'),
-  created_at: timestamp,
-  ended_at: timestamp.nullable(),
-})
-const documentMigration = resource('DocumentMigration', 'document_migration', attributes)
+const documentMigration = resource('DocumentMigration', 'document_migration', migrationFields)
 const present = resourceOf('document_migration')
 
 const changes = {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { deliveryStatus, documentStatus } from '../archive/document-fields.ts'
 import type { DocumentContent, Documents } from '../archive/document-list.ts'
 import { AppError } from '../base/errors.ts'
 import { isStorable } from '../base/text.ts'
@@ -12,15 +13,7 @@ import { fileNameOf } from '../domain/file-name.ts'
 import { metadataMaxCharacters } from '../domain/template.ts'
 import type { Download } from '../http/attachments.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
-import {
-  deliveryStatus,
-  document,
-  documentStatus,
-  presentDocument,
-  presentListed,
-  presentSingle,
-  singleDocument,
-} from './document-resource.ts'
+import { document, presentDocument, presentListed, presentSingle, singleDocument } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { errorCode, errorCodeText } from './failures.ts'
 import type { LaunchDeps } from './launch.ts'

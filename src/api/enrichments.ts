@@ -1,14 +1,16 @@
 import { z } from 'zod'
+import { stepOutcome } from '../archive/document-fields.ts'
 import type { Documents } from '../archive/document-list.ts'
 import { actorOf } from '../db/audit.ts'
+import { timestamp } from '../domain/date-range.ts'
 import type { Enrichments } from '../enrichment/enrichments.ts'
 import type { RunAgain } from '../enrichment/run-again.ts'
 import { enrichmentFields, newEnrichment } from '../enrichment/settings.ts'
 import type { TryEnrichment } from '../enrichment/try.ts'
 import { changeOf, configuredEndpoints } from './configured.ts'
-import { presentSingle, singleDocument, stepOutcome } from './document-resource.ts'
+import { presentSingle, singleDocument } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { idParams, one, resource, resourceId, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceId } from './schemas.ts'
 
 const enrichment = resource('Enrichment', 'enrichment', enrichmentFields.extend({ created_at: timestamp, updated_at: timestamp }))
 

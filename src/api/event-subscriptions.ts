@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { actorOf } from '../db/audit.ts'
+import { timestamp } from '../domain/date-range.ts'
 import type { Events } from '../events/event-log.ts'
 import type { EventSubscriptions } from '../events/subscriptions.ts'
 import { eventName, eventReplay, eventSubscriptionValues, newEventSubscription } from '../workspace/inputs.ts'
 import { answered, changeOf, configuredEndpoints } from './configured.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { goneCursor } from './events.ts'
-import { idParams, one, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, one, resource, resourceOf } from './schemas.ts'
 
 const subscription = resource(
   'EventSubscription',

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { timestamp } from '../domain/date-range.ts'
 import { eventIdPattern, eventNames, type EventName } from '../domain/events.ts'
 import { eventKeyOf, type Events, type EventsPage, type EventsRequest } from '../events/event-log.ts'
 import { eventName, openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { perPage } from './pagination.ts'
-import { resource, resourceOf, timestamp } from './schemas.ts'
+import { resource, resourceOf } from './schemas.ts'
 import { waitSeconds, waitSecondsMax, type Topic } from './waiting.ts'
 
 const event = resource(

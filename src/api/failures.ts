@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { isStorable } from '../base/text.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
 import { failureStatuses, type Failures } from '../observe/failures.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { resource, resourceId, resourceOf, timestamp } from './schemas.ts'
+import { resource, resourceId, resourceOf } from './schemas.ts'
 
 const errorCodeMaxCharacters = 100
 const minAgeMaxSeconds = 365 * 86_400

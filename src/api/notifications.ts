@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { actorOf } from '../db/audit.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { noticeData, noticeStatuses, noticeTypes } from '../domain/notices.ts'
 import type { NoticeLog } from '../notifications/notice-log.ts'
 import { createTestNotification, type TestNotificationDeps } from '../notifications/test-notice.ts'
@@ -8,7 +9,7 @@ import { answered, changeOf, configuredEndpoints } from './configured.ts'
 import { testResult } from './destination-tests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, toCursorPage } from './pagination.ts'
-import { idParams, resource, resourceOf, timestamp } from './schemas.ts'
+import { idParams, resource, resourceOf } from './schemas.ts'
 
 const notification = resource(
   'Notification',

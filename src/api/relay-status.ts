@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { timestamp } from '../domain/date-range.ts'
 import { relayStatuses, type RelayState } from '../domain/relay-state.ts'
 import { allows } from '../security/levels.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { one, resource, timestamp } from './schemas.ts'
+import { one, resource } from './schemas.ts'
 
 const worker = z
   .object({

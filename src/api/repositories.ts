@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Certificates } from '../access/certificates.ts'
 import { docIdFormat } from '../content-server/parameters.ts'
 import { actorOf } from '../db/audit.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { upstreamFields } from '../domain/upstream.ts'
 import type { DocumentMigrations } from '../migration/migrations.ts'
 import { createUpstreams, type UpstreamsDeps } from '../migration/upstreams.ts'
@@ -18,7 +19,7 @@ import { testResult } from './destination-tests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { deletionEndpoint } from './removal.ts'
-import { idParams, one, resource, timestamp, warningOf } from './schemas.ts'
+import { idParams, one, resource, warningOf } from './schemas.ts'
 
 const warning = warningOf(
   'RepositoryWarning',

@@ -3,9 +3,10 @@ import { resultStatuses } from '../../clients/check-source/src/run.ts'
 import { quickProfiles, type CheckRepository } from '../check-source/check-repository.ts'
 import { actorOf } from '../db/audit.ts'
 import { toCamelCase } from '../domain/casing.ts'
+import { timestamp } from '../domain/date-range.ts'
 import type { Repositories } from '../routing/repositories.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { idParams, one, timestamp } from './schemas.ts'
+import { idParams, one } from './schemas.ts'
 
 const checkProfile = z.enum(quickProfiles).meta({ id: 'RepositoryCheckProfile' })
 const checkInput = z

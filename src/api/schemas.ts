@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { idPattern } from '../base/ids.ts'
-import { nameable } from '../domain/date-range.ts'
 
 /** The id of a resource. */
 export const resourceId = z.string().regex(idPattern, 'must be an id, like 01ARZ3NDEKTSV4RRFFQ69G5FAV')
@@ -10,12 +9,6 @@ export const idParams = z.object({ id: resourceId.describe('The id of the resour
 
 /** The `.meta` key of an attribute (`config` or `credentials`) that the schema of a connector describes. */
 export const connectorPart = 'x-connector-part'
-
-/** ISO 8601 text in JSON, a Date in TypeScript. */
-export const timestamp = z.codec(z.iso.datetime({ offset: true }), z.date(), {
-  decode: (text) => nameable(new Date(text)),
-  encode: (date) => date.toISOString(),
-})
 
 /** A truth value in a query. */
 export const flag = z.enum(['true', 'false']).transform((value) => value === 'true')

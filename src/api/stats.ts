@@ -1,15 +1,15 @@
 import { z } from 'zod'
+import { deliveryStatus } from '../archive/document-fields.ts'
 import { invalidRequest } from '../base/refusals.ts'
 import { attemptOutcomes } from '../delivery/attempt-log.ts'
-import { dateFrom, dateTo, nameable } from '../domain/date-range.ts'
+import { dateFrom, dateTo, nameable, timestamp } from '../domain/date-range.ts'
 import { deliveryStatuses, documentStatuses } from '../domain/delivery-states.ts'
 import type { DestinationStatistics, DestinationStatisticsReader } from '../observe/destination-statistics.ts'
 import type { Statistics, StatisticsReader } from '../observe/statistics.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
-import { deliveryStatus } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { one, resource, timestamp } from './schemas.ts'
+import { one, resource } from './schemas.ts'
 
 /** A number for each name. */
 const countsOf = <Name extends string>(names: readonly Name[]) =>

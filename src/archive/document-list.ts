@@ -3,87 +3,29 @@ import { decodeHeader } from '../content-server/encoding.ts'
 import { countDocuments } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
-import { columnsAs } from '../domain/casing.ts'
+import { columnsAs, type CamelCasedOutput } from '../domain/casing.ts'
 import type { CodePage } from '../domain/code-pages.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
-import {
-  openDocumentStatuses,
-  type DeliveryEnd,
-  type DeliveryStatus,
-  type DocumentStatus,
-  type WaitReason,
-} from '../domain/delivery-states.ts'
-import type { EnrichmentStatus, StepStatus } from '../domain/enrichment-states.ts'
+import { openDocumentStatuses, type DocumentStatus, type WaitReason } from '../domain/delivery-states.ts'
 import type { NamedDocument } from '../domain/file-name.ts'
 import type { DocumentMetadata } from '../domain/template.ts'
-import type { DocumentOrigin } from '../domain/upstream.ts'
+import type { documentAttributes, enrichmentOfDocument, singleDelivery } from './document-fields.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 import { enrichedData } from './enriched-data.ts'
 import { metadataSelection } from './metadata.ts'
 
-export interface DocumentDelivery {
-  destinationId: string
-  destinationName: string
-  status: DeliveryStatus
-  deliveredAt: Date | null
-  attempts: number
-  statusSince: Date
-  /** Null unless the time of the next attempt, or of the next trial of the circuit, is known. */
-  nextAttemptAt: Date | null
-  /** Null while an attempt is under way, and after the end. `connectionId`, `connectionName`: which one holds the delivery, if it still exists. */
-  waitingFor: { reason: WaitReason; connectionId: string | null; connectionName: string | null } | null
-  /** Null after a success, and before the first failure. `code` is null if the error is not one of an attempt. */
-  lastError: { code: string | null; message: string } | null
-  endedBy: DeliveryEnd | null
-  path: string
-}
-
-/** Business data that was found after a delivery, on its way to the copy. */
-export interface LateData {
-  status: 'pending' | 'updated' | 'failed' | 'not_possible'
-  foundAt: Date
-  updatedAt: Date | null
-  /** The error of the last try, if it failed. */
-  error: string | null
-}
-
-export interface Document extends DocumentMetadata {
-  id: string
-  docId: string
-  repoId: string
-  repositoryName: string
-  compId: string
-  contentType: string
-  sizeBytes: number
-  status: DocumentStatus
-  origin: DocumentOrigin
-  /** True if the bytes are kept. */
-  contentRetained: boolean
-  acknowledgedAt: Date | null
-  receivedAt: Date
-  /** When the document was replaced (by the source system, or by a newer copy of the upstream) or deleted. Nothing reads it any more. */
-  supersededAt: Date | null
-  /** The captured request that contained the document. It may have been removed since. */
-  requestId: string
-  deliveries: DocumentDelivery[]
-}
+/** A delivery of a document, with business data that was found after it. */
+type SingleDelivery = CamelCasedOutput<typeof singleDelivery>
+export type DocumentDelivery = Omit<SingleDelivery, 'lateData'>
+type LateData = NonNullable<SingleDelivery['lateData']>
+export type Document = Omit<CamelCasedOutput<typeof documentAttributes>, 'deliveries'> &
+  DocumentMetadata & { id: string; deliveries: DocumentDelivery[] }
 
 /** A document without its deliveries. Its content type has one character for each byte, of UTF-8 or of the code page of its repository. */
 type DocumentRow = Omit<Document, 'deliveries'> & { codePage: CodePage }
 
 /** Business data of a document from one enrichment, and how far it is. */
-export interface DocumentEnrichment {
-  status: EnrichmentStatus
-  enrichmentId: string
-  /** Null if the enrichment was deleted. */
-  enrichmentName: string | null
-  fields: Record<string, string>
-  steps: { name: string; status: StepStatus; error: string | null; at: string }[]
-  attempts: number
-  waitsUntil: Date
-  endsAt: Date
-  updatedAt: Date
-}
+type DocumentEnrichment = CamelCasedOutput<typeof enrichmentOfDocument> & { fields: Record<string, string> }
 
 /** @see Documents.find */
 interface SingleDocument extends Document {
@@ -91,7 +33,7 @@ interface SingleDocument extends Document {
   enrichments: DocumentEnrichment[]
   /** What they have found. Of fields with the same name, that of the first one counts. */
   fields: Record<string, string>
-  deliveries: (DocumentDelivery & { lateData: LateData | null })[]
+  deliveries: SingleDelivery[]
 }
 
 /** Conditions of a list. Both ends of the time of receipt are inclusive. */

@@ -22,6 +22,12 @@ const lastMs = Date.parse('9999-12-31T23:59:59.999Z')
 /** Returns the nearest date that a timestamp can name: the end of the year 9999 in another time zone, for example, has five digits of a year in UTC. */
 export const nameable = (date: Date): Date => new Date(Math.min(Math.max(date.getTime(), firstMs), lastMs))
 
+/** ISO 8601 text in JSON, a Date in TypeScript. */
+export const timestamp = z.codec(z.iso.datetime({ offset: true }), z.date(), {
+  decode: (text) => nameable(new Date(text)),
+  encode: (date) => date.toISOString(),
+})
+
 /** The inclusive start of a range. A date without a time means 00:00:00.000 UTC. */
 export const dateFrom = dateOrTime
   .transform((text) => nameable(new Date(text)))

@@ -1,46 +1,62 @@
 import { createHash } from 'node:crypto'
+import { z } from 'zod'
 import { AppError, UserError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { asColumns, columnsAs } from '../domain/casing.ts'
-import { migrationVerdicts, type MigrationMode, type MigrationStatus, type MigrationVerdict } from '../domain/document-migration.ts'
+import { asColumns, columnsAs, type CamelCasedOutput } from '../domain/casing.ts'
+import { timestamp } from '../domain/date-range.ts'
+import {
+  migrationModes,
+  migrationStatuses,
+  migrationVerdicts,
+  type MigrationMode,
+  type MigrationStatus,
+  type MigrationVerdict,
+} from '../domain/document-migration.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
 import { readLinkList, type LinkRow } from './link-list.ts'
 
-/** A list of a migration, as it was read. */
-export interface MigrationList {
-  name: string
-  /** Digest of the file, lower-case hex. */
-  sha256: string
-  /** Rows of the repository. */
-  rows: number
-  /** Rows of other repositories, which were left out. */
-  otherRows: number
-}
+const linkList = z
+  .object({
+    name: z.string().describe('The name of the file.'),
+    sha256: z.string().describe('Of the file.'),
+    rows: z.int().describe('Rows of the repository.'),
+    other_rows: z.int().describe('Rows of other repositories, which were left out.'),
+  })
+  .meta({ id: 'LinkList' })
 
-export interface DocumentMigration extends Record<MigrationVerdict, number> {
-  id: string
-  repositoryId: string
-  repoId: string
-  /** The old content server that all verdicts are about: that of the repository when the migration was started. */
-  upstreamUrl: string
-  upstreamContRep: string
-  mode: MigrationMode
-  status: MigrationStatus
-  /** Null if the old content server may be asked as fast as it answers. */
-  documentsPerMinute: number | null
-  lists: MigrationList[]
-  /** Rows of all lists. */
-  rows: number
-  copiedBytes: number
-  /** Why the migration does not advance, if it does not. */
-  waitingReason: string | null
-  createdAt: Date
-  endedAt: Date | null
-}
+/** What everybody may know of a migration. */
+export const migrationFields = z.object({
+  repository_id: z.string(),
+  repo_id: z.string(),
+  mode: z
+    .enum(migrationModes)
+    .meta({ id: 'DocumentMigrationMode' })
+    .describe('`copy`: documents that are not here are fetched from the upstream. `check`: they are looked for only.'),
+  status: z.enum(migrationStatuses).meta({ id: 'DocumentMigrationStatus' }),
+  documents_per_minute: z.int().nullable().describe('Null if there is no limit.'),
+  lists: z.array(linkList).describe('The exports of link tables.'),
+  rows: z.int().describe('Rows of the repository in all lists.'),
+  found: z.int().describe('Rows whose document the upstream has, of a migration that only checks.'),
+  copied: z.int().describe('Rows whose document was fetched and kept.'),
+  equal: z.int().describe('Rows whose document is here as the upstream has it.'),
+  missing: z.int().describe('Rows whose document neither has.'),
+  different: z.int().describe('Rows whose document the source system has changed here, so that it was not fetched again.'),
+  damaged: z.int().describe('Rows whose document the upstream has and does not deliver whole.'),
+  failed: z.int().describe('Rows whose document the relay does not accept, such as one that is too large.'),
+  copied_bytes: z.int(),
+  waiting_reason: z.string().nullable().describe('Why it does not advance, such as an upstream that does not answer.'),
+  created_at: timestamp,
+  ended_at: timestamp.nullable(),
+})
+
+/** A migration, with the old content server that all verdicts are about: that of the repository when the migration was started. */
+export type DocumentMigration = CamelCasedOutput<typeof migrationFields> & { id: string; upstreamUrl: string; upstreamContRep: string }
+
+type MigrationList = DocumentMigration['lists'][number]
 
 interface MigrationQuery extends PageRequest {
   repositoryId?: string | undefined

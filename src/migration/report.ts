@@ -3,7 +3,7 @@ import { visibleLine } from '../base/text.ts'
 import { version } from '../base/version.ts'
 import type { Database } from '../db/database.ts'
 import { migrationVerdicts, type MigrationMode, type MigrationStatus, type MigrationVerdict } from '../domain/document-migration.ts'
-import type { DocumentMigration, MigrationList } from './migrations.ts'
+import type { DocumentMigration } from './migrations.ts'
 import type { SigningKey } from './signing-key.ts'
 
 // A report is a file of JSON lines: a header, a line for each row of the lists, the totals, and the signature of everything before it.
@@ -114,7 +114,7 @@ const headerOf = ({ migration, workspace, installationId }: ReportSubject, { pub
   status: migration.status,
   started_at: migration.createdAt.toISOString(),
   ended_at: migration.endedAt?.toISOString() ?? null,
-  lists: migration.lists.map(({ name, sha256, rows, otherRows }: MigrationList) => ({ name, sha256, rows, other_rows: otherRows })),
+  lists: migration.lists.map(({ name, sha256, rows, otherRows }) => ({ name, sha256, rows, other_rows: otherRows })),
 })
 
 const rowsPerPage = 5_000

@@ -1,0 +1,143 @@
+import { z } from 'zod'
+import { timestamp } from '../domain/date-range.ts'
+import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
+import { enrichmentStatuses, stepStatuses } from '../domain/enrichment-states.ts'
+import { documentOrigins } from '../domain/upstream.ts'
+
+// A document and its deliveries, as they are read and as every answer has them.
+
+export const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
+export const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
+
+const deliveryFields = z.object({
+  destination_id: z.string(),
+  destination_name: z.string(),
+  status: deliveryStatus,
+  delivered_at: timestamp.nullable(),
+  attempts: z.int(),
+  status_since: timestamp.describe('When the delivery got its status.'),
+  next_attempt_at: timestamp
+    .nullable()
+    .describe(
+      'When the next attempt of a `retrying` delivery is due, or the next trial of the circuit that the delivery waits for; otherwise null. It ' +
+        'is past while the attempt is under way.',
+    ),
+  waiting_for: z
+    .object({
+      reason: z.enum(waitReasons).meta({ id: 'WaitReason' }),
+      connection_id: z.string().nullable(),
+      connection_name: z.string().nullable(),
+    })
+    .meta({ id: 'Wait' })
+    .nullable()
+    .describe(
+      'Why an open delivery makes no attempt at the moment. `attempt`: the next one is due at `next_attempt_at`. `slot`: it waits for a ' +
+        'slot of the destination or a place in a worker. `circuit`: the next trial of the destination is due at `next_attempt_at`. ' +
+        '`connection`: this connection is inactive. `data`: its filter needs business data that is not known yet. `paused`: an operator has paused it in Temporal. `worker`: an attempt is due, and no worker has begun with it. `temporal`: an attempt is due, and Temporal does not answer. Null while an attempt is under way, and after the end.',
+    ),
+  last_error: z
+    .object({ code: z.string().nullable(), message: z.string() })
+    .meta({ id: 'DeliveryProblem' })
+    .nullable()
+    .describe('The error of the last attempt, or null if it succeeded. `code` is null if a person has ended the workflow in Temporal.'),
+  ended_by: z
+    .enum(deliveryEnds)
+    .meta({ id: 'DeliveryEnd' })
+    .nullable()
+    .describe(
+      'What ended a failed or cancelled delivery. `permanent_error`: the error is not retried automatically. `max_retries`, `retry_ttl_seconds`: this retry ' +
+        'setting was the limit. `workflow_cancelled`, `workflow_terminated`: a person has ended the workflow in Temporal. ' +
+        '`destination_deleted`, `connection_deleted`, `document_erased`: this was deleted. `connection_changed`: the connection does not lead ' +
+        'to the destination any more. `content_removed`: the content is missing, and nobody has erased it. `check_ended`: the check of the repository that made the document ' +
+        'has ended.',
+    ),
+})
+
+export const documentAttributes = z.object({
+  doc_id: z.string(),
+  repo_id: z.string(),
+  repository_name: z.string().describe('The name of the repository, for people.'),
+  comp_id: z.string(),
+  content_type: z.string(),
+  file_name: z
+    .string()
+    .nullable()
+    .describe('The name of the file that was brought in for the document, without folders. Null if none was.'),
+  description: z.string().nullable().describe('What was told about the document, with its name.'),
+  size_bytes: z.int(),
+  status: documentStatus,
+  origin: z
+    .enum(documentOrigins)
+    .meta({ id: 'DocumentOrigin' })
+    .describe(
+      '`source`: the source system has sent the document. `upstream`: the relay has fetched it from the content server that the source ' +
+        'system used before. Such a document without deliveries is `delivered`.',
+    ),
+  content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
+  acknowledged_at: timestamp
+    .nullable()
+    .describe('When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.'),
+  received_at: timestamp,
+  superseded_at: timestamp
+    .nullable()
+    .describe(
+      'When the document was replaced (by the source system, or by a newer copy of the upstream) or deleted. The source system does not read ' +
+        'it any more; deliveries continue, and copies stay. The requests of the `doc_id` tell what the source system did.',
+    ),
+  request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
+  deliveries: z.array(deliveryFields.meta({ id: 'Delivery' })),
+})
+
+export const stepOutcome = z.object({
+  name: z.string(),
+  status: z
+    .enum(stepStatuses)
+    .meta({ id: 'EnrichmentStepStatus' })
+    .describe(
+      'Of the last try. `skipped`: the step is for other documents. `waiting`: a value that the call or the condition needs is not known yet, or the relay was too busy to begin it. `incomplete`: the ' +
+        'answer lacks a field. `failed`: there was no answer.',
+    ),
+  error: z
+    .string()
+    .nullable()
+    .describe('Why the step is not done. If it is done: why fields that are optional have no value, or null if each has one.'),
+  at: z.iso.datetime().describe('When the step ended.'),
+})
+export const enrichmentOfDocument = z
+  .object({
+    status: z
+      .enum(enrichmentStatuses)
+      .meta({ id: 'EnrichmentStatus' })
+      .describe(
+        '`pending`: the calls are repeated until `ends_at`. `complete`: every field was found that is not optional. `partial`: some were. `failed`: none was. `skipped`: its steps are for other documents. ' +
+          'Deliveries do not depend on it.',
+      ),
+    enrichment_id: z.string().describe('The enrichment. It may have been deleted since.'),
+    enrichment_name: z.string().nullable().describe('Its name. Null if it was deleted.'),
+    steps: z.array(stepOutcome.meta({ id: 'EnrichmentStepOutcome' })),
+    attempts: z.int().describe('The number of tries.'),
+    waits_until: timestamp.describe('When the deliveries start, if the enrichment is not complete earlier.'),
+    ends_at: timestamp.describe('When the calls are not repeated any more.'),
+    updated_at: timestamp,
+  })
+  .meta({ id: 'DocumentEnrichment' })
+const lateData = z
+  .object({
+    status: z
+      .enum(['pending', 'updated', 'failed', 'not_possible'])
+      .meta({ id: 'LateDataStatus' })
+      .describe(
+        '`pending`: it is being brought to the copy. `updated`: the copy has it. `failed`: it could not be brought, for the reason in `error`. ' +
+          '`not_possible`: a destination of this kind cannot take it.',
+      ),
+    found_at: timestamp.describe('When it was found.'),
+    updated_at: timestamp.nullable().describe('When the copy was last updated.'),
+    error: z.string().nullable().describe('Why the last try has failed.'),
+  })
+  .meta({ id: 'LateData' })
+  .nullable()
+  .describe('Business data that was found after the delivery. Null if the copy was delivered with everything that is known.')
+
+export const singleDelivery = deliveryFields
+  .extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData })
+  .meta({ id: 'SingleDelivery' })
