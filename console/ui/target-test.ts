@@ -14,7 +14,7 @@ interface Words {
   testFailedOf: string
 }
 
-export interface TestState {
+interface TestState {
   isBusy: boolean
   error?: ApiError
   result?: Schemas['TestResult']

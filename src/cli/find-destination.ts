@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts'
 import { workspaceNameOf } from '../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../workspace/workspaces.ts'
 
-export interface FoundDestination {
+interface FoundDestination {
   workspace: Workspace
   id: string
   name: string
