@@ -115,7 +115,7 @@ export const createReceiver = (deps: ReceiverDeps): Receiver => {
   return { middleware, replay, createTest, refuseMalformed, metrics: [...receiverLog.metrics, ...deps.readThrough.metrics] }
 }
 
-/** Returns a request of which nobody waits for the answer. @param given what differs from a request that has just arrived */
+/** Returns a request without a client that waits for its answer. @param given what differs from a request that has just arrived */
 const requestWith = (
   given: Pick<ReceiverRequest, 'id' | 'method' | 'target' | 'headers' | 'sourceIp' | 'body'> & Partial<ReceiverRequest>,
   captures: CaptureQueue,

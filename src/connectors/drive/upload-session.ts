@@ -3,10 +3,12 @@ import { mediaTypeOf } from '../../domain/content-type.ts'
 import { DeliveryError, type AttemptContext, type Payload } from '../connector.ts'
 import {
   abortSession,
+  isGone,
   parseObject,
   requireId,
   requireUploadUrl,
   toTargetAnswer,
+  uploadExpired,
   withUploadSession,
   type CloudApi,
   type CloudResponse,
@@ -220,14 +222,8 @@ const nextByteOf = ({ headers }: CloudResponse) => {
   return last === undefined ? 0 : Number(last) + 1
 }
 
-const isGone = ({ status }: CloudResponse) => status === 404 || status === 410
-
 const sessionError = (response: CloudResponse, subject: string | undefined) =>
-  isGone(response)
-    ? new DeliveryError('upload_expired', 'Drive ended the upload session before the document was complete; the upload starts again', {
-        answer: toTargetAnswer(response),
-      })
-    : driveError(response, subject)
+  isGone(response) ? uploadExpired('Drive', response) : driveError(response, subject)
 
 const placeOf = ({ fileName }: Pick<FileProperties, 'fileName'>, { id }: Folder) => `${fileName} in the folder ${id}`
 

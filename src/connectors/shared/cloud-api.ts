@@ -161,6 +161,15 @@ export const createCloudApi = ({
 /** Returns `true` for the error of a request whose address does not exist (any more). */
 export const isNotFound = (thrown: unknown): thrown is DeliveryError => thrown instanceof DeliveryError && thrown.code === 'http_404'
 
+/** Returns `true` for the answer of an upload session that the service does not know (any more). */
+export const isGone = ({ status }: CloudResponse) => status === 404 || status === 410
+
+/** Returns the error for such an answer to a part. */
+export const uploadExpired = (service: string, response: CloudResponse) =>
+  new DeliveryError('upload_expired', `${service} ended the upload session before the document was complete; the upload starts again`, {
+    answer: toTargetAnswer(response),
+  })
+
 // The time for cleaning up after a failed attempt, in milliseconds.
 const cleanUpTimeoutMs = 1_500
 

@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import { DeliveryError, type AttemptContext } from '../connector.ts'
+import type { AttemptContext } from '../connector.ts'
 import {
   abortSession,
+  isGone,
   parseObject,
   requireUploadUrl,
-  toTargetAnswer,
+  uploadExpired,
   withUploadSession,
   type CloudApi,
   type CloudResponse,
@@ -131,16 +132,7 @@ const nextExpectedByte = ({ text }: CloudResponse): number | undefined => {
   return start === undefined ? undefined : Number(start)
 }
 
-const isGone = ({ status }: CloudResponse) => status === 404 || status === 410
-
 const sessionError = (response: CloudResponse) => {
   if (response.status === 416) return uploadOutOfStep()
-  if (isGone(response)) {
-    return new DeliveryError(
-      'upload_expired',
-      'SharePoint ended the upload session before the document was complete; the upload starts again',
-      { answer: toTargetAnswer(response) },
-    )
-  }
-  return graphError(response)
+  return isGone(response) ? uploadExpired('SharePoint', response) : graphError(response)
 }
