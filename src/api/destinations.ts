@@ -19,11 +19,6 @@ const destinationWarningCodes = ['leads_back'] as const
 
 type SlotsConfig = Pick<Config, 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>
 
-interface DestinationWarning {
-  code: (typeof destinationWarningCodes)[number]
-  message: string
-}
-
 /** Creates a function that presents a destination to a caller: with warnings, and without what a viewer must not see. */
 const createDestinationView = (deps: { findConnector: FindConnector; config: Pick<Config, 'RELAY_BASE_URL'> & SlotsConfig }) => {
   // The keys follow from the schema of the connector, whose conversion takes milliseconds.
@@ -52,7 +47,7 @@ const slotsOf = (
 ) => (typeof own === 'number' ? own : fallback)
 
 /** Returns what an operator should know about a config that is valid. */
-const warningsOf = (config: Record<string, unknown>, baseUrl: string | undefined): DestinationWarning[] => {
+const warningsOf = (config: Record<string, unknown>, baseUrl: string | undefined): z.output<typeof warning>[] => {
   const own = originOf(baseUrl)
   if (own === undefined) return []
   return Object.keys(config)

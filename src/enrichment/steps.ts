@@ -1,3 +1,5 @@
+import type { z } from 'zod'
+import type { stepOutcome } from '../archive/document-fields.ts'
 import { AppError } from '../base/errors.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import type { CircuitSignal } from '../domain/circuit.ts'
@@ -9,19 +11,8 @@ import type { FoundFields } from './answer.ts'
 import type { HttpCall } from './http-call.ts'
 import { callOf, conditionOf, textsOf, type CallStep, type ReadField, type StepSettings } from './settings.ts'
 
-/**
- * How a step has ended at the last try. `skipped`: it is for other documents, or needs a field that earlier steps have
- * not found and no longer look for. `waiting`: a value that its call or its condition needs is not
- * known yet, or it was not its turn. `incomplete`: the answer lacks a field. `failed`: there was no answer.
- */
-export interface StepOutcome {
-  name: string
-  status: StepStatus
-  /** Why the step is not done. If it is done: why fields that are optional have no value. */
-  error: string | null
-  /** When it ended, in ISO 8601. */
-  at: string
-}
+/** How a step has ended at the last try. */
+export type StepOutcome = z.output<typeof stepOutcome>
 
 /** A call with the values of a document. */
 export type FilledCall =
