@@ -29,6 +29,7 @@ const document = {
   acknowledged_at: null,
   received_at: time,
   // Not part of the specification.
+  repository_name: text,
   file_name: null,
   description: null,
   superseded_at: null,
