@@ -76,7 +76,7 @@ export const startRelay = async (
   const threads = createThreads()
   const reader = createReaderProcess()
   const installation = createInstallation(db)
-  const { find: findConnector } = createConnectors()
+  const { find: findConnector } = createConnectors(config)
   const { bringLateData } = createLateData({ db, findConnector, openCredentials, outbound, installation, log, onItsOwn, config })
   const enrichDocuments = createEnrich({
     db,
@@ -96,6 +96,7 @@ export const startRelay = async (
     ...deliveryActivities({
       db,
       config,
+      findConnector,
       outbound,
       openCredentials,
       recordAttempt: createRecordAttempt(db, config, wakeNext),
@@ -117,6 +118,7 @@ export const startRelay = async (
     const api = await startApi(db, {
       variables,
       limits: { endpoints: limits },
+      findConnector,
       keyRing,
       temporal: { launch: ownLauncher.launch, wakeNext, isDeliveryRunning: temporal.isDeliveryRunning },
     })
