@@ -322,10 +322,10 @@ create index document_keys_by_end on document_keys (workspace_id, reverse(key), 
 comment on index document_keys_by_end is
   'Serves searches for the end of a number.';
 
-create function document_keys_of(doc_id text, erp_object_id text, file_name text) returns setof text language sql immutable parallel safe as $$
+create function document_keys_of(doc_id text, erp_object_id text, file_name text, comp_id text) returns setof text language sql immutable parallel safe as $$
 select distinct upper(left(key, 255))
 from (
-  values (doc_id), (file_name), (erp_object_id), (ltrim(erp_object_id, '0')), (substr(erp_object_id, 5)), (ltrim(substr(erp_object_id, 5), '0'))
+  values (doc_id), (file_name), (case when comp_id like '%.%' then comp_id end), (erp_object_id), (ltrim(erp_object_id, '0')), (substr(erp_object_id, 5)), (ltrim(substr(erp_object_id, 5), '0'))
   union all
   select substr(erp_object_id, 5, 10)
   where erp_object_id ~ '^.{4}[0-9]{14}$'
@@ -339,7 +339,7 @@ from (
 where key <> ''
 $$;
 comment on function document_keys_of is
-  'Returns what a document can be found by, in upper case: the docId, the name of the file, the id of the business object, the same without its company code '
+  'Returns what a document can be found by, in upper case: the docId, the name of the file, also where it is the component, the id of the business object, the same without its company code '
   '(the first four characters), in an accounting document also without the fiscal year (the last four digits of 18), its parts between other characters than letters and digits, and each of them without leading zeros.';
 
 create function document_field_keys(fields jsonb) returns setof text language sql immutable parallel safe as $$
@@ -356,7 +356,7 @@ create function add_document_keys() returns trigger language plpgsql as $$
 begin
   insert into document_keys (workspace_id, key, document_id)
   select workspace_id, key, id
-  from added, document_keys_of(doc_id, erp_object_id, file_name) as key;
+  from added, document_keys_of(doc_id, erp_object_id, file_name, comp_id) as key;
   return null;
 end
 $$;
@@ -419,7 +419,7 @@ begin
   select workspace_id, key, id
   from documents
   cross join lateral (
-    select key from document_keys_of(doc_id, erp_object_id, file_name) as key
+    select key from document_keys_of(doc_id, erp_object_id, file_name, comp_id) as key
     union
     select key from document_enrichments, document_field_keys(fields) as key where document_id = documents.id
   ) as keys

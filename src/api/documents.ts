@@ -35,7 +35,7 @@ const listConditions = {
 
 const searchQuery = {
   q: searchText.describe(
-    'Only documents that people call by this text, in upper or lower case: the beginning of a `doc_id`, of a file name, of a business key or of the value of a field, or ' +
+    'Only documents that people call by this text, in upper or lower case: the beginning of a `doc_id`, of a file name (also of a component that is one), of a business key or of the value of a field, or ' +
       'the last digits of a number, at least three. A business key is also found without its company code (the first four characters), by its parts, ' +
       'without leading zeros, with its type, and in every form in which the console shows it: `1900004711/2026`, `BKPF 100019000047112026` and ' +
       '`Invoice 1900004711, company 1000, 2026` find the same document. Several words must all be found.',

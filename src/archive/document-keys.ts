@@ -99,7 +99,7 @@ export const meetsAlternatives = (alternatives: NamedTerm[][]): string => {
   return `exists (
         select
         from (
-          select array(select document_keys_of(doc_id, erp_object_id, file_name))
+          select array(select document_keys_of(doc_id, erp_object_id, file_name, comp_id))
             || array(
               select document_field_keys(fields)
               from document_enrichments
