@@ -43,7 +43,7 @@ const hasPending = async (db: Database, { workspaceId, repoId, docIds }: Checked
     select
     from documents
     join deliveries on deliveries.document_id = documents.id
-    where workspace_id = :workspaceId
+    where documents.workspace_id = :workspaceId
       and repo_id = :repoId
       and doc_id = any(:docIds)
       and deliveries.status = 'pending'

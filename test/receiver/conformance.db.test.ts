@@ -9,7 +9,7 @@ import { share } from '../support/share.ts'
 
 const scene = share(await startScene())
 const certificates = createCertificates(scene.db)
-const deps = { certificates, actor: systemActor, endCheck: createEndCheck(scene.db, 0) }
+const deps = { certificates, actor: systemActor, endCheck: createEndCheck(scene.db, 300) }
 
 /** Creates a repository that is wired to a destination. */
 const repositoryOf = async (signatureVerification: boolean, repoId = 'Z1') => {

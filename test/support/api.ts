@@ -197,7 +197,7 @@ export const startApi = async (
     replay: replaying,
     ...(maxIdempotencyKeys !== undefined && { maxIdempotencyKeys }),
     sendTestDocument: createSendTestDocument({ db, execute: receiver.createTest }),
-    checkRepository: createCheckRepository({ db, receiverOrigin: () => baseUrl, endCheck: createEndCheck(db, 0) }),
+    checkRepository: createCheckRepository({ db, receiverOrigin: () => baseUrl, endCheck: createEndCheck(db, 300) }),
     tryEnrichment: createTry({
       ...common,
       runInProcess: reader.run,
