@@ -53,9 +53,15 @@ const nothing = Buffer.alloc(0)
 
 const statuses: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, HPE_CHUNK_EXTENSIONS_OVERFLOW: 413, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
-const textOf = ({ status, headers, body }: MalformedAnswer): string => {
+/** @param method of the request: the answer to a HEAD has no body, whatever its length says */
+const textOf = ({ status, headers, body }: MalformedAnswer, method?: string): string => {
   const lines = Object.entries({ ...headers, connection: 'close', 'content-length': Buffer.byteLength(body) })
-  return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines.map(([name, value]) => `${name}: ${value}`), '', body].join('\r\n')
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    ...lines.map(([name, value]) => `${name}: ${value}`),
+    '',
+    method === 'HEAD' ? '' : body,
+  ].join('\r\n')
 }
 
 const joined = (headers: IncomingMessage['headers']): Record<string, string> =>
@@ -148,7 +154,7 @@ export const createMalformedRequests = ({ config, log, refuse }: MalformedReques
     const answer = refusalOf(socket, head, explanation, statuses[error.code!] ?? 400)
     // It would stand between the bytes of another answer.
     if (responses.some(({ headersSent }) => headersSent)) return void socket.destroy()
-    socket.end(textOf(answer))
+    socket.end(textOf(answer, head?.method))
     if (responses.length > 0) return socket.destroySoon()
     const linger = setTimeout(() => socket.destroy(), lingerMs)
     socket.once('close', () => clearTimeout(linger)).once('end', () => socket.destroy())

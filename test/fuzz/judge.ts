@@ -14,7 +14,12 @@ const parserStatuses = new Set([400, 408, 413, 417, 431])
 /** Returns true if the request was refused before a surface could serve it: only Node's own answers have a date. */
 const isOfParser = ({ status, headers }: RawAnswer) => parserStatuses.has(status) && headers['date'] === undefined
 
-const checkParserAnswer = ({ headers, body }: RawAnswer) => {
+const checkParserAnswer = ({ headers, body }: RawAnswer, isHead: boolean) => {
+  if (isHead) {
+    if (body.length > 0) throw new Error('an answer to a HEAD has a body')
+    if (!headers['x-errordescription']) throw new Error('a refusal of the parser without its reason')
+    return
+  }
   const { message, request_id: id } = (JSON.parse(body.toString()) as { error: Record<string, string> }).error
   if (id === undefined || id !== headers['x-relay-request-id']) throw new Error('a refusal of the parser without its request id')
   if (!message || !headers['x-errordescription']?.endsWith(message)) throw new Error('a refusal of the parser without its reason')
@@ -52,7 +57,7 @@ const decodedBody = ({ headers, body }: RawAnswer): string => {
 
 const checkErrorAnswer = (answer: RawAnswer, isHead: boolean) => {
   const { status, headers } = answer
-  if (isOfParser(answer)) return checkParserAnswer(answer)
+  if (isOfParser(answer)) return checkParserAnswer(answer, isHead)
   if (headers['x-relay-request-id'] === undefined) throw new Error(`${status} lacks x-relay-request-id`)
   if (isHead && answer.body.length === 0) return
   const { code, message, request_id: id } = (JSON.parse(decodedBody(answer)) as { error: Record<string, string> }).error
