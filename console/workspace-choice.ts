@@ -1,5 +1,7 @@
 // The workspace that a page shows, if a person may use several. Each page keeps its own; a new one shows what was chosen last.
 
+import { signal } from '@preact/signals'
+
 const name = 'relay-workspace'
 
 // A browser may refuse storage.
@@ -25,11 +27,15 @@ const keep = (workspace: string): void => {
 export const addressInWorkspace = (screen: string, workspace: string): string =>
   `${screen}?workspace=${encodeURIComponent(workspace).replaceAll('%2F', '/')}`
 
+/** The workspace that the link of this page has named, which its session may not give access to. */
+export const linkedWorkspace = signal<string | undefined>()
+
 /** Shows the workspace that the address of a new page names, if it names one. @returns its query without it */
 export const takeWorkspace = (query: URLSearchParams): URLSearchParams => {
   const rest = new URLSearchParams(query)
   const wanted = rest.get('workspace')
   if (wanted !== null) keep(wanted)
+  linkedWorkspace.value = wanted ?? undefined
   rest.delete('workspace')
   return rest
 }

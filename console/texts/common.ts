@@ -15,6 +15,8 @@ export const en = {
     workspace: 'Workspace',
     allWorkspaces: 'Compare all workspaces',
     documentation: 'Documentation',
+    otherWorkspace: (linked: string, shown: string) =>
+      `This link leads to the workspace ${linked}, which you cannot open with this sign-in. You see ${shown}.`,
     level: { viewer: 'Viewer: may read', member: 'Member: may read, change and retry', admin: 'Administrator' },
     theme: 'Appearance',
     themes: { system: 'As the system', light: 'Light', dark: 'Dark' },
@@ -131,6 +133,8 @@ export const de: typeof en = {
     workspace: 'Arbeitsbereich',
     allWorkspaces: 'Alle Arbeitsbereiche vergleichen',
     documentation: 'Dokumentation (englisch)',
+    otherWorkspace: (linked, shown) =>
+      `Dieser Link führt zum Arbeitsbereich ${linked}, den Sie mit dieser Anmeldung nicht öffnen können. Sie sehen ${shown}.`,
     level: { viewer: 'Betrachter: darf lesen', member: 'Mitglied: darf lesen, ändern und wiederholen', admin: 'Administrator' },
     theme: 'Darstellung',
     themes: { system: 'Wie das System', light: 'Hell', dark: 'Dunkel' },

@@ -3,10 +3,10 @@ import { call, may, session, sessionError, signOut, toApiError, type ApiError, t
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { language, languages, locale, setLanguage, setTheme, texts, theme, type Language, type Theme } from '../preferences.ts'
-import { addressOf, navigate, route } from '../router.ts'
+import { addressOf, isFirst, navigate, route } from '../router.ts'
 import { entries, entryOf, preloadScreens, screenNamed, tabsOf, type ScreenName } from '../screens.ts'
 import { SignIn } from '../screens/sign-in.ts'
-import { chooseWorkspace, nameOfWorkspace } from '../workspace-choice.ts'
+import { chooseWorkspace, linkedWorkspace, nameOfWorkspace } from '../workspace-choice.ts'
 import { Announcer, ErrorNotice, ErrorText, Heading, Notice } from './parts.ts'
 import { RelayNotice } from './relay-notice.ts'
 
@@ -166,6 +166,13 @@ const NotFound = () =>
   html`<${Heading} title=${texts().app.notFound} />
     <p><a href="documents">${texts().app.toDocuments}</a></p>`
 
+/** Says that the link of the first screen leads to a workspace that this session does not show. */
+const OtherWorkspaceNotice = () => {
+  const [shown, linked] = [nameOfWorkspace(session.value!), linkedWorkspace.value]
+  if (linked === undefined || linked === shown || !isFirst()) return null
+  return html`<${Notice} tone="warn">${texts().app.otherWorkspace(linked, shown)}</${Notice}>`
+}
+
 /** Stands in place of a screen that the key of the session may not see. */
 const NotAllowed = ({ name }: { name: ScreenName }) => {
   const { app, screens: names } = texts()
@@ -201,7 +208,7 @@ const Signed = () => {
   return html`<a class="skip" href="#main" onClick=${skip}>${texts().app.skip}</a>
     <div class="layout">
       <${Sidebar} current=${path.split('/')[0]} />
-      <main id="main" tabindex="-1"><${RelayNotice} /><${Screen} path=${path} /></main>
+      <main id="main" tabindex="-1"><${RelayNotice} /><${OtherWorkspaceNotice} /><${Screen} path=${path} /></main>
     </div>
     <${Announcer} />`
 }

@@ -253,7 +253,7 @@ const errorLinesOf = (delivery: FoundDocument['deliveries'][number]): string[] =
 /** Adds the address in the console. */
 export const withConsoleUrl = (baseUrl: string | undefined, document: ShownDocument) => ({
   ...document,
-  console_url: consoleUrlOf(baseUrl, `documents/${document.id}`) ?? null,
+  console_url: consoleUrlOf(baseUrl, `documents/${document.id}`, document.workspace) ?? null,
 })
 
 /** Returns lines for people. */

@@ -268,7 +268,7 @@ export const createCheckIncidents = (
     summary: summaryOf(event, transition, { ...details, count: countText({ event, count }) }),
     openedAt: openedAt.toISOString(),
     closedAt: closedAt?.toISOString(),
-    consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, consolePathOf(event, details)),
+    consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, consolePathOf(event, details), workspace),
     count,
     ...details,
   })

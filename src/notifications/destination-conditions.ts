@@ -31,7 +31,12 @@ const detailsOf = (
     error: { code: errorCode ?? undefined, message: errorMessage ?? undefined },
   }),
   ...(document && {
-    document: noticeDocument(document, deliveryWorkflowId({ ...document, documentId: document.id, workspace }, destination.id), config),
+    document: noticeDocument(
+      document,
+      workspace,
+      deliveryWorkflowId({ ...document, documentId: document.id, workspace }, destination.id),
+      config,
+    ),
   }),
 })
 

@@ -56,7 +56,7 @@ export const findFailingEnrichments: FindConditions = async (trx, config) => {
     details: {
       enrichment,
       ...(error !== null && { error: { message: error } }),
-      document: noticeDocument(document, documentWorkflowId({ ...document, documentId: document.id, workspace }), config),
+      document: noticeDocument(document, workspace, documentWorkflowId({ ...document, documentId: document.id, workspace }), config),
       remedy,
     },
   }))

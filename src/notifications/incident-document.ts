@@ -22,9 +22,10 @@ export const documentColumn = `
 const workflowUrlOf = ({ TEMPORAL_UI_URL: url, temporal }: ConditionConfig, workflowId: string) =>
   url && `${url.replace(/\/+$/, '')}/namespaces/${temporal.namespace ?? 'default'}/workflows/${encodeURIComponent(workflowId)}`
 
-/** Returns the document as a notice has it. */
+/** Returns the document as a notice has it. @param workspace `{userSlug}/{workspaceSlug}` */
 export const noticeDocument = (
   { objectType, objectKey, ...document }: IncidentDocument,
+  workspace: string,
   workflowId: string,
   config: ConditionConfig,
 ): NonNullable<IncidentDetails['document']> => {
@@ -32,7 +33,7 @@ export const noticeDocument = (
   return {
     ...document,
     ...(businessObject !== undefined && { businessObject }),
-    consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, `documents/${document.id}`),
+    consoleUrl: consoleUrlOf(config.RELAY_BASE_URL, `documents/${document.id}`, workspace),
     workflowId,
     workflowUrl: workflowUrlOf(config, workflowId),
   }

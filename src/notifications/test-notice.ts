@@ -29,7 +29,7 @@ export const createTestNotification = (deps: TestNotificationDeps) => {
       incidentId: messageId,
       summary: testSummaryOf(notification.name),
       openedAt: now,
-      consoleUrl: consoleUrlOf(deps.config.RELAY_BASE_URL, `notifications/${id}`),
+      consoleUrl: consoleUrlOf(deps.config.RELAY_BASE_URL, `notifications/${id}`, workspace),
       count: 0,
     }
     const message = {

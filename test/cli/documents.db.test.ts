@@ -70,7 +70,7 @@ test('a document is shown by its id or its docId, and one of several is asked fo
   expect(lines).toEqual(
     expect.arrayContaining([
       `Id         ${id}`,
-      `Console    https://relay.example.com/a/console/documents/${id}`,
+      `Console    https://relay.example.com/a/console/documents/${id}?workspace=${workspace}`,
       'Status     failed. 0 of 2 destinations have it. Failed: web. Waiting: archive.',
       expect.stringMatching(/^Delivery {3}to web: failed, 3 attempts, path /),
       '           http_410: the target is gone',

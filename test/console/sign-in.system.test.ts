@@ -148,6 +148,12 @@ test.each(['en-GB', 'de-DE'] as const)(
     await page.waitForURL(`${api.baseUrl}/console/attention`)
     await workspace.waitFor()
     expect(await workspace.inputValue()).toBe('acme/test')
+    // A link of a mail, to a workspace that is not theirs.
+    await page.goto(`${api.baseUrl}/console/requests?repo_id=T1&workspace=other/prod`)
+    await page
+      .getByText(isGerman ? 'Dieser Link führt zum Arbeitsbereich other/prod' : 'This link leads to the workspace other/prod')
+      .waitFor()
+    expect(page.url()).toBe(`${api.baseUrl}/console/requests?repo_id=T1`)
     expect(errors).toEqual([])
   },
   testMs,

@@ -115,7 +115,7 @@ describe('one notice at the beginning of an incident, and one at its end', () =>
         docId: 'DOC1',
         compId: 'data',
         businessObject: 'Invoice 1900004711, company 1000, 2026',
-        consoleUrl: `https://relay.example.com/console/documents/${documentId}`,
+        consoleUrl: `https://relay.example.com/console/documents/${documentId}?workspace=${scene.workspace}`,
         workflowId,
         workflowUrl: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,
       },
@@ -127,7 +127,7 @@ describe('one notice at the beginning of an incident, and one at its end', () =>
         ...details,
         summary: 'Destination archive (webhook) fails: 12 attempts in a row without success.',
         openedAt: at(-16 * minute).toISOString(),
-        consoleUrl: `https://relay.example.com/console/destinations/${scene.destinationId}`,
+        consoleUrl: `https://relay.example.com/console/destinations/${scene.destinationId}?workspace=${scene.workspace}`,
         count: 12,
       },
     })
@@ -225,7 +225,10 @@ describe('failed deliveries', () => {
     await db('deliveries').where({ document_id: first[0] }).update({ status_since: failedAt })
     expect(await check(at(0))).toMatchObject({ opened: 2, notices: 2 })
     const refused = (await scene.notices()).find(({ data }) => data.error?.code === 'credentials_refused')
-    expect(refused!.data).toMatchObject({ openedAt: failedAt.toISOString(), consoleUrl: 'https://relay.example.com/console/attention' })
+    expect(refused!.data).toMatchObject({
+      openedAt: failedAt.toISOString(),
+      consoleUrl: `https://relay.example.com/console/attention?workspace=${scene.workspace}`,
+    })
     await scene.fail('credentials_refused')
     expect(await check(at(minute))).toMatchObject({ opened: 0, closed: 0, notices: 0 })
     expect(await db('incidents').where({ workspace_id: scene.workspaceId }).orderBy('count').select('count', 'subject')).toEqual([
@@ -282,7 +285,7 @@ describe('a silent source', () => {
       repository: { id: scene.repositoryId, repoId: 'Z1' },
       openedAt: at(0).toISOString(),
       lastRequestAt: at(0).toISOString(),
-      consoleUrl: 'https://relay.example.com/console/requests?repo_id=Z1',
+      consoleUrl: `https://relay.example.com/console/requests?repo_id=Z1&workspace=${scene.workspace}`,
     })
     await request(workspaceId, 181 * minute)
     await run(185)
@@ -412,7 +415,7 @@ test('a repository that receives and is wired to nothing is announced until it i
   expect((await scene.notices())[0]!.data).toMatchObject({
     summary: 'Repository Z1 has no connection to a destination and has discarded 2 documents.',
     openedAt: at(minute).toISOString(),
-    consoleUrl: 'https://relay.example.com/console/documents?status=discarded&repo_id=Z1',
+    consoleUrl: `https://relay.example.com/console/documents?status=discarded&repo_id=Z1&workspace=${scene.workspace}`,
   })
   await db('connection_repositories').insert(linked)
   expect(await check(at(2 * minute))).toMatchObject({ closed: 1, notices: 1 })
@@ -482,7 +485,7 @@ test('an event subscription whose receiver fails is announced after 15 minutes, 
     destination: { id: destinationId },
     error: { code: 'http_500', message: 'HTTP 500' },
     count: 3,
-    console_url: `https://relay.example.com/console/subscriptions/${id}`,
+    console_url: `https://relay.example.com/console/subscriptions/${id}?workspace=${scene.workspace}`,
   })
   await db('event_subscriptions').update({ attempts: 0, failing_since: null, last_error: null, last_error_code: null })
   await check(new Date())

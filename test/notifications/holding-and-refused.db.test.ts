@@ -81,7 +81,7 @@ test('an inactive connection that has held its oldest document for a day is anno
       summary: `Connection ${connection.name} is inactive and holds 2 deliveries, the oldest for more than 24 hours.`,
       openedAt: at(0).toISOString(),
       connection: { id: connection.id, name: connection.name },
-      consoleUrl: `https://relay.example.com/console/connections/${connection.id}`,
+      consoleUrl: `https://relay.example.com/console/connections/${connection.id}?workspace=acme/${scene.workspaceSlug}`,
       remedy: expect.stringContaining('Activate the connection'),
     },
   })

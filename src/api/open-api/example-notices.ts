@@ -1,3 +1,4 @@
+import { consoleUrlOf } from '../../base/console-url.ts'
 import { remedyFor, type FailedThing } from '../../connectors/error-codes.ts'
 import { toCamelCase } from '../../domain/casing.ts'
 import { incidentEventNames, noticeData, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
@@ -6,13 +7,15 @@ import { consolePathOf, summaryOf } from '../../notifications/text.ts'
 import { at, certificate, document, documentPath, error, exampleIds, incidentId, names, operationsId } from './example-story.ts'
 import { messageName } from './operation-names.ts'
 
+const baseUrl = 'https://relay.example.com'
+const workspace = 'acme/invoices'
 const subject = { id: exampleIds.destination, name: names.destination, type: 'objstore' }
 const workflowId = `document/acme/invoices/${documentPath}/${exampleIds.document}/${exampleIds.destination}`
 const failedDocument = {
   id: exampleIds.document,
   ...document,
   business_object: 'Incoming invoice 5105600123, 2026',
-  console_url: `https://relay.example.com/console/documents/${exampleIds.document}`,
+  console_url: consoleUrlOf(baseUrl, `documents/${exampleIds.document}`, workspace),
   workflow_id: workflowId,
   workflow_url: `https://temporal.example.com/namespaces/default/workflows/${encodeURIComponent(workflowId)}`,
 }
@@ -44,12 +47,12 @@ const noticeOf = (incident: IncidentEvent, transition: Transition) => {
   const about: (typeof subjects)[IncidentEvent] & { document?: object } = subjects[incident]
   const details = toCamelCase(noticeData, about as never)
   return {
-    workspace: 'acme/invoices',
+    workspace,
     incident_id: incidentId,
     summary: summaryOf(incident, transition, { ...details, count: '1' }),
     opened_at: at.failed,
     ...(transition === 'closed' && { closed_at: at.recovered }),
-    console_url: `https://relay.example.com/console/${consolePathOf(incident, details)}`,
+    console_url: consoleUrlOf(baseUrl, consolePathOf(incident, details), workspace),
     count: 1,
     ...about,
   }
