@@ -19,7 +19,7 @@ interface Screen {
 }
 
 /** The screens, by the first part of their address, in the order of the navigation. The names of the entries stand in texts/common.ts. */
-export const screens = {
+const screens = {
   overview: {
     icon: 'M2 13.500h12M3.500 11V8M7 11V4.500M10.500 11V6.500M13.500 11V3',
     List: lazy(async () => (await import('./screens/overview.ts')).OverviewScreen),

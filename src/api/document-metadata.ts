@@ -69,6 +69,7 @@ const present = (document: { repoId: string; docId: string }, { erpObjectType, e
 })
 
 const batchMax = 500
+const entryExample = { repo_id: 'Z1', doc_id: '005056B5A3F21EEFA9C1D04F7B6E8C11', file_name: 'Invoice 5105600123.pdf' }
 
 const conflict = `The workspace has told about ${earlyMax} documents that have not arrived.`
 
@@ -120,7 +121,7 @@ export const documentMetadataEndpoints = ({ setMetadata, findUnknownRepositories
                 doc_id: plainValue.describe(idsText.doc),
                 ...change,
               })
-              .meta({ id: 'DocumentMetadataEntry', minProperties: 3 }),
+              .meta({ id: 'DocumentMetadataEntry', minProperties: 3, examples: [entryExample] }),
           )
           .min(1)
           .max(batchMax)

@@ -10,7 +10,7 @@ import { idParams, one } from './schemas.ts'
 
 const checkProfile = z.enum(quickProfiles).meta({ id: 'RepositoryCheckProfile' })
 const checkInput = z
-  .object({ profile: checkProfile.default('smoke').describe('How much is checked.') })
+  .strictObject({ profile: checkProfile.default('smoke').describe('How much is checked.') })
   .meta({ id: 'RepositoryCheckInput' })
 
 const checkReport = z

@@ -31,7 +31,13 @@ export const listFailures = async (db: Database, name: string | undefined) => {
         ...items.map(({ destinationId, destinationName, errorCode, lastMessage, documents: deliveries, oldestAt, newestAt }) => ({
           workspace: workspaceNameOf(workspace),
           status,
-          ...{ destinationId, destinationName, errorCode, lastMessage, deliveries, oldestAt, newestAt },
+          destinationId,
+          destinationName,
+          errorCode,
+          lastMessage,
+          deliveries,
+          oldestAt,
+          newestAt,
           remedy: remedyFor(errorCode, destinationName, status === 'failed' ? 'ended' : 'retried'),
         })),
       )

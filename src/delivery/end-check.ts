@@ -18,7 +18,7 @@ const lookMs = 200
 
 /**
  * Creates the end of a check of a repository: what is still to be delivered of its documents is cancelled, after a short wait for the first
- * attempts. Nobody misses these documents, so none that has not arrived stays behind as an open or failed delivery.
+ * attempts. These documents are not needed, so none that has not arrived stays behind as an open or failed delivery.
  * @param waitMs longest wait for first attempts
  */
 export const createEndCheck =
@@ -30,7 +30,7 @@ export const createEndCheck =
     await db.transaction(async (trx) => {
       const ids = await lockDocuments(trx, checked)
       await cancelAll(trx, ids)
-      // Otherwise they would be failures that somebody has to look at.
+      // Otherwise they would be failures that an operator has to look at.
       await trx('documents').whereIn('id', ids).where({ status: 'failed' }).update({ acknowledged_at: trx.fn.now() })
     })
   }

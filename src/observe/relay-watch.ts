@@ -58,7 +58,7 @@ export const createRelayWatch = ({ listPollers, listWorkers, log }: WatchDeps, g
 
   const run = async (): Promise<void> => {
     await look()
-    if (!isClosed) timer = setTimeout(() => (running = run()), intervalMs)
+    if (!isClosed) timer = setTimeout(() => void (running = run()), intervalMs)
   }
   let running: Promise<void> | undefined
 

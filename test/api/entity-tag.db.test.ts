@@ -111,6 +111,7 @@ test('of concurrent changes with the same tag one takes effect', async () => {
 })
 
 const bodies: Record<string, object> = {
+  'PUT /documents/metadata': { documents: [{ repo_id: 'S1', doc_id: 'D1', ar_object: 'ZOTHER' }] },
   'PATCH /repositories/:id/certificates/:certificateId': { status: 'active' },
   'PUT /documents/by-doc-id/:repo_id/:doc_id/metadata': { ar_object: 'ZOTHER' },
 }

@@ -122,6 +122,7 @@ describe('a test of a notification', () => {
       json: {
         data: {
           status: 'failed',
+          error_code: 'http_403',
           message: expect.stringMatching(/^POST of \S+ to http:\S+: the target answered 403 Forbidden$/) as string,
         },
       },

@@ -94,10 +94,8 @@ const linksOf = async (text: string) => {
 
 const noticeOf = (text: string) =>
   textOf({
-    event: 'delivery.failed',
     transition: 'opened',
     notification: text,
-    baseUrl: 'https://relay.example',
     data: {
       workspace: 'acme/prod',
       incidentId: '1',

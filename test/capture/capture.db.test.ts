@@ -36,6 +36,7 @@ describe('an accepted document', () => {
         http_method: 'PUT',
         uri: workspace.path,
         query_string: `create&${onZ1}&docId=FIRST&compId=data`,
+        code_page: 'windows-1252',
         request_headers: expect.objectContaining({ 'content-type': 'text/xml', 'content-length': '5', 'x-extra': 'yes' }),
         request_content_type: 'text/xml',
         request_content_length: 5,

@@ -87,13 +87,17 @@ test('failed deliveries to a destination are retried, all or those with an error
 
 test('a retry that cannot be meant is refused, and says what there is', async () => {
   await insertWith('failed', 'timeout', 'the target was silent')
-  const refused = (more: object) => expect(retryDestination(db, never, { ...wanted, ...more })).rejects
-  await refused({ destination: 'Nowhere' }).toThrow('There is no destination Nowhere. relay failures lists')
-  await refused({ destination: 'Nowhere', workspace: acme.name }).toThrow(`The workspace ${acme.name} has no destination Nowhere.`)
-  await refused({ error: 'bucket_missing' }).toThrow(`No delivery to ${name} that needs attention has failed with bucket_missing.`)
-  await refused({ workspace: 'acme/none' }).toThrow(/^There is no workspace acme\/none\. There is: .*\w+\/\w+/)
+  const retried = (more: object) => retryDestination(db, never, { ...wanted, ...more })
+  await expect(retried({ destination: 'Nowhere' })).rejects.toThrow('There is no destination Nowhere. relay failures lists')
+  await expect(retried({ destination: 'Nowhere', workspace: acme.name })).rejects.toThrow(
+    `The workspace ${acme.name} has no destination Nowhere.`,
+  )
+  await expect(retried({ error: 'bucket_missing' })).rejects.toThrow(
+    `No delivery to ${name} that needs attention has failed with bucket_missing.`,
+  )
+  await expect(retried({ workspace: 'acme/none' })).rejects.toThrow(/^There is no workspace acme\/none\. There is: .*\w+\/\w+/)
   await other.create('/destinations', objstore(name))
-  await refused({}).toThrow(`Several workspaces have a destination ${name}. Name one of them with --workspace: `)
+  await expect(retried({})).rejects.toThrow(`Several workspaces have a destination ${name}. Name one of them with --workspace: `)
 })
 
 test('the help lists every command in a group, and each group has commands', () => {

@@ -31,7 +31,7 @@ const stored = {
   },
   // ArchiveLink: the component is `data`, and a program tells the name before the document arrives.
   SHEET: { compId: 'data', type: `${office}.spreadsheetml.sheet; charset=`, body: zip('sheet'), name: 'Umsätze März.xlsx' },
-  // A scan that nobody has named.
+  // A scan without a name.
   SCAN: {
     compId: 'data',
     type: 'application/pdf; charset=; version=1.7',

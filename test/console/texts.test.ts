@@ -11,7 +11,7 @@ import { en as notifications } from '../../console/texts/notifications.ts'
 import * as remedies from '../../console/texts/remedies.ts'
 import * as repositories from '../../console/texts/repositories.ts'
 import { en as requests } from '../../console/texts/requests.ts'
-import * as settingsWords from '../../console/texts/settings.ts'
+import { en as settingsWords } from '../../console/texts/settings.ts'
 import { en as subscriptions } from '../../console/texts/subscriptions.ts'
 import { errorSchemas } from '../../src/api/open-api/error-responses.ts'
 import { errorStatus } from '../../src/base/errors.ts'
@@ -101,7 +101,7 @@ test('each ready enrichment has a name, and no name is without one', () => {
   expect(Object.keys(enrichments.ready).toSorted()).toEqual(Object.keys(readyEnrichments).toSorted())
 })
 
-const settingNames = Object.keys(settingsWords.en.fields).filter((name) => name.includes('_') && !name.includes('.'))
+const settingNames = Object.keys(settingsWords.fields).filter((name) => name.includes('_') && !name.includes('.'))
 const settingIn = (text: string) => settingNames.find((name) => text.includes(name))
 
 test.each([

@@ -64,6 +64,9 @@ test('each event is in the queue once and in order, although the program is kill
     await program.end('SIGKILL')
     program = start('events-to-queue', variablesOf(acme))
   }
+  // The last program has something to do.
+  await acme.source.create('LAST', 'x')
+  sent.push('LAST')
   try {
     await until('every document is in the queue', async () => new Set((await queued()).map(({ doc }) => doc)).size === sent.length)
     const rows = await queued()

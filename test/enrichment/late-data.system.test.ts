@@ -145,6 +145,8 @@ test('data that is found after a delivery is brought to every copy, and the byte
       type: 'document.metadata',
       timestamp: late['dms']!.late_data?.['found_at'],
       data: {
+        file_name: null,
+        description: null,
         delivery_id: dms.arrivals[0]!.headers['x-relay-delivery-id'],
         document_id: document.id,
         repo_id: 'Z1',

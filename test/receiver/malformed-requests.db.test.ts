@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Json } from '../support/client.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
@@ -117,7 +118,12 @@ describe('a request that is no HTTP', () => {
     socket.write(get('Mein Bild.pdf'))
     await closed
     expect(received).toContain('encode it as %20')
-    expect((await workspace.list(1))[0].attributes.query_string).toContain('compId=Mein Bild.pdf')
+    // Each is captured after its answer.
+    await until(
+      'the refused request is the newest, after those that were served',
+      async () => (await workspace.list(3)).slice(0, 3).map((each: Json) => String(each.attributes.query_string).includes('Mein Bild.pdf')),
+      (newest) => String(newest) === 'true,false,false',
+    )
   })
 
   test('keeps its bytes, so that a replay reads the name that was meant', async () => {

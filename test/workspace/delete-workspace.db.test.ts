@@ -83,6 +83,7 @@ const createFullWorkspace = async () => {
     ...subject,
     ...validity,
   })
+  await db('early_metadata').insert({ workspace_id, repo_id: 'Z1', doc_id: 'LATER', file_name: 'Invoice.pdf', changed_at: new Date() })
   const times = { created_at: new Date(), updated_at: new Date() }
   const destination_id = workspace.destinations['archive']
   const at = { epoch: 1, transaction: 1, number: 1 }

@@ -64,7 +64,7 @@ const show = async () => {
   }
 }
 
-input.addEventListener('input', show)
+input.addEventListener('input', () => void show())
 input.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') {
     input.value = ''

@@ -5,10 +5,11 @@ import { endpoint } from '../../../src/api/endpoint.ts'
 import { describeApi, openApiDocument } from '../../../src/api/open-api/document.ts'
 import { operationId } from '../../../src/api/open-api/operation-names.ts'
 import type { Operation } from '../../../src/api/open-api/operations.ts'
-import { idParams, one, resource, timestamp } from '../../../src/api/schemas.ts'
+import { idParams, one, resource } from '../../../src/api/schemas.ts'
 import { toJsonSchema, type JsonSchema } from '../../../src/base/json-schema.ts'
 import type { Connector } from '../../../src/connectors/connector.ts'
 import { createConnectors } from '../../../src/connectors/index.ts'
+import { timestamp } from '../../../src/domain/date-range.ts'
 
 const { find: findConnector } = createConnectors()
 

@@ -46,6 +46,10 @@ const queryOf = ({ parameters }: Operation) =>
 const withOwnIds = async (value: unknown, tenant: Parameters<(typeof resources.byPath)[string]>[0]): Promise<unknown> => {
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).map(async ([name, inner]) => {
+    if (name === 'documents') {
+      const ids = await resources.byPath['/documents/by-doc-id/{repo_id}/{doc_id}']!(tenant)
+      return [name, (inner as object[]).map((each) => ({ ...each, ...ids }))] as const
+    }
     const make = resources.byAttribute[name]
     if (!make) return [name, inner] as const
     const id = await make(tenant)
