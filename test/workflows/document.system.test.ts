@@ -144,7 +144,9 @@ describe('the document workflow', () => {
     await withWorker(env, activities, async (taskQueue) => {
       const delivery = await startAgain(input, taskQueue)
       await until('the delivery has begun', () => attemptsTo('begun').length > 0)
-      expect(await (await start(input, taskQueue)).result()).toEqual([{ destinationId: 'begun', status: 'pending' }])
+      // The first attempt may end before the document looks.
+      const open = expect.stringMatching(/^(pending|retrying)$/)
+      expect(await (await start(input, taskQueue)).result()).toMatchObject([{ destinationId: 'begun', status: open }])
       expect((await delivery.describe()).status.name).toBe('RUNNING')
       await delivery.cancel()
       await expect(delivery.result()).rejects.toThrow(WorkflowFailedError)
