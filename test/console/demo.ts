@@ -21,7 +21,7 @@ export const startDemo = async () => {
   let consoleUrl: string | undefined
   for await (const line of createInterface(demo.stdout)) {
     consoleUrl ??= /Console +(\S+)/.exec(line)?.[1]
-    if (line.includes('API reference')) break
+    if (line.includes('Documentation')) break
   }
   if (consoleUrl === undefined) throw new Error('The demo has not started')
   const { variables } = JSON.parse(await readFile(join(folder.path, 'ready.json'), 'utf8')) as { variables: { DATABASE_URL: string } }
