@@ -35,7 +35,7 @@ describe.each(kinds)('$kind', ({ folder, connector, ...destination }) => {
     ['.relay-{id}.part', /^R1\/[^/]+\/\.relay-[0-9a-f]{16}\.part$/],
     ['{id}.tmp', /^R1\/[^/]+\/[0-9a-f]{16}\.tmp$/],
     ['tmp/{id}', /^tmp\/[0-9a-f]{16}$/],
-    ['.in/work/of-{id}.part', /^\.in\/work\/of-[0-9a-f]{16}\.part$/],
+    ['.in/parts/of-{id}.part', /^\.in\/parts\/of-[0-9a-f]{16}\.part$/],
   ])('writes a file as %s and renames it, and a failure leaves nothing', async (partFile, expected) => {
     const target = {
       config: connector.config.parse({ ...destination.config, part_file: partFile }),
