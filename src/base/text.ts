@@ -104,3 +104,16 @@ const markdown = /[`*[\]]|\\(?=[!-/:-@[-`{-~])|<(?=[a-z/!?])|&(?=#?\w+;)/gi
 
 /** Returns a text for a place that shows Markdown, which the UI of Temporal does with summaries and details: it makes no link and no picture. */
 export const markdownText = (text: string): string => text.replace(markdown, String.raw`\$&`)
+
+const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t' || character === '\r'
+
+/**
+ * Returns a text without the blanks, tabs and CRs around it, in time in proportion to its length. `trim` would also take U+00A0, which may be half a
+ * character where each byte of UTF-8 is one.
+ */
+export const withoutOuterBlanks = (text: string): string => {
+  let [start, end] = [0, text.length]
+  while (start < end && isBlank(text[start])) start += 1
+  while (end > start && isBlank(text[end - 1])) end -= 1
+  return text.slice(start, end)
+}

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { withoutOuterBlanks } from '../base/text.ts'
 
 /** A multipart body that cannot be read. The message says why, in words for the sender. */
 export class MultipartError extends Error {
@@ -239,7 +240,7 @@ const headersIn = (text: string): Map<string, string[]> => {
     const colon = line.indexOf(':')
     // A name may have spaces before its colon, as mails may.
     const name = line.slice(0, Math.max(colon, 0)).trim().toLowerCase()
-    if (name !== '') headers.set(name, [...(headers.get(name) ?? []), line.slice(colon + 1).replaceAll(/^[ \t]+|[ \t\r]+$/g, '')])
+    if (name !== '') headers.set(name, [...(headers.get(name) ?? []), withoutOuterBlanks(line.slice(colon + 1))])
   }
   return headers
 }

@@ -1,4 +1,4 @@
-import { cutText, plainText, storable } from '../base/text.ts'
+import { cutText, plainText, storable, withoutOuterBlanks } from '../base/text.ts'
 import { headersTimeoutMs, maxHeaderBytes } from './limits.ts'
 
 // What a client has sent of the head of a request that Node's parser refuses.
@@ -13,7 +13,8 @@ export interface MalformedHead {
 }
 
 const targetMaxCharacters = 64 * 1_024
-const requestLine = /^([A-Za-z]{1,20}) +(.*?)(?: +HTTP\/\d(?:\.\d)?)? *$/
+const methodAtStart = /^([A-Za-z]{1,20}) +/
+const versionAtEnd = /^HTTP\/\d(?:\.\d)?$/
 const unreadable = /[^\x20-\x7e]/g
 
 /** Returns the head in which an error stands. @param errorAt offset of the first byte that the parser did not read */
@@ -24,15 +25,25 @@ const headAround = (bytes: Buffer, errorAt: number): string => {
   return text.slice(before ? before.index + before[0].length : 0).replace(/^[\r\n]+/, '')
 }
 
+/** Splits a request line, however many blanks it has: without a pattern that reads them again from each of them. */
+const splitRequestLine = (line: string): { method: string; target: string } | undefined => {
+  const [start, method] = methodAtStart.exec(line) ?? []
+  if (start === undefined) return undefined
+  const rest = withoutOuterBlanks(line.slice(start.length))
+  const lastBlank = rest.lastIndexOf(' ')
+  const target = lastBlank >= 0 && versionAtEnd.test(rest.slice(lastBlank + 1)) ? withoutOuterBlanks(rest.slice(0, lastBlank)) : rest
+  return { method: method!, target }
+}
+
 /** Reads what there is of a head. @returns undefined if it does not begin with a method and a target */
 export const readMalformedHead = (bytes: Buffer, errorAt: number): MalformedHead | undefined => {
   const [line = '', ...lines] = headAround(bytes, errorAt).split(/\r?\n/)
-  const [, method, target] = requestLine.exec(line) ?? []
+  const { method, target } = splitRequestLine(line) ?? {}
   if (method === undefined || !target) return undefined
   const end = lines.indexOf('')
   const headers = lines.slice(0, end < 0 ? lines.length : end).flatMap((header): [string, string][] => {
-    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+)[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(header) ?? []
-    return name === undefined ? [] : [[name.toLowerCase(), storable(value!)]]
+    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+)[ \t]*:(.*)$/.exec(header) ?? []
+    return name === undefined ? [] : [[name.toLowerCase(), storable(withoutOuterBlanks(value!))]]
   })
   const encode = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
   return {
