@@ -1,7 +1,8 @@
 // Measures the throughput of the relay: documents received over HTTP and delivered to a webhook. The baseline is the
 // throughput of equally shaped workflows without work on the same Temporal server. Both are measured alternately,
-// because the speed of a machine drifts. The ratio of the two is the result to compare. With `--temporal postgres`, the
-// server is a cluster as in production.
+// because the speed of a machine drifts. The ratio of the two is the result to compare. A second floor delivers the same documents through a
+// plain queue on the same PostgreSQL: what the engine costs, beside what it gives. With `--temporal postgres`, the server is a cluster as in
+// production.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -80,6 +81,13 @@ const runBaseline = async (client: Client, destinations: number) => {
   await Promise.all(ids.map((workflowId) => client.workflow.getHandle(workflowId).result()))
 }
 
+/** Sends the documents to the plain queue, and waits until it has delivered them. */
+const runQueue = async (queueUrl: string, destinations: number, body: Buffer, { send, read }: Requests) => {
+  const urls = Array.from({ length: documents }, () => `${queueUrl}?docId=${newId()}&destinations=${destinations}`)
+  await pLimit(inFlight).map(urls, (url) => send({ method: 'PUT', url, body }, 201))
+  while ((await read(queueUrl)) !== '0') await delay(20)
+}
+
 const summarizeRounds = (measured: Measurement[]) => ({
   documents_per_second: rangeOf(measured.map((one) => one.documents_per_second)),
   cpu_ms_per_document: mediansOf(measured.map((one) => one.cpu_ms_per_document)),
@@ -93,9 +101,12 @@ await withInstallation(async (installation) => {
   const client = new Client({ connection, namespace: installation.config.temporal.namespace ?? 'default' })
   const requests = createRequests(inFlight)
   const sink = await startWebhookSink()
+  const queue = await installation.startModule<{ url: string }>('queue', new URL('./floor/queue.ts', import.meta.url), {
+    TARGET_URL: sink.url,
+  })
   const businessSystem = await startBusinessSystem()
 
-  const pairs = new Map(cases.map(({ name }) => [name, [] as { ours: Measurement; floor: Measurement }[]]))
+  const pairs = new Map(cases.map(({ name }) => [name, [] as Record<'ours' | 'floor' | 'queue', Measurement>[]]))
   const receiverUrls = new Map<string, string>()
   for (const [index, { name, destinations, isEnriched }] of cases.entries()) {
     const targetUrls = Array.from({ length: destinations }, () => sink.url)
@@ -107,11 +118,13 @@ await withInstallation(async (installation) => {
     for (const { name, destinations, body } of cases) {
       const floor = await measureDocuments(installation, () => runBaseline(client, destinations))
       const ours = await measureDocuments(installation, () => runRelay(client, db, receiverUrls.get(name)!, body, requests))
+      const queued = await measureDocuments(installation, () => runQueue(queue.url, destinations, body, requests))
       say(
         `${round === 0 ? 'warm-up' : `round ${round}`}, ${name}: relay ${ours.documents_per_second.toFixed(1)}/s, ` +
-          `baseline ${floor.documents_per_second.toFixed(1)}/s, ratio ${(ours.documents_per_second / floor.documents_per_second).toFixed(2)}`,
+          `baseline ${floor.documents_per_second.toFixed(1)}/s, ratio ${(ours.documents_per_second / floor.documents_per_second).toFixed(2)}, ` +
+          `queue ${queued.documents_per_second.toFixed(1)}/s`,
       )
-      if (round > 0) pairs.get(name)!.push({ ours, floor })
+      if (round > 0) pairs.get(name)!.push({ ours, floor, queue: queued })
     }
   }
 
@@ -120,12 +133,15 @@ await withInstallation(async (installation) => {
     ours: summarizeRounds(measured.map(({ ours }) => ours)),
     floor: summarizeRounds(measured.map(({ floor }) => floor)),
     ratio: rangeOf(measured.map(({ ours, floor }) => ours.documents_per_second / floor.documents_per_second)),
+    queue: summarizeRounds(measured.map((one) => one.queue)),
+    ratio_to_queue: rangeOf(measured.map((one) => one.ours.documents_per_second / one.queue.documents_per_second)),
   }))
   const lines = rows.map(
-    ({ case: name, ours, floor, ratio }) =>
+    ({ case: name, ours, floor, ratio, queue: queued, ratio_to_queue: toQueue }) =>
       `${name}: ${ours.documents_per_second.median.toFixed(1)} documents/s, baseline ${floor.documents_per_second.median.toFixed(1)}, ` +
       `ratio ${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)}); a document takes ` +
-      `${formatCpu(ours.cpu_ms_per_document)}, in the baseline ${formatCpu(floor.cpu_ms_per_document)}`,
+      `${formatCpu(ours.cpu_ms_per_document)}, in the baseline ${formatCpu(floor.cpu_ms_per_document)}; the plain queue ` +
+      `delivers ${queued.documents_per_second.median.toFixed(0)}/s (ratio ${toQueue.median.toFixed(2)}) for ${formatCpu(queued.cpu_ms_per_document)}`,
   )
   printResult(options.json, { name: 'relay', settings: { rounds, documents, inFlight, temporal: installation.temporalName }, rows }, lines)
   businessSystem.system.closeAllConnections()

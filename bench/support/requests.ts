@@ -18,6 +18,8 @@ export const createRequests = (connections: number) => {
       if (answer.statusCode !== expectedStatus) throw new Error(`${method} ${url} was answered ${answer.statusCode}`)
       return sizeBytes
     },
+    /** @returns the text of an answer 200 */
+    read: async (url: string): Promise<string> => (await request(url, { dispatcher: agent })).body.text(),
     close: () => agent.close(),
   }
 }
