@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { findFreePort } from '../src/dev/ports.ts'
+import { findFreePort } from '../src/programs/ports.ts'
 import { startServer } from '../test/support/server-program.ts'
 
 /** Counters of HAProxy for all requests so far. */

@@ -7,9 +7,9 @@ import { processTree } from '../bench/support/processes.ts'
 import { createLog } from '../src/base/log.ts'
 import type { Config } from '../src/config/config.ts'
 import { findPostgres } from '../src/dev/find-postgres.ts'
-import { findFreePort } from '../src/dev/ports.ts'
-import { exitCodeOf, findProgram, runProgram, startProgram, type Account } from '../src/dev/programs.ts'
-import { stopServer, waitUntilReady } from '../src/dev/server-process.ts'
+import { findFreePort } from '../src/programs/ports.ts'
+import { exitCodeOf, findProgram, runProgram, startProgram, type Account } from '../src/programs/programs.ts'
+import { stopServer, waitUntilReady } from '../src/programs/server-process.ts'
 
 /** A PostgreSQL server that can be killed, frozen and copied. Like any server in production, it syncs what it commits. */
 export interface PostgresServer {

@@ -2,8 +2,8 @@ import { copyFile, mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../src/config/config.ts'
-import { identifyProcess } from '../src/dev/orphaned-processes.ts'
 import { startTemporalDevServer, type TemporalDevServer } from '../src/dev/temporal-dev-server.ts'
+import { identifyProcess } from '../src/programs/orphaned-processes.ts'
 
 /** Temporal's dev server on a database file, which can be killed, frozen, and set back. */
 export interface TemporalServer {

@@ -18,7 +18,7 @@ export const floors: readonly (readonly string[])[] = [
   ['http', 'content'],
   ['db'],
   ['connectors'],
-  ['content-server'],
+  ['content-server', 'programs'],
   ['security', 'config', 'domain'],
   ['base', 'health.ts'],
 ]

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { readConfig } from '../src/config/config.ts'
-import { findFreePort } from '../src/dev/ports.ts'
+import { findFreePort } from '../src/programs/ports.ts'
 
 const run = promisify(execFile)
 const program = fileURLToPath(new URL('../src/health.ts', import.meta.url))

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { migrationSource } from '../src/db/migrations.ts'
-import { runProgram } from '../src/dev/programs.ts'
 import { maintenanceJobNames } from '../src/maintenance/jobs.ts'
+import { runProgram } from '../src/programs/programs.ts'
 import { startHttpTarget } from './support/http-target.ts'
 import { createInstallation } from './support/installation.ts'
 import { linesOfLevel } from './support/log-lines.ts'

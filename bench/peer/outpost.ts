@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'pg'
 import { request } from 'undici'
 import { startWebhookSink } from '../../src/dev/demo/webhook-sink.ts'
-import { findFreePort } from '../../src/dev/ports.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
 import type { Installation } from '../support/installation.ts'
 import type { BenchRequest } from '../support/requests.ts'
 

@@ -1,7 +1,7 @@
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
-import type { Ready } from '../dev/data-dir.ts'
+import type { Ready } from '../programs/data-dir.ts'
 
 /** Creates the parts of the process that a verb uses. Each is loaded when a verb asks for it. */
 export const createContext = (variables: NodeJS.ProcessEnv) => {
@@ -32,7 +32,7 @@ export type CommandContext = ReturnType<typeof createContext>
 /** Reads what the server that runs on RELAY_DATA_DIR has left. @returns undefined if there is none, or if DATABASE_URL is set */
 const readServer = async (variables: NodeJS.ProcessEnv): Promise<Ready | undefined> => {
   if (variables['DATABASE_URL']) return undefined
-  const [{ readConfig }, { readReady }] = await Promise.all([import('../config/config.ts'), import('../dev/data-dir.ts')])
+  const [{ readConfig }, { readReady }] = await Promise.all([import('../config/config.ts'), import('../programs/data-dir.ts')])
   return readReady(readConfig(variables).RELAY_DATA_DIR)
 }
 

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { findProgram, runProgram, type Account } from './programs.ts'
+import { findProgram, runProgram, type Account } from '../programs/programs.ts'
 
 export interface PostgresPrograms {
   postgres: string

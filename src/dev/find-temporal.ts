@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
-import { buildWithGo, cacheDirOf, downloadFromSdk } from './install-program.ts'
-import { findProgram, isExecutable } from './programs.ts'
+import { buildWithGo, cacheDirOf, downloadFromSdk } from '../programs/install-program.ts'
+import { findProgram, isExecutable } from '../programs/programs.ts'
 
 export interface FindTemporalOptions {
   config: Pick<Config, 'RELAY_TEMPORAL_BIN' | 'RELAY_CACHE_DIR' | 'childEnvironment'>

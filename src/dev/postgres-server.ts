@@ -6,11 +6,11 @@ import { Client, DatabaseError } from 'pg'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
+import { readPidFile, stopOrphanedProcess } from '../programs/orphaned-processes.ts'
+import { stablePort } from '../programs/ports.ts'
+import { runProgram, startProgram, type Account } from '../programs/programs.ts'
+import { stopServer, stopTimeoutMs, startTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
 import { findPostgres, type PostgresPrograms } from './find-postgres.ts'
-import { readPidFile, stopOrphanedProcess } from './orphaned-processes.ts'
-import { stablePort } from './ports.ts'
-import { runProgram, startProgram, type Account } from './programs.ts'
-import { stopServer, stopTimeoutMs, startTimeoutMs, waitUntilReady } from './server-process.ts'
 
 export interface PostgresOptions {
   /** Directory for all its files: the cluster in `postgres/`, the password, the port and the log. */

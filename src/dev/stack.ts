@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { lockDataDir } from './data-dir-lock.ts'
+import { lockDataDir } from '../programs/data-dir-lock.ts'
 import { startPostgres, type PostgresOptions } from './postgres-server.ts'
 import { startTemporalDevServer, type TemporalDevServerOptions } from './temporal-dev-server.ts'
 

@@ -2,11 +2,11 @@ import { mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Connection } from '@temporalio/client'
 import { searchAttributes } from '../../workflows/options.ts'
+import { readPidFile, stopOrphanedProcess } from '../programs/orphaned-processes.ts'
+import { isListening, stablePort } from '../programs/ports.ts'
+import { backgroundNiceness, startProgram } from '../programs/programs.ts'
+import { stopServer, stopTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
 import { findTemporal, type FindTemporalOptions } from './find-temporal.ts'
-import { readPidFile, stopOrphanedProcess } from './orphaned-processes.ts'
-import { isListening, stablePort } from './ports.ts'
-import { backgroundNiceness, startProgram } from './programs.ts'
-import { stopServer, stopTimeoutMs, waitUntilReady } from './server-process.ts'
 
 export interface TemporalDevServerOptions extends FindTemporalOptions {
   /** Directory for all its files: the SQLite database, the ports and the log. */

@@ -1,6 +1,6 @@
 import { createConnectors } from '../../src/connectors/index.ts'
 import { fingerprintBytes } from '../../src/connectors/sftp/session.ts'
-import { findFreePort } from '../../src/dev/ports.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
 import { createPinConfig } from '../../src/routing/pin-config.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { startPlainSftpServer } from '../support/plain-sftp-server.ts'

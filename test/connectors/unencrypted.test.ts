@@ -2,7 +2,7 @@ import type { LookupFunction } from 'node:net'
 import type { Connector } from '../../src/connectors/connector.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { outboundFor } from '../../src/connectors/target.ts'
-import { findFreePort } from '../../src/dev/ports.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, failure, payloadOf } from './payloads.ts'
 

@@ -4,7 +4,7 @@ import { UserError } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import { findPostgres } from '../../src/dev/find-postgres.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
-import { identifyProcess } from '../../src/dev/orphaned-processes.ts'
+import { identifyProcess } from '../../src/programs/orphaned-processes.ts'
 import { configOf, makeDirectory } from './support.ts'
 
 const log = createLog('silent')

@@ -1,6 +1,6 @@
 import { chmod, chown, mkdir, readFile, rm } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
-import type { Account } from '../../src/dev/programs.ts'
+import type { Account } from '../../src/programs/programs.ts'
 import { runSteps, stepsOf, withValues, type Step } from './walk.ts'
 
 const pageUrl = new URL('../../docs/backup.md', import.meta.url)

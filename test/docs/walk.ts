@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import type { Account } from '../../src/dev/programs.ts'
+import type { Account } from '../../src/programs/programs.ts'
 
 export interface Step {
   /** The heading above the commands. */

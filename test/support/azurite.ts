@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ContainerClient, newPipeline, StorageSharedKeyCredential } from '@azure/storage-blob'
-import { findFreePort } from '../../src/dev/ports.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
 import { startServer } from './server-program.ts'
 
 export interface Azurite extends AsyncDisposable {

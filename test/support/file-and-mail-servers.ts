@@ -3,7 +3,7 @@ import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { findFreePort } from '../../src/dev/ports.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
 import { startServer } from './server-program.ts'
 
 const run = promisify(execFile)

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findFreePort } from '../../src/dev/ports.ts'
-import { findProgram } from '../../src/dev/programs.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
+import { findProgram } from '../../src/programs/programs.ts'
 import { startServer } from './server-program.ts'
 
 export interface Moto extends AsyncDisposable {

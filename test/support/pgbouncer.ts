@@ -1,7 +1,7 @@
 import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findFreePort } from '../../src/dev/ports.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
 import { startServer } from './server-program.ts'
 
 export interface Pgbouncer extends AsyncDisposable {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
-import { findFreePort } from '../../src/dev/ports.ts'
-import { runProgram } from '../../src/dev/programs.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
+import { runProgram } from '../../src/programs/programs.ts'
 import { startServer } from './server-program.ts'
 
 const deploy = fileURLToPath(new URL('../../deploy/monitoring/', import.meta.url))

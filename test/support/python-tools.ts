@@ -5,8 +5,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { messageOf, UserError } from '../../src/base/errors.ts'
-import { buildTimeoutMs, cacheDirOf, installInto } from '../../src/dev/install-program.ts'
-import { findProgram, runProgram } from '../../src/dev/programs.ts'
+import { buildTimeoutMs, cacheDirOf, installInto } from '../../src/programs/install-program.ts'
+import { findProgram, runProgram } from '../../src/programs/programs.ts'
 import type { ToolOptions } from './tools.ts'
 
 interface PythonTools {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { S3Client } from '@aws-sdk/client-s3'
-import { findFreePort } from '../../src/dev/ports.ts'
+import { findFreePort } from '../../src/programs/ports.ts'
 import { startServer } from './server-program.ts'
 
 export interface S3Server extends AsyncDisposable {

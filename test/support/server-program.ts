@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises'
 import { readConfig } from '../../src/config/config.ts'
-import { isListening } from '../../src/dev/ports.ts'
-import { startProgram, type Account } from '../../src/dev/programs.ts'
-import { stopServer, waitUntilReady } from '../../src/dev/server-process.ts'
+import { isListening } from '../../src/programs/ports.ts'
+import { startProgram, type Account } from '../../src/programs/programs.ts'
+import { stopServer, waitUntilReady } from '../../src/programs/server-process.ts'
 
 // Generous, because a busy machine starts servers many times slower than an idle one.
 const startTimeoutMs = 120_000

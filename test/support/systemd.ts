@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf } from '../../src/base/errors.ts'
 import { newId } from '../../src/base/ids.ts'
-import { startProgram } from '../../src/dev/programs.ts'
-import { stopServer, waitUntilReady } from '../../src/dev/server-process.ts'
+import { startProgram } from '../../src/programs/programs.ts'
+import { stopServer, waitUntilReady } from '../../src/programs/server-process.ts'
 import { fromDebian, type ToolOptions } from './tools.ts'
 
 const run = promisify(execFile)

@@ -8,8 +8,15 @@ import { fileURLToPath } from 'node:url'
 import pLimit from 'p-limit'
 import { messageOf, UserError } from '../../src/base/errors.ts'
 import type { Config } from '../../src/config/config.ts'
-import { buildTimeoutMs, downloadTimeoutMs, buildWithGo, cacheDirOf, downloadFromSdk, installInto } from '../../src/dev/install-program.ts'
-import { findProgram, isExecutable, runProgram } from '../../src/dev/programs.ts'
+import {
+  buildTimeoutMs,
+  downloadTimeoutMs,
+  buildWithGo,
+  cacheDirOf,
+  downloadFromSdk,
+  installInto,
+} from '../../src/programs/install-program.ts'
+import { findProgram, isExecutable, runProgram } from '../../src/programs/programs.ts'
 
 export interface ToolOptions {
   config: Config

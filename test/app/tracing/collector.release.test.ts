@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { findFreePort } from '../../../src/dev/ports.ts'
+import { findFreePort } from '../../../src/programs/ports.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { createInstallation } from '../../support/installation.ts'
 import { startOtlpCollector } from '../../support/otlp-collector.ts'

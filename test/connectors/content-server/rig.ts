@@ -1,6 +1,6 @@
 import type { Target } from '../../../src/connectors/connector.ts'
 import { contentServer } from '../../../src/connectors/content-server/index.ts'
-import { findFreePort } from '../../../src/dev/ports.ts'
+import { findFreePort } from '../../../src/programs/ports.ts'
 import { createThrowAwayKey } from '../../../src/security/throw-away-key.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'

@@ -1,5 +1,5 @@
 import { createEmail } from '../../../src/connectors/email/index.ts'
-import { findFreePort } from '../../../src/dev/ports.ts'
+import { findFreePort } from '../../../src/programs/ports.ts'
 import { createAuthority } from '../../support/certificates.ts'
 import { startMailServer, type Mail } from '../../support/smtp-server.ts'
 import { MiB } from '../payloads.ts'

@@ -11,7 +11,7 @@ import {
 } from '@aws-sdk/client-s3'
 import { createObjstore } from '../../../src/connectors/objstore/index.ts'
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
-import { findFreePort } from '../../../src/dev/ports.ts'
+import { findFreePort } from '../../../src/programs/ports.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget } from '../../support/http-target.ts'
 import { startPages } from '../../support/pages.ts'

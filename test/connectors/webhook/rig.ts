@@ -1,5 +1,5 @@
 import { createWebhook } from '../../../src/connectors/webhook/index.ts'
-import { findFreePort } from '../../../src/dev/ports.ts'
+import { findFreePort } from '../../../src/programs/ports.ts'
 import { startBusyServer } from '../../support/busy-server.ts'
 import { startHttpTarget, type Arrival } from '../../support/http-target.ts'
 import type { Rig, RunningTarget } from '../rig.ts'

@@ -4,9 +4,9 @@ import { copyFile, mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { messageOf } from '../../../src/base/errors.ts'
-import { buildWithGo, cacheDirOf } from '../../../src/dev/install-program.ts'
-import { isExecutable, startProgram } from '../../../src/dev/programs.ts'
-import { stopServer, waitUntilReady } from '../../../src/dev/server-process.ts'
+import { buildWithGo, cacheDirOf } from '../../../src/programs/install-program.ts'
+import { isExecutable, startProgram } from '../../../src/programs/programs.ts'
+import { stopServer, waitUntilReady } from '../../../src/programs/server-process.ts'
 import { fromDebian, type ToolOptions } from '../tools.ts'
 
 const run = promisify(execFile)

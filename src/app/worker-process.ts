@@ -8,8 +8,8 @@ import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { acquireTimeoutMs } from '../db/database.ts'
-import { backgroundNiceness, exitCodeOf, startProgram } from './programs.ts'
-import { stopServer, stopTimeoutMs } from './server-process.ts'
+import { backgroundNiceness, exitCodeOf, startProgram } from '../programs/programs.ts'
+import { stopServer, stopTimeoutMs } from '../programs/server-process.ts'
 
 interface WorkerProcessOptions {
   /** Environment of the worker. */
