@@ -28,6 +28,7 @@ create table deliveries (
   needs_attention boolean not null default false,
   delivered_at timestamptz,
   location text,
+  receipt jsonb,
   overwrites integer not null default 0,
   again integer not null default 0,
   bulk_retry_id text collate "C",
@@ -80,6 +81,9 @@ comment on column deliveries.again is
   'Times that somebody has asked to deliver the document again, although it had been delivered.';
 comment on column deliveries.location is
   'Where the destination stored the document, as it reported. Null until delivered.';
+comment on column deliveries.receipt is
+  'What the destination has last acknowledged: the digest and the size of what was sent, the attempt, the time, and its own names of the stored '
+  'object (src/delivery/receipt.ts). It outlives the attempts. Null until then.';
 comment on column deliveries.overwrites is
   'Counts the attempts for older documents at the same path that may have overwritten this one. Each repeats the delivery.';
 

@@ -200,7 +200,7 @@ begin
     new.workspace_id,
     'delivery.' || new.status,
     document_event_data(documents) || jsonb_build_object('destination_id', new.destination_id, 'attempts', new.attempts) || case new.status
-      when 'delivered' then jsonb_build_object('location', new.location)
+      when 'delivered' then jsonb_build_object('location', new.location, 'receipt', new.receipt)
       else jsonb_build_object('ended_by', new.ended_by, 'error_code', new.last_error_code)
     end)
   from documents

@@ -48,13 +48,14 @@ const canHasten = ({ waiting_for: wait }: Delivery) => wait !== null && hastened
 
 const written = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
 
+const pairsOf = (values: Record<string, unknown>) =>
+  Object.entries(values)
+    .map(([name, value]) => `${name}: ${written(value)}`)
+    .join(', ')
+
 /** What the target has answered: its body as text, and the rest by name. */
 const Answer = ({ answer: { body, ...rest } }: { answer: Record<string, unknown> }) =>
-  html`<p class="mono">
-      ${Object.entries(rest)
-        .map(([name, value]) => `${name}: ${written(value)}`)
-        .join(', ')}
-    </p>
+  html`<p class="mono">${pairsOf(rest)}</p>
     ${body !== undefined && body !== '' && html`<pre class="code" tabindex="0">${written(body)}</pre>`}`
 
 const Attempts = ({ attempts }: { attempts: Attempt[] }) => {
@@ -105,7 +106,7 @@ const DeliveryCard = ({
   const { whatToDo, remedy } = remediesWords()
   const { deliveryStatus } = texts()
   const { destination_id: id, destination_name: name, status, last_error: error, ended_by: end } = delivery
-  const { waiting_for: wait, next_attempt_at: next, late_data: late } = delivery
+  const { waiting_for: wait, next_attempt_at: next, late_data: late, receipt } = delivery
   return html`<section class="card" aria-labelledby=${`delivery-${id}`}>
     <header class="card-head">
       <h3 id=${`delivery-${id}`}><a href=${`destinations/${id}`}>${name}</a></h3>
@@ -147,6 +148,7 @@ const DeliveryCard = ({
     <${Facts}
       of=${[
         [words.path, html`<span class="mono">${delivery.path}</span>`],
+        [words.receipt, receipt && html`<span class="mono">${pairsOf({ sha256: receipt.sha256, ...receipt.target })}</span>`],
         [status === 'delivered' ? deliveryStatus.delivered : words.since, html`<${Time} at=${delivery.status_since} />`],
         [words.waiting, wait === null ? undefined : words.waits[wait.reason](name, wait.connection_name)],
         [

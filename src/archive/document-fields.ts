@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { timestamp } from '../domain/date-range.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
 import { enrichmentStatuses, stepStatuses } from '../domain/enrichment-states.ts'
+import { receipt } from '../domain/receipt.ts'
 import { documentOrigins } from '../domain/upstream.ts'
 
 // A document and its deliveries, as they are read and as every answer has them.
@@ -139,5 +140,13 @@ const lateData = z
   .describe('Business data that was found after the delivery. Null if the copy was delivered with everything that is known.')
 
 export const singleDelivery = deliveryFields
-  .extend({ path: z.string().describe('The location of the document at the destination.'), late_data: lateData })
+  .extend({
+    path: z.string().describe('The location of the document at the destination.'),
+    receipt: receipt
+      .nullable()
+      .describe(
+        'What the destination has last acknowledged of the document. Null before, and if a newer document had replaced it by then.',
+      ),
+    late_data: lateData,
+  })
   .meta({ id: 'SingleDelivery' })

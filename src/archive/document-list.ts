@@ -3,11 +3,12 @@ import { decodeHeader } from '../content-server/encoding.ts'
 import { countDocuments } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type CursorPage, type CursorRequest, type Page, type PageRequest } from '../db/page.ts'
-import { columnsAs, type CamelCasedOutput } from '../domain/casing.ts'
+import { columnsAs, toCamelCase, type CamelCasedOutput } from '../domain/casing.ts'
 import type { CodePage } from '../domain/code-pages.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import { openDocumentStatuses, type DocumentStatus, type WaitReason } from '../domain/delivery-states.ts'
 import type { NamedDocument } from '../domain/file-name.ts'
+import { receipt, type Receipt } from '../domain/receipt.ts'
 import type { DocumentMetadata } from '../domain/template.ts'
 import type { documentAttributes, enrichmentOfDocument, singleDelivery } from './document-fields.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
@@ -102,7 +103,7 @@ export const createDocuments = (db: Database, dueReason: () => Extract<WaitReaso
   /** Adds the deliveries of a page of documents, in one query. */
   const withDeliveries = async (documents: DocumentRow[]): Promise<Document[]> => {
     if (documents.length === 0) return []
-    const { rows } = await db.raw<{ rows: (DocumentDelivery & { documentId: string })[] }>(
+    const { rows } = await db.raw<{ rows: (Omit<DocumentDelivery, 'receipt'> & { documentId: string; receipt: Receipt | null })[] }>(
       `
       select
         document_id as "documentId", destinations.id as "destinationId", destinations.name as "destinationName",
@@ -117,7 +118,7 @@ export const createDocuments = (db: Database, dueReason: () => Extract<WaitReaso
           'connectionName', case when deliveries.status = 'held' then (${heldBy('name')}) end) end as "waitingFor",
         case when deliveries.last_error is not null
           then jsonb_build_object('code', last_error_code, 'message', deliveries.last_error) end as "lastError",
-        coalesce(location, path) as path
+        coalesce(location, path) as path, receipt
       from deliveries
       join destinations on destinations.id = deliveries.destination_id
       where document_id = any (:ids)
@@ -125,7 +126,8 @@ export const createDocuments = (db: Database, dueReason: () => Extract<WaitReaso
       `,
       { ids: documents.map(({ id }) => id), dueReason: dueReason() },
     )
-    const byDocument = Map.groupBy(rows, (row) => row.documentId)
+    const deliveries = rows.map((row) => ({ ...row, receipt: row.receipt && toCamelCase(receipt, row.receipt) }))
+    const byDocument = Map.groupBy(deliveries, (row) => row.documentId)
     return documents.map(({ codePage, ...document }) => ({
       ...document,
       contentType: decodeHeader(document.contentType, codePage),

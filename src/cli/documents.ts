@@ -63,8 +63,9 @@ const present = ({ workspace, document }: Found) => {
   const { id, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt } = document
   const { erpObjectType, erpObjectId, arObject, fileName, description } = document
   const deliveries = document.deliveries.map(({ destinationId, destinationName, status: state, attempts, path, ...delivery }) => {
-    const { deliveredAt, nextAttemptAt, waitingFor, lastError, endedBy } = delivery
-    return { destinationId, destinationName, status: state, attempts, path, deliveredAt, nextAttemptAt, waitingFor, lastError, endedBy }
+    const { deliveredAt, receipt, nextAttemptAt, waitingFor, lastError, endedBy } = delivery
+    const outcome = { deliveredAt, receipt, nextAttemptAt, waitingFor, lastError, endedBy }
+    return { destinationId, destinationName, status: state, attempts, path, ...outcome }
   })
   const facts = { id, workspace, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt }
   return snakeCased({ ...facts, erpObjectType, erpObjectId, arObject, fileName, description, deliveries })
@@ -221,6 +222,10 @@ const waitText = ({ waiting_for: wait, next_attempt_at: next, destination_name: 
   return texts[wait!.reason]
 }
 
+/** Returns the digest of what was sent, and what the target calls it. */
+const receiptText = ({ sha256, target }: NonNullable<FoundDocument['deliveries'][number]['receipt']>): string =>
+  [`SHA-256 ${sha256}`, ...Object.entries(target).map(([name, value]) => `${name} ${String(value)}`)].join(', ')
+
 /** Answers in one sentence if a document reached every destination: `3 of 4 destinations have it. Failed: Invoice bucket.` */
 const verdictOf = ({ deliveries }: FoundDocument): string => {
   if (deliveries.length === 0) return 'No destination has it: when the document was received, no connection led to one.'
@@ -282,6 +287,7 @@ export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): s
     ...mostUrgentFirst(document.deliveries).flatMap((delivery) => [
       `Delivery   to ${delivery.destination_name}: ${delivery.status}, ${countOf(delivery.attempts, 'attempt', 'attempts')}, path ${delivery.path}`,
       ...(delivery.delivered_at ? [`           delivered at ${delivery.delivered_at}`] : []),
+      ...(delivery.receipt ? [`           receipt ${receiptText(delivery.receipt)}`] : []),
       ...(delivery.waiting_for ? [`           ${waitText(delivery)}`] : []),
       ...errorLinesOf(delivery),
     ]),

@@ -3,7 +3,7 @@ import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
-import { DeliveryError, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
+import { DeliveryError, type Connector, type Payload } from '../connectors/connector.ts'
 import { propertiesOf } from '../connectors/target.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore, Stores } from '../content/store.ts'
@@ -17,6 +17,7 @@ import { endsUpload, giveUpload } from './give-up.ts'
 import { contentKeyOf, nextStep, type RunStart } from './next-step.ts'
 import { backOff, failureOf } from './outcome.ts'
 import { connectorSignal, createUploadSeal, sendHeartbeats, type Heartbeats, type Progress } from './progress.ts'
+import type { Delivered } from './receipt.ts'
 import { endOf, failExpired, recordDelivery, recordFailure, replacesByPath, type ConcludeDeps, type TimedInput } from './record-attempt.ts'
 import { hold } from './release.ts'
 import { decideRoute, wasPassedOver } from './route.ts'
@@ -212,7 +213,7 @@ const sendAndRecord = async (attempt: Attempt): Promise<AttemptOutcome> => {
     renew: () => renewLease(deps.db, input.destinationId, progress.attemptId, leaseMs(deps.config)).catch(() => {}),
   })
   try {
-    let result: DeliveryResult | DeliveryError
+    let result: Delivered | DeliveryError
     try {
       result = await send(attempt, heartbeats)
     } catch (thrown) {
@@ -233,7 +234,7 @@ const sendAndRecord = async (attempt: Attempt): Promise<AttemptOutcome> => {
 }
 
 /** Sends the document. A failure of the target is returned. @throws as `callTarget` */
-const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats): Promise<DeliveryResult | DeliveryError> => {
+const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats): Promise<Delivered | DeliveryError> => {
   const { deps, input, job, run, progress, pinned } = attempt
   const uploads = createUploadSeal(deps.keyRing, input)
   try {
@@ -241,7 +242,11 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
       deps,
       job,
       { timeoutMs: input.attemptTimeoutMs, cancelled: run.signal },
-      async (connector, target, context) => connector.deliver(await payloadOf(attempt, connector, context.signal), target, context),
+      async (connector, target, context) => {
+        const payload = await payloadOf(attempt, connector, context.signal)
+        const { sha256, sizeBytes } = payload
+        return { ...(await connector.deliver(payload, target, context)), sha256, sizeBytes }
+      },
       {
         signal: connectorSignal(run.signal),
         onProgress: (bytesSent) => {

@@ -3,7 +3,7 @@ import type { AttemptInput } from '../../workflows/messages.ts'
 import { timeOfId } from '../base/ids.ts'
 import { storable, storableJson } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
-import { DeliveryError, plainAnswer, type DeliveryResult, type TargetAnswer } from '../connectors/connector.ts'
+import { DeliveryError, plainAnswer, type TargetAnswer } from '../connectors/connector.ts'
 import { errorClassOf } from '../connectors/error-codes.ts'
 import { createStatement, type Database } from '../db/database.ts'
 import { isLostRace, isOutage } from '../db/errors.ts'
@@ -18,6 +18,7 @@ import type { DeliveryJob } from './delivery-job.ts'
 import { noteDelivered, type LateDataNotes } from './late-data.ts'
 import { backOff, failureOf, limits } from './outcome.ts'
 import type { Progress } from './progress.ts'
+import { receiptOf, type Delivered } from './receipt.ts'
 import type { RedeliverNewer } from './redeliver.ts'
 import { leaseMs } from './slots.ts'
 import { expire, type DeliveryRef } from './transition.ts'
@@ -66,7 +67,7 @@ export const recordDelivery = async (
   input: TimedInput,
   job: DeliveryJob,
   progress: Progress,
-  result: DeliveryResult,
+  result: Delivered,
   isContinued: boolean,
 ): Promise<AttemptOutcome> => {
   const { status, superseded } = await deps.recordAttempt(input, job, {
@@ -138,7 +139,7 @@ export interface AttemptEnd {
   durationMs: number
   bytesSent: number
   /** If the document arrived. */
-  result?: DeliveryResult
+  result?: Delivered
   error?: { code: string; message: string; answer?: TargetAnswer | undefined }
   /** Delay until the retry, if one follows. */
   retryDelayMs?: number
@@ -194,6 +195,8 @@ export const createRecordAttempt =
   async ({ documentId, destinationId }: DeliveryRef, job: DeliveryJob, attempt: AttemptEnd): Promise<Recorded> => {
     const { from, to } = transitions[attempt.operation]
     const answer = attempt.result?.answer ?? attempt.error?.answer
+    const startedAt = timeOfId(attempt.id)
+    const answeredAt = new Date(startedAt.getTime() + attempt.durationMs)
     const values = {
       id: attempt.id,
       round: attempt.budget?.round ?? null,
@@ -216,7 +219,8 @@ export const createRecordAttempt =
       outcome: attempt.outcome,
       // An attempt that cannot be recorded would be repeated for ever.
       location: attempt.result ? storable(attempt.result.path) : null,
-      startedAt: timeOfId(attempt.id),
+      receipt: attempt.result ? storableJson(receiptOf(attempt.result, attempt.id, answeredAt)) : null,
+      startedAt,
       durationMs: attempt.durationMs,
       errorCode: attempt.error?.code ?? null,
       errorMessage: attempt.error?.message ?? null,
@@ -273,6 +277,7 @@ const endedDelivery = `
       delivered_at = case
         when :to = 'delivered' and document.unchanged is not false and overwrites = :overwrites::integer then now()
       end,
+      receipt = coalesce(:receipt::jsonb, receipt),
       last_error = :errorMessage,
       last_error_code = :errorCode,
       ended_by = case when status = any (:from) then :endedBy else ended_by end,

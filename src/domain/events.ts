@@ -1,5 +1,6 @@
 // What programs can follow: the types of events, and what each says.
 import { z } from 'zod'
+import { receipt } from './receipt.ts'
 
 const document = {
   document_id: z.string(),
@@ -69,7 +70,11 @@ export const eventTypes = {
   'delivery.delivered': {
     summary: 'A destination has received a document',
     data: z
-      .object({ ...delivery, location: z.string().nullable().describe('Where the destination stored it, as it reported.') })
+      .object({
+        ...delivery,
+        location: z.string().nullable().describe('Where the destination stored it, as it reported.'),
+        receipt: receipt.nullable().describe('What the destination has acknowledged. Null if a newer document had replaced this one.'),
+      })
       .meta({ id: 'DeliveryDeliveredData' }),
   },
   'delivery.failed': {

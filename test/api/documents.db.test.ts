@@ -123,7 +123,7 @@ test('only the single response contains the path of each delivery, and the metad
         metadata,
         fields: {},
         enrichments: [],
-        deliveries: [{ ...delivery, path: `A1/${id}/data`, late_data: null }],
+        deliveries: [{ ...delivery, path: `A1/${id}/data`, receipt: null, late_data: null }],
       },
     },
   })

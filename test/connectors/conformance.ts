@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { DeliveredCopy, Payload } from '../../src/connectors/connector.ts'
 import { minPartBytes } from '../../src/connectors/shared/upload-parts.ts'
+import { receiptOf } from '../../src/delivery/receipt.ts'
 import { pathSegment } from '../../src/domain/fan-out.ts'
 import { findFreePort } from '../../src/programs/ports.ts'
 import { createOutboundGuard, type OutboundGuard } from '../../src/security/outbound.ts'
@@ -156,6 +157,16 @@ export const describeConnector = (rig: Rig) => {
       }
 
       expect(await running.documents()).toHaveLength(awkwardNames.length)
+    })
+
+    test('the receipt names the object at the target and the digest of its bytes', async () => {
+      for (const payload of [payloadOf(randomBytes(1_000)), largePayload(minPartBytes + 1)]) {
+        const { sha256, sizeBytes } = payload
+        const result = await deliver(payload)
+        const { target, ...sent } = receiptOf({ ...result, sha256, sizeBytes }, 'attempt', payload.receivedAt)
+        expect(sent).toEqual({ sha256, size_bytes: sizeBytes, attempt_id: 'attempt', answered_at: payload.receivedAt.toISOString() })
+        expect(await (running.readByNames?.(target, result) ?? running.read(payload, result))).toMatchObject({ sha256, sizeBytes })
+      }
     })
 
     test('stores the content type if the target has a field for it', async () => {

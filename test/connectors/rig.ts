@@ -1,6 +1,7 @@
 import type { TlsOptions } from 'node:tls'
 import type { Connector, DeliveryResult, Payload, Target } from '../../src/connectors/connector.ts'
 import { connectorTypes } from '../../src/connectors/index.ts'
+import type { Receipt } from '../../src/domain/receipt.ts'
 import type { Busy, Load } from '../support/busy-server.ts'
 import type { Answered, Pages } from '../support/pages.ts'
 
@@ -64,6 +65,8 @@ export interface RunningTarget {
     add?(payload: Payload, result: DeliveryResult, properties: Record<string, string>): Promise<void>
   }
   read(payload: Payload, result: DeliveryResult): Promise<StoredDocument | undefined>
+  /** Finds a document by what its receipt names at the target. Absent if the path is its only name there. */
+  readByNames?(names: Receipt['target'], result: DeliveryResult): Promise<StoredDocument | undefined>
   /** Returns the names of the complete documents at the target. */
   documents(): Promise<string[]>
   /** Returns the names of everything else: parts, temporary files, unfinished uploads. */

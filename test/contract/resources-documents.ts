@@ -36,11 +36,16 @@ const document = {
   request_id: ulid,
   deliveries: [delivery],
 }
+// Not part of the specification.
+const receipt = expect.objectContaining({
+  sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+  target: expect.objectContaining({ status: 200 }),
+})
 const metadata = { erp_object_type: null, erp_object_id: null, ar_object: null }
 const singleDocument = {
   ...document,
   metadata,
-  deliveries: [{ ...delivery, path: expect.stringMatching(/^[^/]+\/SPECIMEN\/data$/), late_data: null }],
+  deliveries: [{ ...delivery, path: expect.stringMatching(/^[^/]+\/SPECIMEN\/data$/), receipt, late_data: null }],
   // Not part of the specification.
   fields: {},
   enrichments: [],
@@ -50,7 +55,7 @@ const documents: Row[] = [
   ...fields('2.4 a document in a list', document, listed.document),
   ...fields('2.4 a single document', singleDocument, attributesAt(single.document)),
   ...fields('2.4 a delivery in a list', delivery, async (world) => (await listed.document(world)).deliveries[0]),
-  ...fields('2.4 a delivery of a single document', { ...delivery, path: text, late_data: null }, async (world) => {
+  ...fields('2.4 a delivery of a single document', { ...delivery, path: text, receipt, late_data: null }, async (world) => {
     const { deliveries } = await world.acme.attributesOf(single.document(world))
     return deliveries[0]
   }),

@@ -71,13 +71,41 @@ describe('recording an attempt', () => {
       status: 'retrying',
     })
     expect(await documentStatus()).toBe('retrying')
-    expect(await record('a', 'attemptDelivered', { result: { path: '/inbox/x', bytesSent: 5 } })).toMatchObject({
+    expect(
+      await record('a', 'attemptDelivered', {
+        durationMs: 250,
+        result: {
+          path: '/inbox/x',
+          bytesSent: 5,
+          sha256: 'ab'.repeat(32),
+          sizeBytes: 5,
+          answer: {
+            status: 201,
+            etag: '"1"\u0000\ud800',
+            version_id: 'v'.repeat(5_000),
+            absent: undefined,
+            body: 'stored for Acme Ltd',
+            note: 'x',
+          },
+        },
+      }),
+    ).toMatchObject({
       status: 'delivered',
     })
     expect(await documentStatus()).toBe('delivered')
     expect(await db('deliveries').where({ document_id: documentId })).toMatchObject([
       { status: 'delivered', attempts: 2, location: '/inbox/x', last_error: null, delivered_at: expect.any(Date) },
     ])
+    const { id, started_at: startedAt } = await db('delivery_attempts').where({ document_id: documentId, number: 2 }).first()
+    expect(await db('deliveries').where({ document_id: documentId }).first('receipt')).toEqual({
+      receipt: {
+        sha256: 'ab'.repeat(32),
+        size_bytes: 5,
+        attempt_id: id,
+        answered_at: new Date(startedAt.getTime() + 250).toISOString(),
+        target: { status: 201, etag: '"1"\ufffd\ufffd', version_id: `${'v'.repeat(997)}...` },
+      },
+    })
     expect(await db('delivery_attempts').where({ document_id: documentId }).orderBy('number')).toMatchObject([
       { number: 1, outcome: 'retryable', error_code: 'http_503', answer: { status: 503, body: 'busy' } },
       { number: 2, outcome: 'delivered', error_code: null, bytes_sent: 5 },
@@ -165,7 +193,7 @@ test('a document that arrives although it was erased during the attempt has the 
   const { db, routes, refOf, documentId } = await receiveDocument('a')
   const job = (await createLoadJob(db, testConfig())({ ...refOf('a'), ...firstRound }))!
   await createErase(db)(routes.workspaceId, documentId, { type: 'system', userId: null })
-  const result = { path: 'Z1/D1/data', bytesSent: 5 }
+  const result = { path: 'Z1/D1/data', bytesSent: 5, sha256: 'ab', sizeBytes: 5 }
   const recorded = createRecordAttempt(db, testConfig())(refOf('a'), job, {
     operation: 'attemptDelivered',
     outcome: 'delivered',

@@ -38,7 +38,10 @@ const attempt = async (routes: Routes, documentId: string, name: string, operati
   const job = (await createLoadJob(db, config)({ ...delivery, ...firstRound }))!
   const end =
     operation === 'attemptDelivered'
-      ? { outcome: 'delivered' as const, result: { path: 's3://bucket/key', bytesSent: 1 } }
+      ? {
+          outcome: 'delivered' as const,
+          result: { path: 's3://bucket/key', bytesSent: 1, sha256: 'ab', sizeBytes: 5, answer: { etag: '"e"' } },
+        }
       : { outcome: 'permanent' as const, endedBy: 'permanent_error' as const, error: { code: 'http_403' as never, message: 'HTTP 403' } }
   await createRecordAttempt(db, config)(delivery, job, { ...end, operation, id: newId(), durationMs: 1, bytesSent: 1 })
 }
@@ -100,6 +103,7 @@ test('each outcome is one event, in the order in which it happened, with what it
     destination_id: routes.destinations['a'],
     attempts: 1,
     location: 's3://bucket/key',
+    receipt: expect.objectContaining({ sha256: 'ab', target: { etag: '"e"' } }),
   })
   expect(found[2]!.data).toMatchObject({ destination_id: routes.destinations['b'], ended_by: 'permanent_error', error_code: 'http_403' })
 })

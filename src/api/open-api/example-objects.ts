@@ -106,7 +106,14 @@ const event = (number: string, name: string, createdAt: string, data: object = {
 })
 const ofDelivery = { destination_id: exampleIds.destination }
 const ended = { ...ofDelivery, attempts: 1, ended_by: 'permanent_error', error_code: error.code }
-const outcome = { ...ofDelivery, attempts: 2, location: `s3://invoices/sap/${documentPath}` }
+const receipt = {
+  sha256: 'b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c',
+  size_bytes: 48_213,
+  attempt_id: exampleIds.delivery_attempt,
+  answered_at: at.delivered,
+  target: { status: 200, etag: '"9b2cf535f27731c974343645a3985328"', version_id: '3sL4kqtJlcpXroDTDmJ.rmSpXd3dIbrHY' },
+}
+const outcome = { ...ofDelivery, attempts: 2, location: `s3://invoices/sap/${documentPath}`, receipt }
 
 /** When the events of the story happen. Others would happen later. */
 const eventTimes: Partial<Record<EventName, string>> = {
@@ -229,7 +236,7 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   },
   DocumentAttributes: documentAttributes,
   Delivery: delivery,
-  SingleDelivery: { ...delivery, path: `s3://invoices/sap/${documentPath}`, late_data: null },
+  SingleDelivery: { ...delivery, path: `s3://invoices/sap/${documentPath}`, receipt, late_data: null },
   RetriedDocumentAttributes: { status: 'retrying', received_at: at.received, deliveries: [retryingDelivery] },
   DeliveryAttemptList: {
     data: [

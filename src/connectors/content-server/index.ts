@@ -81,14 +81,16 @@ const deliver = async (
     const isNew = !(await during(operationAt(config, 'info', docId), () => exists(client, docId, signal))) && (await send('create'))
     if (!isNew) await send('update')
     await during(operationAt(config, 'info', docId, compId), () => expectSize(client, { docId, compId, sizeBytes }, signal))
-    return { path, bytesSent: sizeBytes, answer: { status: isNew ? 201 : 200 } }
+    return { path, bytesSent: sizeBytes, answer: { status: isNew ? 201 : 200, doc_id: docId } }
   }
   return storeOrFind(store, {
     attempt: payload.attempt,
     refusalOf,
     look: async () => {
       const found = await during(operationAt(config, 'get', docId, compId), () => findComponent(client, { ...payload, docId }, signal))
-      return found.state === 'ours' ? { ...found, stored: { path, bytesSent: 0, answer: { status: 200, body: foundInPlace } } } : found
+      return found.state === 'ours'
+        ? { ...found, stored: { path, bytesSent: 0, answer: { status: 200, doc_id: docId, body: foundInPlace } } }
+        : found
     },
     toError: (thrown) => contentServerError(thrown, credentials.auth_id !== undefined),
   })

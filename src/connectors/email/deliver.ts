@@ -26,12 +26,12 @@ export const deliver: With<EmailConnector['deliver']> = (logins, payload, target
       context.save({ recipients: digestOf(recipients), count: recipients.length - length } satisfies Sent)
     const send = () => sendMessage(session, payload, target, url, context)
     const reply = await sendToAll(session, config, left, messageBytes(isAttached ? payload.sizeBytes : 0), send, onSent)
-    const body = redactAndCut(reply.text, secrets, context.answerMaxBytes)
+    const text = redactAndCut(reply.text, secrets, context.answerMaxBytes)
     const messageId = messageIdHeader(payload, config)
     return {
       path: `mailto:${recipients.join(',')}?message-id=${encodeURIComponent(messageId)}`,
       bytesSent: isAttached ? payload.sizeBytes : 0,
-      answer: { status: reply.code, body, message_id: messageId, enclosed: isAttached ? 'attachment' : 'link' },
+      answer: { status: reply.code, reply: text, message_id: messageId, enclosed: isAttached ? 'attachment' : 'link' },
     }
   })
 

@@ -1,6 +1,9 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { request } from 'undici'
 import { messageOf } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
+import { withoutSecrets } from '../../base/secrets.ts'
+import { plainText } from '../../base/text.ts'
 import { hopsHeader } from '../../domain/headers.ts'
 import { DeliveryError, type AttemptContext, type Connector, type Target, type TargetAnswer } from '../connector.ts'
 import { createTokenCache } from '../shared/access-tokens.ts'
@@ -130,8 +133,39 @@ const sendOnce = async (
     encoding: response.headers['content-encoding'],
     onBroken,
   })
-  const answer = { status: response.statusCode, body: text, ...(note !== undefined && { note }) }
+  const answer = {
+    status: response.statusCode,
+    ...namesIn(response.headers, text, secrets),
+    body: text,
+    ...(note !== undefined && { note }),
+  }
   if (response.statusCode < 200 || response.statusCode > 299) throw webhookError(response, answer)
   if (answeredEarly) throw new DeliveryError('answered_early', 'the target answered before it had read the whole document', { answer })
   return answer
+}
+
+const nameMaxCharacters = 200
+const namingHeaders = ['location', 'etag', 'x-request-id']
+
+/** Returns what the receiver calls what it has taken: headers of its answer, and `id` of an answer that is a JSON object. */
+const namesIn = (headers: IncomingHttpHeaders, text: string, secrets: string[]): Record<string, string> => {
+  const names: Record<string, unknown> = Object.fromEntries(
+    namingHeaders.map((name) => [name.replace(/^x-/, '').replace('-', '_'), headers[name]]),
+  )
+  names['id'] = idIn(text)
+  return Object.fromEntries(
+    Object.entries(names).flatMap(([name, value]) =>
+      typeof value === 'string' || typeof value === 'number'
+        ? [[name, plainText(withoutSecrets(String(value), secrets), nameMaxCharacters)]]
+        : [],
+    ),
+  )
+}
+
+const idIn = (text: string): unknown => {
+  try {
+    return (JSON.parse(text) as { id?: unknown } | null)?.id
+  } catch {
+    return undefined
+  }
 }

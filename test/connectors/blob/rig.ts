@@ -39,6 +39,14 @@ export const rig: Rig = {
     }
     const documents = () => names(false)
     const wrongKey = Buffer.from('not the key of the account').toString('base64')
+    const read = async ({ path }: { path: string }, conditions: { ifMatch?: string } = {}) => {
+      const location = `${server.accountUrl}/${container}/`
+      if (!path.startsWith(`${location}relay/`)) throw new Error(`Unexpected path ${path}`)
+      const stored = await client.getBlockBlobClient(path.slice(location.length)).download(0, undefined, { conditions })
+      const hash = createHash('sha256')
+      for await (const chunk of stored.readableStreamBody!) hash.update(chunk as Buffer)
+      return { sha256: hash.digest('hex'), sizeBytes: stored.contentLength ?? -1, contentType: stored.contentType }
+    }
     return {
       connector: blob,
       target,
@@ -80,14 +88,8 @@ export const rig: Rig = {
         add: async (_payload, { path }, properties) =>
           void (await client.getBlobClient(path.split(`/${container}/`)[1]!).setTags(properties)),
       },
-      read: async (_payload, { path }) => {
-        const location = `${server.accountUrl}/${container}/`
-        if (!path.startsWith(`${location}relay/`)) throw new Error(`Unexpected path ${path}`)
-        const stored = await client.getBlockBlobClient(path.slice(location.length)).download()
-        const hash = createHash('sha256')
-        for await (const chunk of stored.readableStreamBody!) hash.update(chunk as Buffer)
-        return { sha256: hash.digest('hex'), sizeBytes: stored.contentLength ?? -1, contentType: stored.contentType }
-      },
+      read: (_payload, result) => read(result),
+      readByNames: ({ etag }, result) => read(result, { ifMatch: String(etag) }),
       documents,
       leftovers: async () => {
         const complete = new Set(await documents())

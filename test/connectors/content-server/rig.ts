@@ -67,6 +67,7 @@ export const rig: Rig = {
       missingLocation: { target: target(server.port, { repository: 'NONE' }), code: 'repository_missing' },
       keepsContentType: true,
       read: async ({ docId, compId }) => all().find(({ key }) => key === `Z1/${docId}/${compId}`),
+      readByNames: async ({ doc_id: docId }) => all().find(({ key }) => key.startsWith(`Z1/${docId}/`)),
       documents: async () => all().map(({ key }) => key),
       leftovers: async () => [],
       reset: async () => server.documents.clear(),

@@ -50,6 +50,10 @@ const start = async (): Promise<RunningTarget> => {
         sizeBytes: 'documents.size_bytes',
         sha256: 'contents.sha256',
       })
+  const read = async (docId: unknown) => {
+    const found = (await documents()).find((document) => document.docId === docId)
+    return found && { ...found, sizeBytes: Number(found.sizeBytes), sha256: found.sha256.toString('hex') }
+  }
   return {
     connector: contentServer,
     target,
@@ -63,10 +67,8 @@ const start = async (): Promise<RunningTarget> => {
     refusing: { steps, start: async (step) => refuseCommand(scene.api.port, step, target) },
     missingLocation: { target: target(scene.api.port, { repository: 'NONE' }), code: 'repository_missing' },
     keepsContentType: true,
-    read: async ({ documentId, compId }) => {
-      const found = (await documents()).find((document) => document.docId === documentId && document.compId === compId)
-      return found && { ...found, sizeBytes: Number(found.sizeBytes), sha256: found.sha256.toString('hex') }
-    },
+    read: ({ documentId }) => read(documentId),
+    readByNames: ({ doc_id: docId }) => read(docId),
     documents: async () => (await documents()).map(({ docId, compId }) => `${docId}/${compId}`),
     leftovers: async () => [],
     reset: async () => {

@@ -112,6 +112,7 @@ export const rig: Rig = {
         const file = fileAt(result)
         return file?.appProperties.relay_delivery === deliveryId ? { sha256: file.sha256, sizeBytes: file.sizeBytes } : undefined
       },
+      readByNames: async ({ file_id: id }) => double.files.get(String(id)),
       documents: async () => [...double.files.keys()],
       leftovers: async () => [...double.sessions.values()].filter(({ done }) => !done).map(({ fileId }) => fileId),
       reset: async () => reset(),

@@ -92,6 +92,7 @@ export const rig: Rig = {
         const [attachment] = mail?.parsed.attachments ?? []
         return mail?.attachment && { ...mail.attachment, contentType: attachment && contentTypeOf(mail) }
       },
+      readByNames: async ({ message_id: id, reply }) => (reply === undefined ? undefined : documents().get(String(id))?.attachment),
       documents: async () => [...documents().keys()],
       leftovers: async () => [],
       reset: async () => {

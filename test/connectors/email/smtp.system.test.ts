@@ -69,7 +69,7 @@ describe('a mail', () => {
     expect(second?.parsed.messageId).toBe(first?.parsed.messageId)
     expect(result).toMatchObject({
       bytesSent: 5_000,
-      answer: { status: 250, enclosed: 'attachment', body: expect.stringContaining('4711') as string },
+      answer: { status: 250, enclosed: 'attachment', reply: expect.stringContaining('4711') as string },
     })
   })
 

@@ -63,6 +63,14 @@ export const rig: Rig = {
     }
     const keyOf = ({ path }: { path: string }) => path.slice(`s3://${Bucket}/`.length)
     const uploads = async () => (await client.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads ?? []
+    const read = async ({ path }: { path: string }, condition: { IfMatch?: string } = {}) => {
+      const prefix = `s3://${Bucket}/`
+      if (!path.startsWith(`${prefix}relay/`)) throw new Error(`Unexpected path ${path}`)
+      const object = await client.send(new GetObjectCommand({ Bucket, Key: path.slice(prefix.length), ...condition }))
+      const hash = createHash('sha256')
+      for await (const chunk of object.Body as Readable) hash.update(chunk as Buffer)
+      return { sha256: hash.digest('hex'), sizeBytes: object.ContentLength ?? -1, contentType: object.ContentType }
+    }
     return {
       connector: objstore,
       target,
@@ -108,14 +116,8 @@ export const rig: Rig = {
           await client.send(new PutObjectTaggingCommand({ Bucket, Key: keyOf(result), Tagging: { TagSet } }))
         },
       },
-      read: async (_payload, { path }) => {
-        const prefix = `s3://${Bucket}/`
-        if (!path.startsWith(`${prefix}relay/`)) throw new Error(`Unexpected path ${path}`)
-        const object = await client.send(new GetObjectCommand({ Bucket, Key: path.slice(prefix.length) }))
-        const hash = createHash('sha256')
-        for await (const chunk of object.Body as Readable) hash.update(chunk as Buffer)
-        return { sha256: hash.digest('hex'), sizeBytes: object.ContentLength ?? -1, contentType: object.ContentType }
-      },
+      read: (_payload, result) => read(result),
+      readByNames: ({ etag }, result) => read(result, { IfMatch: String(etag) }),
       documents,
       leftovers: async () => (await uploads()).map(({ Key = '' }) => Key),
       reset: async () => {

@@ -119,6 +119,7 @@ export const rig: Rig = {
         add: async (_payload, result, properties) => void Object.assign(itemAt(result)!.columns, properties),
       },
       read: async (_payload, result) => itemAt(result),
+      readByNames: async ({ item_id: id, etag }) => [...double.items.values()].find((item) => item.id === id && typeof etag === 'string'),
       documents: async () => [...double.items.keys()],
       leftovers: async () => [...double.sessions.keys()],
       reset: async () => reset(),

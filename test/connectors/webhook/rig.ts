@@ -15,7 +15,7 @@ export const rig: Rig = {
     const server = await startHttpTarget()
     server.answerWith(({ url, headers }, response) => {
       if (headers.authorization !== 'Bearer right-token') return response.writeHead(401).end(`you are not ${headers.authorization}`)
-      return response.writeHead(url === '/documents' ? 200 : 404).end('accepted')
+      return response.writeHead(url === '/documents' ? 200 : 404).end(JSON.stringify({ id: headers['webhook-id'] }))
     })
     const target = (port = server.port, config: object = {}, credentials: object = {}) => ({
       config: webhook.config.parse({ url: `http://127.0.0.1:${port}/documents`, ...config }),
@@ -60,6 +60,7 @@ export const rig: Rig = {
         if (!arrival || (path !== undefined && decodeURIComponent(String(path)) !== payload.path)) return undefined
         return { sha256: arrival.sha256, sizeBytes: arrival.sizeBytes, contentType: arrival.headers['content-type'] }
       },
+      readByNames: async ({ id }) => documents().get(String(id)),
       documents: async () => [...documents().keys()],
       leftovers: async () => [],
       reset: async () => {
