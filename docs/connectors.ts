@@ -91,7 +91,13 @@ const finalAnswers = new Map<string, readonly FinalAnswer[]>([
 const withFinalAnswers = (page: string, kind: string): string => {
   const answers = finalAnswers.get(kind)
   if (!answers) return page
-  const rows = answers.map(({ answer, meaning }) => [answer, meaning])
+  const byMeaning = new Map<string, string[]>()
+  let last = ''
+  for (const { answer, meaning } of answers) {
+    if (meaning !== 'the same') last = meaning
+    byMeaning.set(last, [...(byMeaning.get(last) ?? []), answer])
+  }
+  const rows = [...byMeaning].map(([meaning, same]) => [same.join(', '), meaning])
   return withGenerated(page, 'final answers', `\n${markdownTable(['answer', 'meaning'], rows)}`)
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,18 +12,16 @@ import { findFreePort } from '../../src/programs/ports.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { contextOf, failure, largePayload, later, MiB, payloadOf } from '../connectors/payloads.ts'
 import { startHttpTarget } from '../support/http-target.ts'
-import { blocksOf } from './commands.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const page = await readFile(join(root, 'docs/connectors/webhook.md'), 'utf8')
 
-/** Starts a receiver of the page as its section says. */
+/** Starts a receiver that docs/connectors/webhook.md names. */
 const startReceiver = async (language: 'js' | 'java', secret: string) => {
   const folder = await mkdtemp(join(tmpdir(), 'relay-receiver-'))
-  const program = blocksOf(page).find((block) => block.language === language)!.content
   const documents = await mkdtemp(join(folder, 'documents-'))
-  const file = join(folder, { js: 'receiver.mjs', java: 'Receiver.java' }[language])
-  await writeFile(file, program)
+  const name = { js: 'receiver.mjs', java: 'Receiver.java' }[language]
+  const file = join(folder, name)
+  await copyFile(join(root, 'docs/examples', name), file)
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
   const port = await findFreePort()
   const child = spawn(language === 'js' ? process.execPath : process.env['TEST_JAVA_BIN']!, [file], {
