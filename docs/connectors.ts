@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { blobFinalAnswers } from '../src/connectors/blob/errors.ts'
 import type { Connector } from '../src/connectors/connector.ts'
-import { contentServerFinalAnswers } from '../src/connectors/content-server/errors.ts'
 import { directoryFinalAnswers } from '../src/connectors/directory/errors.ts'
 import { driveFinalAnswers } from '../src/connectors/drive/errors.ts'
 import { emailFinalAnswers, passingWords } from '../src/connectors/email/errors.ts'
@@ -83,7 +82,6 @@ const finalAnswers = new Map<string, readonly FinalAnswer[]>([
   ['teamsite', teamsiteFinalAnswers],
   ['drive', driveFinalAnswers],
   ['webhook', webhookFinalAnswers],
-  ['content-server', contentServerFinalAnswers],
   ['email', emailFinalAnswers],
   ['directory', directoryFinalAnswers],
 ])

@@ -2,15 +2,12 @@ import { ContentServerFailure } from '../../content-server/failure.ts'
 import { DeliveryError } from '../connector.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
-import { finalStatusRows, isFinalAnswer } from '../shared/final-answers.ts'
+import { isFinalAnswer } from '../shared/final-answers.ts'
 import { retryAfterMs } from '../shared/retry-after.ts'
 
 /** Returns whether a refusal can mean that the component is stored and may not be replaced. The protocol has no code for that. */
 export const refusalOf = (thrown: unknown): Refusal =>
   thrown instanceof ContentServerFailure && [403, 405, 409, 412, 423].includes(thrown.status ?? 0) ? 'perhaps' : undefined
-
-/** The answers after which nothing is sent again, unless they say that they pass: by a time to wait, or in words. */
-export const contentServerFinalAnswers = finalStatusRows()
 
 /** Maps what a content server, or the way to it, has refused. @param isSigned whether the requests are signed */
 export const contentServerError = (thrown: unknown, isSigned: boolean): DeliveryError => {

@@ -14,10 +14,12 @@ const temporaryStatuses = [401, 404, 410, 412, 417, 428]
 export const cloudFinalAnswers = (service: string, denials: Readonly<Record<string, string>>, more: FinalAnswer[] = []): FinalAnswer[] => [
   ...codeRows(denials, '403 '),
   ...more,
-  ...finalStatusRows([...temporaryStatuses, 403]).map(({ answer, meaning }) => ({
-    answer: `${answer} with an error of ${service}`,
-    meaning,
-  })),
+  {
+    answer: `${finalStatusRows([...temporaryStatuses, 403])
+      .map(({ answer }) => answer)
+      .join(', ')}, with an error of ${service}`,
+    meaning: 'what they mean [at a webhook](webhook.md#answers-that-are-final)',
+  },
 ]
 
 /** What a service says with a refusal. */
