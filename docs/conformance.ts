@@ -15,5 +15,9 @@ export const conformancePage = (): string => {
     return [`\`${profile}\``, own.join(', ')]
   })
   const withFacts = withGenerated(page, 'facts', `\n${markdownTable(['What the protocol says', 'Checks'], ofFacts)}`)
-  return withGenerated(withFacts, 'checks', `\n${markdownTable(['Profile', 'Its checks, besides those of the profiles before it'], ofProfiles)}`)
+  return withGenerated(
+    withFacts,
+    'checks',
+    `\n${markdownTable(['Profile', 'Its checks, besides those of the profiles before it'], ofProfiles)}`,
+  )
 }
