@@ -19,9 +19,9 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const startReceiver = async (language: 'js' | 'java', secret: string) => {
   const folder = await mkdtemp(join(tmpdir(), 'relay-receiver-'))
   const documents = await mkdtemp(join(folder, 'documents-'))
-  const name = { js: 'receiver.mjs', java: 'Receiver.java' }[language]
-  const file = join(folder, name)
-  await copyFile(join(root, 'docs/examples', name), file)
+  const program = { js: 'receiver.mjs', java: 'Receiver.java' }[language]
+  const file = join(folder, program)
+  await copyFile(join(root, 'docs/examples', program), file)
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
   const port = await findFreePort()
   const child = spawn(language === 'js' ? process.execPath : process.env['TEST_JAVA_BIN']!, [file], {
