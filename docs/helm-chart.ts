@@ -26,7 +26,7 @@ const secrets = [
 
 // Set by the chart, or without a meaning in a container.
 const excluded =
-  /^(RELAY_PORT|RELAY_PROBES_PORT|RELAY_WORKER_PORT|RELAY_HOST|RELAY_PROBES_HOST|RELAY_DATA_DIR|RELAY_CACHE_DIR|RELAY_POSTGRES_BIN|RELAY_TEMPORAL_BIN)/
+  /^(RELAY_PORT|RELAY_PROBES_PORT|RELAY_WORKER_PORT|RELAY_HOST|RELAY_PROBES_HOST|RELAY_DATA_DIR|RELAY_CACHE_DIR|RELAY_POSTGRES_BIN|RELAY_TEMPORAL)/
 
 const publicVariables = [...temporalVariables, ...temporalTlsVariables, ...openTelemetryVariables, ...Object.keys(environment.shape)]
   .filter((name) => !secrets.includes(name) && !excluded.test(name))

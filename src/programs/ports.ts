@@ -16,11 +16,11 @@ const isPortFree = (port: number): Promise<boolean> =>
     server.listen({ port, host: loopback }, () => server.close(() => resolve(true)))
   })
 
-/** Finds a free port below the ephemeral range. */
-export const findFreePort = async (): Promise<number> => {
+/** Finds a free port below the ephemeral range that is none of `others`, which may not be listened on yet. */
+export const findFreePort = async (others: ReadonlySet<number> = new Set()): Promise<number> => {
   for (let tries = 0; tries < maxTries; tries += 1) {
     const port = randomInt(lowestPort, highestPort)
-    if (await isPortFree(port)) return port
+    if (!others.has(port) && (await isPortFree(port))) return port
   }
   throw new Error(`No free port found on ${loopback}`)
 }
@@ -36,11 +36,11 @@ const readPort = async (file: string): Promise<number> => {
 
 /**
  * Returns the port stored in a file, so that a server keeps its address across restarts. If the file holds no port, or
- * the port is in use, finds a free port and stores it.
+ * the port is in use or one of `others`, finds a free port and stores it.
  */
-export const stablePort = async (file: string): Promise<number> => {
+export const stablePort = async (file: string, others: ReadonlySet<number> = new Set()): Promise<number> => {
   const stored = await readPort(file)
-  const port = stored > 0 && (await isPortFree(stored)) ? stored : await findFreePort()
+  const port = stored > 0 && !others.has(stored) && (await isPortFree(stored)) ? stored : await findFreePort(others)
   await writeFile(file, String(port))
   return port
 }

@@ -12,7 +12,8 @@ export const stopTimeoutMs = 20_000
 export interface WaitOptions {
   /** Name of the server at the beginning of a sentence. */
   name: string
-  logFile: string
+  /** File with its log, or what returns the end of it. */
+  logFile: string | (() => string)
   timeoutMs?: number
   signal?: AbortSignal | undefined
   isReady: () => Promise<boolean>
@@ -30,8 +31,11 @@ export const waitUntilReady = async (child: ChildProcess, { timeoutMs = startTim
     options.signal?.throwIfAborted()
     const reason = exited ? 'exited during start' : `did not answer within ${timeoutMs / 1000} s`
     if (exited || Date.now() > deadline) {
-      const log = await readFile(options.logFile, 'utf8').catch(() => '')
-      throw new UserError(`${options.name} ${reason}. End of its log (${options.logFile}): ${lastLines(log)}`)
+      const { logFile } = options
+      const log = typeof logFile === 'string' ? await readFile(logFile, 'utf8').catch(() => '') : logFile()
+      throw new UserError(
+        `${options.name} ${reason}. End of its log${typeof logFile === 'string' ? ` (${logFile})` : ''}: ${lastLines(log)}`,
+      )
     }
     await sleep(50)
   }

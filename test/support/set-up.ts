@@ -34,7 +34,7 @@ import {
   findPostgresPrograms,
   findPrometheus,
   findSshd,
-  findTemporalServer,
+  temporalServerFolder,
   findTimeSkippingServer,
   findVersitygw,
   type ToolOptions,
@@ -151,7 +151,7 @@ const startDevServer = async (folder: string): Promise<string> => {
 }
 
 const startCluster = async (workDir: string, tools: ToolOptions): Promise<string> => {
-  const programs = await findTemporalServer(tools)
+  const programs = await temporalServerFolder(tools)
   say('Starting Temporal: frontend, history, matching and worker services with PostgreSQL, 512 history shards, mTLS.')
   const { cluster, stop } = await startTemporalCluster({
     folder: join(workDir, 'temporal'),

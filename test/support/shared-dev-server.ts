@@ -4,10 +4,11 @@ import { mkdir, open, readdir, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Connection } from '@temporalio/client'
 import { readConfig } from '../../src/config/config.ts'
-import { databaseArguments, dynamicConfig, garbageCollector } from '../../src/dev/temporal-dev-server.ts'
+import { databaseArguments } from '../../src/dev/temporal-dev-server.ts'
 import { findFreePort } from '../../src/programs/ports.ts'
 import { startProgram } from '../../src/programs/programs.ts'
 import { stopServer, waitUntilReady } from '../../src/programs/server-process.ts'
+import { dynamicConfig, garbageCollector } from '../../src/temporal-server/dynamic-config.ts'
 import { searchAttributes } from '../../workflows/options.ts'
 
 interface SharedDevServer {

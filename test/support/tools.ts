@@ -17,6 +17,7 @@ import {
   installInto,
 } from '../../src/programs/install-program.ts'
 import { findProgram, isExecutable, runProgram } from '../../src/programs/programs.ts'
+import { findTemporalServer } from '../../src/temporal-server/find-programs.ts'
 
 export interface ToolOptions {
   config: Config
@@ -198,34 +199,11 @@ export const findOpenApiGenerator = async (description: string, { config, say }:
   }
 }
 
-/** The version in docker-compose.yml. */
-export const temporalServerVersion = '1.31.2'
-
-/**
- * Returns the folder with the programs temporal-server and temporal-sql-tool: TEST_TEMPORAL_SERVER_DIR, the cache, or a build with Go, in
- * this order.
- */
-export const findTemporalServer = async ({ config, say }: ToolOptions): Promise<string> => {
+/** Returns the folder with the programs temporal-server and temporal-sql-tool: TEST_TEMPORAL_SERVER_DIR, or as the relay finds them. */
+export const temporalServerFolder = async ({ config, say }: ToolOptions): Promise<string> => {
   const named = process.env['TEST_TEMPORAL_SERVER_DIR']
-  if (named) return named
-  const folder = join(cacheDirOf(config), 'temporal-server', temporalServerVersion)
-  const build = async (program: string, command: string, duration: string) => {
-    const target = join(folder, program)
-    if (await isExecutable(target)) return
-    await buildWithGo({
-      name: program,
-      module: `go.temporal.io/server/cmd/${command}@v${temporalServerVersion}`,
-      flags: ['-ldflags=-s -w'],
-      duration,
-      target,
-      remedy: `Set TEST_TEMPORAL_SERVER_DIR to a folder with temporal-server and temporal-sql-tool ${temporalServerVersion}, or install Go 1.26 or newer.`,
-      config,
-      say,
-    })
-  }
-  await build('temporal-server', 'server', 'about 4 minutes on 2 cores')
-  await build('temporal-sql-tool', 'tools/sql', 'a few seconds after that')
-  return folder
+  const { server } = await findTemporalServer({ config: { ...config, ...(named && { RELAY_TEMPORAL_SERVER_DIR: named }) }, say })
+  return dirname(server)
 }
 
 /** The oldest version of Kubernetes that the chart accepts, and a recent one, which lacks the kinds and versions removed since. */

@@ -2,6 +2,7 @@ import { createSign, generateKeyPairSync } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Client } from 'pg'
 import { diagnose } from '../../src/cli/doctor/doctor.ts'
+import { temporalServerVersion } from '../../src/temporal-server/find-programs.ts'
 import { registerSearchAttributes } from '../../src/temporal/search-attributes.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
@@ -10,7 +11,6 @@ import { createRelayProcesses, relayVariables, routeToWebhook } from '../support
 import { share } from '../support/share.ts'
 import { historyShards, startService, temporalCluster, temporalVariables, type RunningService } from '../support/temporal-cluster.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
-import { temporalServerVersion } from '../support/tools.ts'
 import { until } from '../support/until.ts'
 
 // The connection of the relay to a cluster: by client certificate, by API key, and while a history service ends.

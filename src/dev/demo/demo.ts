@@ -7,11 +7,12 @@ import { documentWorkflowId } from '../../../workflows/ids.ts'
 import { createKey } from '../../access/key-administration.ts'
 import { createSignInLinks } from '../../access/sign-in-links.ts'
 import { stopAll, type Running } from '../../app/runtime.ts'
+import type { Server, ServerOptions } from '../../app/server.ts'
 import { countOf } from '../../base/count-of.ts'
 import { withDatabase } from '../../db/with-database.ts'
 import { createKeyRing } from '../../security/seal.ts'
 import { createWorkspace } from '../../workspace/administration.ts'
-import { startDevServer, type DevServer, type DevServerOptions } from '../dev-server.ts'
+import { startDevServer } from '../dev-server.ts'
 import { invoicePdf, addSampleData } from './sample-data.ts'
 import { startSftpSink } from './sftp-sink.ts'
 import { startSourceSystem } from './source-system.ts'
@@ -30,7 +31,7 @@ const enrichmentWaitSeconds = 30
  */
 export const runDemo = async (
   variables: NodeJS.ProcessEnv,
-  { isOnce, ...options }: DevServerOptions & { isOnce: boolean },
+  { isOnce, ...options }: ServerOptions & { isOnce: boolean },
 ): Promise<Running & { delivered: boolean }> => {
   const { say } = options
   const running: Running[] = []
@@ -208,7 +209,7 @@ const demoEnrichments = (
   ]
 }
 
-const createDemoWorkspace = (server: DevServer, slugs: string): Promise<{ id: string; key: string }> =>
+const createDemoWorkspace = (server: Server, slugs: string): Promise<{ id: string; key: string }> =>
   withDatabase(server.config, 'demo', async (db) => {
     await createWorkspace(db, slugs)
     return createKey(db, { workspace: slugs, level: 'admin', name: 'demo' })

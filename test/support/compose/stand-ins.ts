@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { cacheDirOf, downloadTimeoutMs, installInto } from '../../../src/programs/install-program.ts'
 import { findProgram, runProgram } from '../../../src/programs/programs.ts'
-import { findTemporalServer, fromDebian, type ToolOptions } from '../tools.ts'
+import { temporalServerFolder, fromDebian, type ToolOptions } from '../tools.ts'
 import type { Engine } from './engine.ts'
 
 const run = promisify(execFile)
@@ -44,7 +44,7 @@ const listener = (port: number): StandIn => ({ sources: [], steps: [`CMD ["nc", 
 
 const standIns = async (tools: ToolOptions): Promise<Record<string, StandIn>> => {
   const npm = dirname(dirname(await realpath((await findProgram('npm', tools.config.childEnvironment.PATH))!)))
-  const temporal = await findTemporalServer(tools)
+  const temporal = await temporalServerFolder(tools)
   const prometheus = process.env.TEST_PROMETHEUS_DIR!
   const asTemporal = ['RUN useradd --uid 1000 --create-home temporal', 'USER temporal']
   return {

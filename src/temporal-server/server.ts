@@ -1,0 +1,188 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Connection } from '@temporalio/client'
+import { UserError } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import type { Config } from '../config/config.ts'
+import { readPidFile, stopOrphanedProcess } from '../programs/orphaned-processes.ts'
+import { isListening, stablePort } from '../programs/ports.ts'
+import { backgroundNiceness, exitCodeOf, signalGroup, startProgram } from '../programs/programs.ts'
+import { stopServer, stopTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
+import { supervise, type Started } from '../programs/supervised.ts'
+import { serverConfiguration, services, type ServicePorts } from './configuration.ts'
+import { dynamicConfigFile, garbageCollector } from './dynamic-config.ts'
+import type { TemporalPrograms } from './find-programs.ts'
+import { forwardLog } from './log-lines.ts'
+import { ensureNamespace } from './namespace.ts'
+import type { Ownership } from './ownership.ts'
+import { storeOf, type StoreConfig } from './store.ts'
+
+interface TemporalServerOptions {
+  /** Directory for all its files: the configuration with the password of the database, the ports, the process id. */
+  folder: string
+  config: StoreConfig & Pick<Config, 'childEnvironment' | 'temporal'>
+  programs: Pick<TemporalPrograms, 'server'>
+  ownership: Ownership
+  log: Log
+  say: (line: string) => void
+  signal?: AbortSignal | undefined
+  /** How long a server that does not answer may run. */
+  silentMaxMs?: number
+}
+
+export interface TemporalServer {
+  /** Address of the frontend, which stays the same while this process runs. */
+  address: string
+  /** Is rejected when the server can run here no longer. */
+  ended: Promise<never>
+  stop(): Promise<void>
+}
+
+const callMaxMs = 5_000
+const callPauseMs = 2_000
+const silentCallsMin = 5
+const defaultSilentMaxMs = 30_000
+const frontendService = 'temporal.api.workflowservice.v1.WorkflowService'
+// CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE of gRPC: nobody has answered. Any other error is an answer.
+const silentCodes = new Set<unknown>([1, 4, 14])
+
+/**
+ * Starts the Temporal server in one process, and keeps it running: it is started again if it ends, and killed if it has stopped to answer. It
+ * ends with this process, even if that is killed.
+ * @throws `UserError` if it does not start
+ */
+export const startTemporalServer = async (options: TemporalServerOptions): Promise<TemporalServer> => {
+  const { folder, config, programs, ownership, log, say, signal, silentMaxMs = defaultSilentMaxMs } = options
+  const store = storeOf(config)
+  const configFile = join(folder, 'server.json')
+  const pidFile = join(folder, 'temporal.pid')
+  const dynamicConfigPath = join(folder, 'dynamic-config.yaml')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const pid = await readPidFile(pidFile)
+  if (pid !== undefined && (await stopOrphanedProcess({ pid, marker: configFile, timeoutMs: stopTimeoutMs })))
+    say('Stopped a Temporal server that a crashed process had left running.')
+  await writeFile(dynamicConfigPath, dynamicConfigFile())
+
+  let isStopping = false
+  let failure: unknown
+  let address: string | undefined
+  const moved = Promise.withResolvers<never>()
+
+  const startOnce = async (): Promise<Started<true>> => {
+    const ports = await choosePorts(folder)
+    const { grpcPort } = ports.frontend
+    // The API and the worker are connected to this address.
+    if (address !== undefined && address !== `127.0.0.1:${grpcPort}`) {
+      const taken = new UserError(
+        `Another program has taken the port of Temporal (${address}). Start the relay again: it takes another port.`,
+      )
+      moved.reject(taken)
+      throw taken
+    }
+    address = `127.0.0.1:${grpcPort}`
+    // This process owns the database, so no other server lives. A new one would look for the former one at its former ports.
+    await ownership.forgetMembers()
+    await rm(configFile, { force: true })
+    await writeFile(configFile, JSON.stringify(serverConfiguration(store, ports, dynamicConfigPath), null, 2), { mode: 0o600 })
+    const child = await startProgram(programs.server, ['--config-file', configFile, '--allow-no-auth', 'start'], {
+      env: { ...config.childEnvironment, ...garbageCollector },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      niceness: backgroundNiceness,
+    })
+    if (child.pid !== undefined) await writeFile(pidFile, String(child.pid))
+    const isQuiet = () => isStopping
+    const lastTexts = [child.stdout!, child.stderr!].map((output) => forwardLog(output, log, isQuiet))
+    const connection = Connection.lazy({ address, channelArgs: { 'grpc.max_reconnect_backoff_ms': 1_000 } })
+    const ended = new AbortController()
+    const exited = exitCodeOf(child).finally(() => {
+      ended.abort()
+      void connection.close()
+    })
+    const becomeReady = async (): Promise<true | undefined> => {
+      try {
+        await waitUntilReady(child, {
+          name: 'Temporal',
+          logFile: () => lastTexts.map((read) => read()).join(' | '),
+          isReady: async () => (await isListening(grpcPort)) && (await isServing(connection)),
+        })
+        await connection.withDeadline(Date.now() + callMaxMs, () => ensureNamespace(connection, config.temporal.namespace ?? 'default'))
+        void killIfSilent(ended.signal)
+        return true
+      } catch (thrown) {
+        failure = thrown
+        await stopServer(child)
+        return undefined
+      }
+    }
+    const killIfSilent = async (end: AbortSignal): Promise<void> => {
+      for (let calls = 0, since = performance.now(); !end.aborted;) {
+        if (await answers(connection)) [calls, since] = [0, performance.now()]
+        else calls += 1
+        if (end.aborted) return
+        const silentMs = Math.round(performance.now() - since)
+        // A machine that has slept has lost time, and no calls.
+        if (calls >= silentCallsMin && silentMs >= silentMaxMs) {
+          log.error({ silent_ms: silentMs }, 'Temporal has stopped to answer and is killed')
+          return signalGroup(child, 'SIGKILL')
+        }
+        await delay(callPauseMs, undefined, { signal: end }).catch(() => {})
+      }
+    }
+    return { child, exited, ready: becomeReady() }
+  }
+
+  const removeFiles = () => Promise.all([pidFile, configFile].map((file) => rm(file, { force: true })))
+  const server = await supervise({ name: 'Temporal', start: startOnce, log, signal }).catch(async (thrown: unknown) => {
+    await removeFiles()
+    throw thrown
+  })
+  if (server.first === undefined) {
+    await removeFiles()
+    throw failure
+  }
+  const stop = async () => {
+    isStopping = true
+    await server.stop()
+    await removeFiles()
+  }
+  // The relay that has taken the place has started its own.
+  ownership.lost.catch(() => void stop())
+  return { address: address!, ended: Promise.race([ownership.lost, moved.promise]), stop }
+}
+
+/** Returns the ports that the server had, and another one for each that is taken. They are below 32768: PostgreSQL stores them in two bytes with a sign. */
+const choosePorts = async (folder: string): Promise<ServicePorts> => {
+  const chosen = new Set<number>()
+  const choose = async (name: string): Promise<number> => {
+    const port = await stablePort(join(folder, `${name}.port`), chosen)
+    chosen.add(port)
+    return port
+  }
+  const entries: [string, ServicePorts['frontend']][] = []
+  for (const service of services)
+    entries.push([service, { grpcPort: await choose(service), membershipPort: await choose(`${service}-membership`) }])
+  return Object.fromEntries(entries) as ServicePorts
+}
+
+const check = (connection: Connection) =>
+  connection.withDeadline(Date.now() + callMaxMs, () => connection.healthService.check({ service: frontendService }))
+
+const serving = 1
+
+const isServing = async (connection: Connection): Promise<boolean> => {
+  try {
+    return Number((await check(connection)).status) === serving
+  } catch {
+    return false
+  }
+}
+
+const answers = async (connection: Connection): Promise<boolean> => {
+  try {
+    await check(connection)
+    return true
+  } catch (thrown) {
+    return !silentCodes.has((thrown as { code?: unknown }).code)
+  }
+}
