@@ -2,12 +2,13 @@ import { z } from 'zod'
 import type { Certificate, Certificates } from '../access/certificates.ts'
 import { actorOf } from '../db/audit.ts'
 import { timestamp } from '../domain/date-range.ts'
+import { resourceId } from '../http/filters.ts'
 import type { Repositories } from '../routing/repositories.ts'
 import { certificateWarningCodes, certificateWarnings, isAuthId } from '../security/certificate.ts'
 import { activity } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, one, resource, resourceId, resourceOf, warningOf } from './schemas.ts'
+import { idParams, one, resource, resourceOf, warningOf } from './schemas.ts'
 
 interface CertificateDeps {
   certificates: Pick<Certificates, 'list' | 'add' | 'setStatus' | 'delete' | 'deleteInactive'>

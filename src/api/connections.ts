@@ -3,6 +3,7 @@ import { actorOf } from '../db/audit.ts'
 import { deliveriesPerBatch } from '../delivery/release.ts'
 import { timestamp } from '../domain/date-range.ts'
 import { filterConditions } from '../domain/fan-out.ts'
+import { flag } from '../http/filters.ts'
 import { connectionKind, heldMaxCount, type Connection, type Connections } from '../routing/connections.ts'
 import { previewMaxDocuments } from '../routing/preview.ts'
 import { connectorTypeName, newConnection, openObject, previewedConnection, settingsNames } from '../workspace/inputs.ts'
@@ -11,7 +12,7 @@ import { metadata } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { allOrPageOf, optionalPageQuery, pageOrAll } from './pagination.ts'
-import { flag, idParams, one } from './schemas.ts'
+import { idParams, one } from './schemas.ts'
 
 const connection = z
   .object({

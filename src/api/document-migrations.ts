@@ -1,8 +1,9 @@
 import { actorOf } from '../db/audit.ts'
+import { resourceId } from '../http/filters.ts'
 import { migrationFields, type DocumentMigrations } from '../migration/migrations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { idParams, one, resource, resourceId, resourceOf } from './schemas.ts'
+import { idParams, one, resource, resourceOf } from './schemas.ts'
 
 const documentMigration = resource('DocumentMigration', 'document_migration', migrationFields)
 const present = resourceOf('document_migration')

@@ -7,10 +7,11 @@ import type { Enrichments } from '../enrichment/enrichments.ts'
 import type { RunAgain } from '../enrichment/run-again.ts'
 import { enrichmentFields, newEnrichment } from '../enrichment/settings.ts'
 import type { TryEnrichment } from '../enrichment/try.ts'
+import { resourceId } from '../http/filters.ts'
 import { changeOf, configuredEndpoints } from './configured.ts'
 import { presentSingle, singleDocument } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
-import { idParams, one, resource, resourceId } from './schemas.ts'
+import { idParams, one, resource } from './schemas.ts'
 
 const enrichment = resource('Enrichment', 'enrichment', enrichmentFields.extend({ created_at: timestamp, updated_at: timestamp }))
 

@@ -1,21 +1,13 @@
 import { z } from 'zod'
-import { isStorable } from '../base/text.ts'
 import { timestamp } from '../domain/date-range.ts'
-import { noErrorCode } from '../domain/delivery-states.ts'
+import { resourceId } from '../http/filters.ts'
 import { failureStatuses, type Failures } from '../observe/failures.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
-import { resource, resourceId, resourceOf } from './schemas.ts'
+import { resource, resourceOf } from './schemas.ts'
 
-const errorCodeMaxCharacters = 100
 const minAgeMaxSeconds = 365 * 86_400
-
-/** A filter by the code of the last error. */
-export const errorCode = z.string().min(1).max(errorCodeMaxCharacters).refine(isStorable).optional()
-
-/** The end of its description. */
-export const errorCodeText = `whose last error has this code; \`${noErrorCode}\` if the error is not one of an attempt.`
 
 const status = z.enum(failureStatuses).meta({ id: 'FailureStatus' })
 

@@ -13,9 +13,10 @@ import type { CodePage } from '../domain/code-pages.ts'
 import { mediaTypeOf } from '../domain/content-type.ts'
 import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
 import { decodeText } from '../domain/decoded-text.ts'
+import { flag } from '../http/filters.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, followQuery, isOneWay, toCursorPage } from './pagination.ts'
-import { flag, idParams, one, resource, resourceOf } from './schemas.ts'
+import { idParams, one, resource, resourceOf } from './schemas.ts'
 
 // The specification limits inline previews to bodies under 64 KiB.
 const previewMaxBytes = 64 * 1024

@@ -8,10 +8,11 @@ import type { RetryDelivery } from '../db/starts.ts'
 import type { AttemptNow } from '../delivery/attempt-now.ts'
 import type { IsDeliveryRunning, Retry } from '../delivery/retry.ts'
 import type { WakeNext } from '../delivery/wake.ts'
+import { resourceId } from '../http/filters.ts'
 import { presentDocument } from './document-resource.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
-import { idParams, one, resource, resourceId } from './schemas.ts'
+import { idParams, one, resource } from './schemas.ts'
 
 interface RetryDeps extends Pick<LaunchDeps, 'launch'> {
   retry: Retry

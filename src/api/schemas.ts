@@ -1,17 +1,11 @@
 import { z } from 'zod'
-import { idPattern } from '../base/ids.ts'
-
-/** The id of a resource. */
-export const resourceId = z.string().regex(idPattern, 'must be an id, like 01ARZ3NDEKTSV4RRFFQ69G5FAV')
+import { resourceId } from '../http/filters.ts'
 
 /** The id in a path. A malformed id gets the same 404 as an unknown id. */
 export const idParams = z.object({ id: resourceId.describe('The id of the resource.') })
 
 /** The `.meta` key of an attribute (`config` or `credentials`) that the schema of a connector describes. */
 export const connectorPart = 'x-connector-part'
-
-/** A truth value in a query. */
-export const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
 
 /** A condition that an operator should know, with its code and what it means. */
 export const warningOf = <Code extends string>(id: string, codes: readonly [Code, ...Code[]], meanings: string, message: string) =>

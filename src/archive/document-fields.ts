@@ -1,13 +1,17 @@
 import { z } from 'zod'
-import { timestamp } from '../domain/date-range.ts'
+import { isStorable } from '../base/text.ts'
+import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
 import { deliveryEnds, deliveryStatuses, documentStatuses, waitReasons } from '../domain/delivery-states.ts'
 import { enrichmentStatuses, stepStatuses } from '../domain/enrichment-states.ts'
 import { receipt } from '../domain/receipt.ts'
+import { metadataMaxCharacters } from '../domain/template.ts'
 import { documentOrigins } from '../domain/upstream.ts'
+import { errorCode, errorCodeText, flag, resourceId } from '../http/filters.ts'
+import { connectorTypeName } from '../workspace/inputs.ts'
 
-// A document and its deliveries, as they are read and as every answer has them.
+// A document and its deliveries, as they are read, as every answer has them, and the conditions by which they are found.
 
-export const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
+const documentStatus = z.enum(documentStatuses).meta({ id: 'DocumentStatus' })
 export const deliveryStatus = z.enum(deliveryStatuses).meta({ id: 'DeliveryStatus' })
 
 const deliveryFields = z.object({
@@ -150,3 +154,50 @@ export const singleDelivery = deliveryFields
     late_data: lateData,
   })
   .meta({ id: 'SingleDelivery' })
+
+const searchText = z.string().min(1).max(metadataMaxCharacters).refine(isStorable).optional()
+const bytes = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional()
+
+export const listConditions = {
+  repo_id: z.string().optional().describe('Only documents of this repository (`repo_id`).'),
+  status: documentStatus.optional().describe('Only documents with this status.'),
+  acknowledged: flag.optional().describe('Only documents that an operator has acknowledged (`true`) or has not (`false`).'),
+  date_from: dateFrom,
+  date_to: dateTo,
+  include: z.literal('metadata').optional().describe('`metadata`: each document with its business object, as in the single document.'),
+}
+
+export const searchConditions = {
+  q: searchText.describe(
+    'Only documents that people call by this text, in upper or lower case: the beginning of a `doc_id`, of a file name (also of a component that is one), of a business key or of the value of a field, or ' +
+      'the last digits of a number, at least three. A business key is also found without its company code (the first four characters), by its parts, ' +
+      'without leading zeros, with its type, and in every form in which the console shows it: `1900004711/2026`, `BKPF 100019000047112026` and ' +
+      '`Invoice 1900004711, company 1000, 2026` find the same document. Several words must all be found.',
+  ),
+  doc_id: searchText.describe('Only documents with this `doc_id`.'),
+  doc_id_prefix: searchText.describe('Only documents whose `doc_id` begins with this text.'),
+  erp_object_type: searchText.describe('Only documents of business objects of this type, for example `BKPF`.'),
+  erp_object_id: searchText.describe('Only documents of the business object with this key.'),
+  ar_object: searchText.describe('Only documents of this document type of the source system.'),
+  field: z
+    .string()
+    .max(metadataMaxCharacters)
+    .refine(isStorable)
+    .regex(/^[a-z][a-z0-9_]*:./, 'must be the name of a field, a colon, and a value')
+    .transform((text) => ({ name: text.slice(0, text.indexOf(':')), value: text.slice(text.indexOf(':') + 1) }))
+    .optional()
+    .describe('Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.'),
+  file_name: searchText.describe('Only documents with this file name that was brought in, in upper or lower case.'),
+  content_type: searchText.describe('Only documents with this content type, as the source system sent it.'),
+  size_min: bytes.describe('Only documents of at least this number of bytes.'),
+  size_max: bytes.describe('Only documents of at most this number of bytes.'),
+  destination_id: resourceId.optional().describe('Only documents with a delivery to this destination.'),
+  connection_id: resourceId.optional().describe('Only documents with a delivery that this connection has planned.'),
+  connector_type: connectorTypeName.optional().describe('Only documents with a delivery through this connector.'),
+  delivery_status: deliveryStatus
+    .optional()
+    .describe(
+      'Only documents with a delivery of this status; to the destination, of the connection or through the connector, if one is given.',
+    ),
+  error_code: errorCode.describe(`Only documents with a delivery, of the other conditions on deliveries, ${errorCodeText}`),
+}

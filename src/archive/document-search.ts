@@ -1,40 +1,16 @@
+import type { z } from 'zod'
 import { timeOfId } from '../base/ids.ts'
 import { encodeHeader } from '../content-server/encoding.ts'
 import type { Database } from '../db/database.ts'
 import { settledTime, type CursorRequest } from '../db/page.ts'
-import { deliveryStatuses, noErrorCode, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
+import type { CamelCased } from '../domain/casing.ts'
+import { deliveryStatuses, noErrorCode } from '../domain/delivery-states.ts'
 import { readQuery } from '../domain/document-query.ts'
+import type { listConditions, searchConditions } from './document-fields.ts'
 import { bindingsOfAll, countTerms, documentsOfTerm, meetsAlternatives, nameTerms, patternOf, type NamedTerm } from './document-keys.ts'
 
 /** Conditions of a search. Every one that is given must hold. */
-export interface DocumentSearch {
-  /** What people know of a document: a docId, the name of a file, the value of a field, or a business object in any of its forms (`readQuery`). */
-  q?: string | undefined
-  docId?: string | undefined
-  docIdPrefix?: string | undefined
-  erpObjectType?: string | undefined
-  erpObjectId?: string | undefined
-  arObject?: string | undefined
-  contentType?: string | undefined
-  /** A name that was brought in, in any case. */
-  fileName?: string | undefined
-  /** A field and its value, in any case. */
-  field?: { name: string; value: string } | undefined
-  /** Bytes; both ends are inclusive. */
-  sizeMin?: number | undefined
-  sizeMax?: number | undefined
-  destinationId?: string | undefined
-  connectionId?: string | undefined
-  connectorType?: string | undefined
-  deliveryStatus?: DeliveryStatus | undefined
-  /** Code of the last error of a delivery; `none` if the error is not one of an attempt. */
-  errorCode?: string | undefined
-  repoId?: string | undefined
-  status?: DocumentStatus | undefined
-  acknowledged?: boolean | undefined
-  dateFrom?: Date | undefined
-  dateTo?: Date | undefined
-}
+export type DocumentSearch = Omit<CamelCased<z.output<z.ZodObject<typeof listConditions & typeof searchConditions>>>, 'include'>
 
 // A request reads at most 5,000 candidates, in windows of growing size, until its page is full. If an index serves all conditions, the
 // first one suffices: with a first window of 500, a search among a million documents took twice as long as among a thousand.
