@@ -1,32 +1,19 @@
 import { countsOfRange, presentCounts, wholePeriods } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import type { DeliveryStatus } from '../domain/delivery-states.ts'
-import { hourlyMaxMs, oldestUnderWay } from './statistics.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
+import { deliveryStatuses, type DeliveryStatus } from '../domain/delivery-states.ts'
+import { zeros, type destinationStatisticsFields } from './statistics-fields.ts'
+import { hourlyMaxMs, oldestUnderWay, type StatisticsFilter } from './statistics.ts'
 
-export interface DestinationStatisticsFilter extends PageRequest {
-  /** Both ends are rounded to whole hours or days, so that the range becomes longer. `before` is exclusive. */
-  since: Date
-  before: Date
-  destinationId?: string | undefined
-}
-
-export interface DestinationStatistics {
-  id: string
-  destinationName: string
-  /** Every hour or day of the range: attempts that have delivered, and attempts that have failed. */
-  series: { start: Date; delivered: number; failed: number }[]
-  /** All deliveries to the destination, by their present status. */
-  currentDeliveries: Partial<Record<DeliveryStatus, number>>
-  oldestDelivery: { documentId: string; status: DeliveryStatus; receivedAt: Date } | null
-}
+type DestinationStatistics = CamelCasedOutput<typeof destinationStatisticsFields> & { id: string }
 
 interface Row {
   id: string
   /** Seconds since 1970, delivered, failed. */
   series: [number, number, number][] | null
-  deliveries: DestinationStatistics['currentDeliveries'] | null
-  oldest: { documentId: string; status: DeliveryStatus; receivedAt: string } | null
+  deliveries: Partial<Record<DeliveryStatus, number>> | null
+  oldest: (Omit<NonNullable<DestinationStatistics['oldestDelivery']>, 'receivedAt'> & { receivedAt: string }) | null
 }
 
 const ofDestinations = 'and destination_id = any (:ids)'
@@ -76,7 +63,7 @@ export const createDestinationStatistics = (db: Database) => ({
   /** Adds up the counters of the destinations of a page, which are those of the list of destinations with the same page. */
   list: async (
     workspaceId: string,
-    { since, before, destinationId, ...page }: DestinationStatisticsFilter,
+    { since, before, destinationId, ...page }: Pick<StatisticsFilter, 'since' | 'before' | 'destinationId'> & PageRequest,
   ): Promise<Page<DestinationStatistics>> => {
     const interval = before.getTime() - since.getTime() <= hourlyMaxMs ? 'hour' : 'day'
     const { lengthMs, ...range } = wholePeriods(interval, { since, before })
@@ -100,7 +87,7 @@ export const createDestinationStatistics = (db: Database) => ({
             const [delivered, failed] = byTime.get(start.getTime()) ?? [0, 0]
             return { start, delivered, failed }
           }),
-          currentDeliveries: deliveries ?? {},
+          currentDeliveries: zeros(deliveryStatuses, deliveries),
           oldestDelivery: oldest && { ...oldest, receivedAt: new Date(oldest.receivedAt) },
         }
       }),

@@ -1,7 +1,11 @@
 import type { Config } from '../config/config.ts'
 import { countsOfRange, presentCounts, wholePeriods } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
-import type { DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
+import { attemptOutcomes, type AttemptOutcomeName } from '../delivery/attempt-log.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
+import { nameable } from '../domain/date-range.ts'
+import { deliveryStatuses, documentStatuses, type DeliveryStatus, type DocumentStatus } from '../domain/delivery-states.ts'
+import { zeros, type statisticsFields } from './statistics-fields.ts'
 
 export interface StatisticsFilter {
   /** Both ends are rounded to whole hours or days, so that the range becomes longer. `before` is exclusive. */
@@ -12,71 +16,14 @@ export interface StatisticsFilter {
   connectorType?: string | undefined
 }
 
-/** Milliseconds from the receipt of a document to its delivery; null without deliveries. Estimated: see src/observe/statistics.ts. */
-interface Latency {
-  p50Ms: number | null
-  p95Ms: number | null
-  p99Ms: number | null
-}
-
-interface PeriodOfStatistics {
-  start: Date
-  /** Null if documents are not counted. */
-  received: number | null
-  delivered: number
-  failed: number
-  latency: Latency
-}
-
-/** Numbers of the present, whatever the range. */
-interface Present {
-  /** Documents. Null if documents are not counted. */
-  unacknowledgedFailures: number | null
-  /** Documents that were discarded for lack of a connection, and were neither acknowledged nor replayed. */
-  unacknowledgedDiscards: number | null
-  /** Deliveries by status. */
-  pending: number
-  held: number
-  retrying: number
-  /** Bytes that the whole workspace stores. */
-  storedBytes: number
-  /** Null if there is no limit. */
-  maxBytes: number | null
-}
-
-/** The document that has waited for a destination for the longest time. */
-export interface OldestDelivery {
-  destinationId: string
-  destinationName: string
-  connectorType: string
-  documentId: string
-  status: DeliveryStatus
-  receivedAt: Date
-}
-
-export interface Statistics {
-  since: Date
-  before: Date
-  /** Null if the filter names a destination or a connector: a document may go to several destinations. */
-  documents: Partial<Record<DocumentStatus, number>> | null
-  /** Counts of deliveries that got their status in the range. */
-  deliveries: Partial<Record<DeliveryStatus, number>>
-  /** Counts of attempts that started in the range. */
-  attempts: Record<string, number>
-  interval: 'hour' | 'day'
-  /** Every hour or day of the range. */
-  series: PeriodOfStatistics[]
-  /** Null if the filter names a repository: no index serves it. */
-  oldestDeliveries: OldestDelivery[] | null
-  errors: { code: string; attempts: number }[]
-  latency: Latency
-  present: Present
-}
+type Statistics = CamelCasedOutput<typeof statisticsFields>
+type Present = Statistics['present']
+type Latency = Statistics['latency']
 
 interface Row {
-  documents: Statistics['documents']
-  deliveries: Statistics['deliveries'] | null
-  attempts: Statistics['attempts'] | null
+  documents: Partial<Record<DocumentStatus, number>> | null
+  deliveries: Partial<Record<DeliveryStatus, number>> | null
+  attempts: Partial<Record<AttemptOutcomeName, number>> | null
   /** Seconds since 1970, received, delivered, failed, latencies. */
   series: [number, number, number, number, LatencyHistogram | null][] | null
   errors: Statistics['errors'] | null
@@ -231,7 +178,7 @@ export const createStatistics = (db: Database, { RELAY_WORKSPACE_MAX_BYTES: maxB
       db.raw<{ rows: Row[] }>(statementOf(all), bindings),
       db.raw<{ rows: Present[] }>(presentStatementOf(all), bindings),
       db.raw<{ rows: Pick<Present, 'storedBytes' | 'maxBytes'>[] }>(storedStatement, { workspaceId, maxBytes }),
-      repoId === undefined ? db.raw<{ rows: OldestDelivery[] }>(oldestStatement, bindings) : undefined,
+      repoId === undefined ? db.raw<{ rows: NonNullable<Statistics['oldestDeliveries']> }>(oldestStatement, bindings) : undefined,
     ])
     const { documents, deliveries, attempts, series, errors } = rows[0]!
     const byTime = new Map((series ?? []).map(([seconds, ...counts]) => [seconds * 1_000, counts]))
@@ -239,10 +186,11 @@ export const createStatistics = (db: Database, { RELAY_WORKSPACE_MAX_BYTES: maxB
     const now = { ...present.rows[0]!, ...stored.rows[0]! }
     const length = (range.before.getTime() - range.since.getTime()) / lengthMs
     return {
-      ...range,
-      documents: countsDocuments ? (documents ?? {}) : null,
-      deliveries: deliveries ?? {},
-      attempts: attempts ?? {},
+      dateFrom: range.since,
+      dateTo: nameable(range.before),
+      documents: countsDocuments ? zeros(documentStatuses, documents) : null,
+      deliveries: zeros(deliveryStatuses, deliveries),
+      attempts: zeros(attemptOutcomes, attempts),
       interval,
       series: Array.from({ length }, (_, index) => {
         const start = new Date(range.since.getTime() + index * lengthMs)
