@@ -6,7 +6,7 @@ import { actorOf, type Requester } from '../db/audit.ts'
 import { bulkActions, type BulkAction, type BulkRetries, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
 import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
 import { errorCode, errorCodeText } from '../http/filters.ts'
-import type { Discarded } from '../observe/discarded.ts'
+import { discardedFields, type Discarded } from '../observe/discarded.ts'
 import type { Destinations } from '../routing/destinations.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
@@ -102,17 +102,7 @@ const dryRunOf = {
   appliesTo: ({ data }: { data: { attributes: { status: string } } }) => data.attributes.status === 'dry_run',
 }
 
-const discardedGroup = resource(
-  'DiscardedGroup',
-  'discarded_group',
-  z.object({
-    repo_id: z.string(),
-    repository_id: z.string().nullable().describe('Null if the repository was deleted.'),
-    is_connected: z.boolean().describe('Whether a connection, active or not, leads from the repository to a destination now.'),
-    documents: z.int(),
-    newest_at: timestamp.describe('When the last of these documents was received.'),
-  }),
-)
+const discardedGroup = resource('DiscardedGroup', 'discarded_group', discardedFields)
 const presentGroup = resourceOf('discarded_group')
 
 export const bulkRetryEndpoints = ({ bulkRetries, destinations, discarded, launch }: BulkRetryDeps): Endpoint[] => {

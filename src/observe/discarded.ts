@@ -1,19 +1,21 @@
+import { z } from 'zod'
 import { presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { isConnected } from '../routing/repository-warnings.ts'
 
+export const discardedFields = z.object({
+  repo_id: z.string(),
+  repository_id: z.string().nullable().describe('Null if the repository was deleted.'),
+  is_connected: z.boolean().describe('Whether a connection, active or not, leads from the repository to a destination now.'),
+  documents: z.int(),
+  newest_at: timestamp.describe('When the last of these documents was received.'),
+})
+
 /** Documents of one repository that were discarded for lack of a connection, and were neither acknowledged nor replayed. */
-export interface DiscardedGroup {
-  id: string
-  repoId: string
-  /** Null if the repository was deleted. */
-  repositoryId: string | null
-  /** True if a connection, active or not, leads to a destination now. */
-  isConnected: boolean
-  documents: number
-  newestAt: Date
-}
+type DiscardedGroup = CamelCasedOutput<typeof discardedFields> & { id: string }
 
 const statement = `
   with present as (

@@ -1,35 +1,32 @@
+import { z } from 'zod'
 import { countsBefore, presentCounts, startsOf } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
+import { connectorTypeName } from '../workspace/inputs.ts'
 
-/** Statuses of deliveries that can be grouped. */
-export const failureStatuses = ['failed', 'cancelled', 'retrying'] as const
-type FailureStatus = (typeof failureStatuses)[number]
+export const failureFields = z.object({
+  destination_id: z.string(),
+  destination_name: z.string(),
+  destination_deleted: z.boolean().describe('Deliveries to a deleted destination cannot be retried.'),
+  connector_type: connectorTypeName,
+  status: z.enum(['failed', 'cancelled', 'retrying']).meta({ id: 'FailureStatus' }),
+  error_code: z.string().nullable().describe('The code of the last error. Null if the error is not one of an attempt.'),
+  last_message: z.string().nullable().describe('The message of the delivery that got its status last, or null if it has none.'),
+  documents: z.int().describe('Documents with such a delivery. A document with several failed deliveries is in several groups.'),
+  oldest_at: timestamp.describe('When the first of these deliveries got its status.'),
+  newest_at: timestamp.describe('When the last of these deliveries got its status.'),
+})
 
-export interface FailureFilter {
-  status: FailureStatus
+/** Deliveries to one destination that ended, or are retried, with one error. Each is of another document. */
+type FailureGroup = CamelCasedOutput<typeof failureFields> & { id: string }
+
+interface FailureFilter extends Pick<FailureGroup, 'status'> {
   destinationId?: string | undefined
   /** Only deliveries that have had the status for at least this time. */
   minAgeSeconds?: number | undefined
-}
-
-/** Deliveries to one destination that ended, or are retried, with one error. Each is of another document. */
-export interface FailureGroup {
-  id: string
-  destinationId: string
-  destinationName: string
-  destinationDeleted: boolean
-  connectorType: string
-  status: FailureStatus
-  /** Null if the error is not one of an attempt. */
-  errorCode: string | null
-  /** The message of the delivery that got the status last. Null if it has none. */
-  lastMessage: string | null
-  documents: number
-  /** The first and the last time at which a delivery got the status. */
-  oldestAt: Date
-  newestAt: Date
 }
 
 // Deliveries are not read to be counted: the counters of failures have the numbers. Only those that got their status in the same hour as

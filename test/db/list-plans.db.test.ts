@@ -13,7 +13,7 @@ import { createToBegin, type WaitingDocument } from '../../src/delivery/to-begin
 import { callNext, listLines } from '../../src/delivery/wake.ts'
 import { auditEventNames } from '../../src/domain/audit-events.ts'
 import { createDestinationStatistics } from '../../src/observe/destination-statistics.ts'
-import { createFailures, failureStatuses } from '../../src/observe/failures.ts'
+import { createFailures, failureFields } from '../../src/observe/failures.ts'
 import { createStatistics } from '../../src/observe/statistics.ts'
 import { createConnections } from '../../src/routing/connections.ts'
 import { createRepositories } from '../../src/routing/repositories.ts'
@@ -319,7 +319,7 @@ test.each([
   }
 })
 
-test.each(failureStatuses)('deliveries that are %s are grouped through indexes', async (status) => {
+test.each(failureFields.shape.status.options)('deliveries that are %s are grouped through indexes', async (status) => {
   const failures = createFailures(database.db)
   for (const minAgeSeconds of [undefined, 900]) {
     const slow = await slowNodesOfList(() => failures.list(workspaceId, { status, minAgeSeconds, ...page }))
