@@ -3,7 +3,7 @@ import { AppError } from '../base/errors.ts'
 import { idPattern } from '../base/ids.ts'
 import { validationFailed } from '../base/refusals.ts'
 import { actorOf, type Requester } from '../db/audit.ts'
-import { bulkActions, type BulkAction, type BulkRetries, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
+import { bulkOutcome, bulkRetryFields, type BulkAction, type BulkRetries, type BulkRetryFilter } from '../delivery/bulk-retry.ts'
 import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
 import { errorCode, errorCodeText } from '../http/filters.ts'
 import { discardedFields, type Discarded } from '../observe/discarded.ts'
@@ -19,52 +19,9 @@ interface BulkRetryDeps extends Pick<LaunchDeps, 'launch'> {
   discarded: Discarded
 }
 
-const attributes = z.object({
-  action: z
-    .enum(bulkActions)
-    .meta({ id: 'BulkAction' })
-    .describe(
-      '`retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. `deliver`: documents to a destination that was connected later, or that is to get them `again`.',
-    ),
-  status: z.enum(['running', 'completed', 'cancelled']).meta({ id: 'BulkRetryStatus' }),
-  filter: z
-    .object({
-      repo_id: z.string().optional(),
-      destination_id: z.string().optional(),
-      error_code: z.string().optional(),
-      origin: z.literal('source').optional(),
-      again: z.boolean().optional(),
-      document_ids: z.array(z.string()).optional(),
-      date_from: timestamp.optional(),
-      date_to: timestamp.optional(),
-      delivered_from: timestamp.optional(),
-      delivered_to: timestamp.optional(),
-    })
-    .meta({ id: 'BulkRetryFilter' }),
-  matched_documents: z
-    .int()
-    .describe('Counted at the start. For `deliver`, at most 10,000 are counted, and the number grows if more are taken.'),
-  matched_deliveries: z.int().describe('Counted at the start. For `deliver`, at most 10,000 are counted.'),
-  retried_documents: z.int().describe('Documents to which the action was applied.'),
-  retried_deliveries: z.int().describe('Deliveries that were made again, that the documents of the replays have, or that were planned.'),
-  skipped_documents: z
-    .int()
-    .describe(
-      'Documents to which it could not be applied, such as those whose request was refused again or has no body any more, or that the filter of the connection passes over.',
-    ),
-  created_at: timestamp,
-  ended_at: timestamp.nullable(),
-})
-const bulkRetry = resource('BulkRetry', 'bulk_retry', attributes)
+const bulkRetry = resource('BulkRetry', 'bulk_retry', bulkRetryFields)
 
-const outcome = {
-  delivered_deliveries: z
-    .int()
-    .describe('Of these deliveries: those that have arrived. Deliveries that a later bulk retry has taken count there.'),
-  failed_deliveries: z.int().describe('Those that have failed again, or were cancelled.'),
-  open_deliveries: z.int().describe('Those that wait or are under way.'),
-}
-const singleBulkRetry = resource('SingleBulkRetry', 'bulk_retry', attributes.extend(outcome))
+const singleBulkRetry = resource('SingleBulkRetry', 'bulk_retry', bulkRetryFields.extend(bulkOutcome.shape))
 
 const startResponse = one(
   z
@@ -72,9 +29,9 @@ const startResponse = one(
       // Null for a dry run, which is not stored.
       id: z.string().nullable(),
       type: z.literal('bulk_retry'),
-      attributes: attributes
+      attributes: bulkRetryFields
         .extend({
-          status: z.enum(['dry_run', ...attributes.shape.status.options]).meta({ id: 'StartedBulkRetryStatus' }),
+          status: z.enum(['dry_run', ...bulkRetryFields.shape.status.options]).meta({ id: 'StartedBulkRetryStatus' }),
           created_at: timestamp.nullable(),
         })
         .meta({ id: 'StartedBulkRetryAttributes' }),

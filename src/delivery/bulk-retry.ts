@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { documentsOf } from '../archive/document-list.ts'
 import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
@@ -5,63 +6,66 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { addMessages, type StartBulkRetry } from '../db/outbox.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { columnsAs, snakeCase } from '../domain/casing.ts'
+import { columnsAs, toSnakeCase, type CamelCasedOutput } from '../domain/casing.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
 import { ended } from './retry.ts'
 
-/**
- * What a bulk retry does. `retry`: makes the failed deliveries of failed documents again. `replay`, `acknowledge`: replays the requests of
- * documents that were discarded for lack of a connection, or acknowledges them. `deliver`: delivers documents to a destination that was
- * connected after they were received, or `again` to one that has them.
- */
-export const bulkActions = ['retry', 'replay', 'acknowledge', 'deliver'] as const
-export type BulkAction = (typeof bulkActions)[number]
+export const bulkRetryFields = z.object({
+  action: z
+    .enum(['retry', 'replay', 'acknowledge', 'deliver'])
+    .meta({ id: 'BulkAction' })
+    .describe(
+      '`retry`: failed deliveries. `replay`, `acknowledge`: the requests of discarded documents, or these documents. `deliver`: documents to a destination that was connected later, or that is to get them `again`.',
+    ),
+  status: z.enum(['running', 'completed', 'cancelled']).meta({ id: 'BulkRetryStatus' }),
+  filter: z
+    .object({
+      repo_id: z.string().optional(),
+      destination_id: z.string().optional(),
+      error_code: z.string().optional(),
+      origin: z.literal('source').optional(),
+      again: z.boolean().optional(),
+      document_ids: z.array(z.string()).optional(),
+      date_from: timestamp.optional(),
+      date_to: timestamp.optional(),
+      delivered_from: timestamp.optional(),
+      delivered_to: timestamp.optional(),
+    })
+    .meta({ id: 'BulkRetryFilter' }),
+  matched_documents: z
+    .int()
+    .describe('Counted at the start. For `deliver`, at most 10,000 are counted, and the number grows if more are taken.'),
+  matched_deliveries: z.int().describe('Counted at the start. For `deliver`, at most 10,000 are counted.'),
+  retried_documents: z.int().describe('Documents to which the action was applied.'),
+  retried_deliveries: z.int().describe('Deliveries that were made again, that the documents of the replays have, or that were planned.'),
+  skipped_documents: z
+    .int()
+    .describe(
+      'Documents to which it could not be applied, such as those whose request was refused again or has no body any more, or that the filter of the connection passes over.',
+    ),
+  created_at: timestamp,
+  ended_at: timestamp.nullable(),
+})
+
+/** Outcome of the deliveries that a bulk retry has taken. */
+export const bulkOutcome = z.object({
+  delivered_deliveries: z
+    .int()
+    .describe('Of these deliveries: those that have arrived. Deliveries that a later bulk retry has taken count there.'),
+  failed_deliveries: z.int().describe('Those that have failed again, or were cancelled.'),
+  open_deliveries: z.int().describe('Those that wait or are under way.'),
+})
+
+type BulkRetryValues = CamelCasedOutput<typeof bulkRetryFields>
+export type BulkAction = BulkRetryValues['action']
+/** Selects documents. Both ends of a range are inclusive. */
+export type BulkRetryFilter = BulkRetryValues['filter']
+export type BulkRetry = BulkRetryValues & { id: string }
+export type BulkOutcome = CamelCasedOutput<typeof bulkOutcome>
+type Matched = Pick<BulkRetry, 'matchedDocuments' | 'matchedDeliveries'>
 
 const nounOf: Record<BulkAction, string> = { retry: 'retry', replay: 'replay', acknowledge: 'acknowledgement', deliver: 'delivery' }
-
-/** Selects documents. */
-export interface BulkRetryFilter {
-  repoId?: string | undefined
-  destinationId?: string | undefined
-  /** Code of the last error, or `none`. */
-  errorCode?: string | undefined
-  /** Only documents that the source system has sent to the relay or changed here: no copies of the upstream. */
-  origin?: 'source' | undefined
-  /** Whether a bulk delivery includes documents that the destination has. */
-  again?: boolean | undefined
-  documentIds?: string[] | undefined
-  /** Time of receipt; both ends are inclusive. */
-  dateFrom?: Date | undefined
-  dateTo?: Date | undefined
-  /** Time of the delivery to the destination; both ends are inclusive. */
-  deliveredFrom?: Date | undefined
-  deliveredTo?: Date | undefined
-}
-
-interface Matched {
-  matchedDocuments: number
-  matchedDeliveries: number
-}
-
-export interface BulkRetry extends Matched {
-  id: string
-  action: BulkAction
-  status: 'running' | 'completed' | 'cancelled'
-  filter: BulkRetryFilter
-  retriedDocuments: number
-  retriedDeliveries: number
-  /** Documents to which the action could not be applied. */
-  skippedDocuments: number
-  createdAt: Date
-  endedAt: Date | null
-}
-
-/** Outcome of the deliveries that a bulk retry has taken, without those that a later one has taken as well. */
-export interface BulkOutcome {
-  deliveredDeliveries: number
-  failedDeliveries: number
-  openDeliveries: number
-}
 
 export const bulkRetryColumns = columnsAs(
   'id, action, status, filter, matched_documents, matched_deliveries, retried_documents, retried_deliveries, skipped_documents, created_at, ended_at',
@@ -75,13 +79,6 @@ export const parseFilter = <Row extends BulkRetry>(row: Row): Row => {
   })
   return { ...row, filter: { ...row.filter, ...Object.fromEntries(dates) } }
 }
-
-const recordedFilter = (filter: BulkRetryFilter) =>
-  Object.fromEntries(
-    Object.entries(filter)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [snakeCase(name), value]),
-  )
 
 /**
  * Selects the failed and cancelled deliveries of the failed documents that a filter matches, by the index documents_failed_and_open. A
@@ -279,7 +276,7 @@ export const createBulkRetries = (db: Database) => {
           event: 'bulk_retry.started',
           subjectId: message.input.bulkRetryId,
           description: `A bulk ${nounOf[action]} of ${matchedDocuments} documents was started.`,
-          metadata: { action, filter: recordedFilter(filter), ...counts },
+          metadata: { action, filter: toSnakeCase(bulkRetryFields.shape.filter, filter), ...counts },
           actor,
         })
         return parseFilter(inserted!)
