@@ -4,7 +4,7 @@ import type { OutboxMessage } from '../db/outbox.ts'
 import { deliveriesPerBatch } from '../delivery/release.ts'
 import type { AuditEvent } from '../domain/audit-events.ts'
 import { flag } from '../http/filters.ts'
-import type { DeletionOptions, Removal } from '../routing/removal.ts'
+import { removalFields, type DeletionOptions, type Removal } from '../routing/removal.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import type { LaunchDeps } from './launch.ts'
 import { idParams, one } from './schemas.ts'
@@ -24,36 +24,13 @@ const query = z.strictObject({
     ),
 })
 
-const named = z.array(z.object({ id: z.string(), name: z.string() }).meta({ id: 'NamedResource' }))
-
 const idsOf = (objects: { id: string }[]): string =>
   objects
     .slice(0, headerMaxIds)
     .map(({ id }) => id)
     .join(', ')
 
-const removal = z
-  .object({
-    removed_connections: named,
-    unlinked_connections: named.describe('With `keep_connections`: the connections that stay without what is deleted.'),
-    removed_notifications: named,
-    unwired_repositories: z
-      .array(z.object({ id: z.string(), repo_id: z.string(), name: z.string() }).meta({ id: 'UnwiredRepository' }))
-      .describe('Repositories that no connection links to a destination from then on: what they receive is discarded.'),
-    affected_destinations: z
-      .array(z.object({ id: z.string(), name: z.string(), repo_ids: z.array(z.string()) }).meta({ id: 'AffectedDestination' }))
-      .describe(
-        'Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each.',
-      ),
-    failed_documents_delivered: z
-      .int()
-      .describe(
-        'Failed documents that count as delivered from then on, because only their deliveries to the destination have failed, which are cancelled. At most 10,000 are counted.',
-      ),
-  })
-  .meta({ id: 'Removal' })
-
-const dryRunResponse = one(removal)
+const dryRunResponse = one(removalFields)
 
 interface Deletion<Current> extends LaunchDeps {
   path: string
@@ -99,14 +76,11 @@ export const deletionEndpoint = <Current>({
     },
     checksVersion: true,
     handle: async ({ params, query: { dryRun, keepConnections } }, { workspaceId, actor, setHeader, checkVersion }) => {
-      if (dryRun) {
-        const { connections, notifications, ...others } = await objects.findRemoval(workspaceId, params.id, keepConnections)
-        return { data: { removedConnections: connections, removedNotifications: notifications, ...others } }
-      }
+      if (dryRun) return { data: await objects.findRemoval(workspaceId, params.id, keepConnections) }
       const check = (current: Current) => checkVersion(versionOf(current))
       const deleted = await objects.delete(workspaceId, params.id, actorOf(actor), { limit: batchSize, keepConnections, check })
       launch(deleted.messages)
-      setHeader(removedConnectionsHeader, idsOf(deleted.connections))
+      setHeader(removedConnectionsHeader, idsOf(deleted.removedConnections))
       setHeader(affectedDestinationsHeader, idsOf(deleted.affectedDestinations))
       return undefined
     },

@@ -7,13 +7,13 @@ import type { OutboxMessage } from '../db/outbox.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import { startCancelling } from '../delivery/cancel.ts'
 import { closeCircuit, endPause } from '../delivery/circuit.ts'
-import { asColumns } from '../domain/casing.ts'
+import { asColumns, snakeCased } from '../domain/casing.ts'
 import type { Circuit } from '../domain/circuit.ts'
 import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
 import { name as displayName, openObject } from '../workspace/inputs.ts'
 import { lockRouting, workspaceNameOf } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
-import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
+import { findRemoval, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 
 const destinationValues = z.strictObject({ name: displayName, config: openObject.meta({ masked: true }) })
 
@@ -261,9 +261,9 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
         check?.(deleted)
         const removal = await findRemoval(trx, 'destination', id, keepConnections)
         const predicate = `was deleted.${removalSentence(removal)}`
-        await recordOf(trx, workspaceId, 'destination.deleted', deleted, predicate, removalMetadata(removal), actor)
+        await recordOf(trx, workspaceId, 'destination.deleted', deleted, predicate, snakeCased(removal), actor)
         // The rows of the connections first: a release locks its connection before the documents.
-        const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
+        const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.removedConnections, actor, limit)
         await unlinkConnections(trx, workspaceId, 'destination', id, removal.unlinkedConnections, actor)
         for (const end of onDelete) await end(trx, workspaceId, id, actor)
         messages.push(...(await startCancelling(trx, { by: 'destination', workspace, id, name: deleted.name }, limit)))

@@ -1,24 +1,34 @@
+import { z } from 'zod'
 import type { Database, Transaction } from '../db/database.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
 
 type Noun = 'destination' | 'repository'
 
+const named = z.array(z.object({ id: z.string(), name: z.string() }).meta({ id: 'NamedResource' }))
+
+export const removalFields = z
+  .object({
+    removed_connections: named,
+    unlinked_connections: named.describe('With `keep_connections`: the connections that stay without what is deleted.'),
+    removed_notifications: named,
+    unwired_repositories: z
+      .array(z.object({ id: z.string(), repo_id: z.string(), name: z.string() }).meta({ id: 'UnwiredRepository' }))
+      .describe('Repositories that no connection links to a destination from then on: what they receive is discarded.'),
+    affected_destinations: z
+      .array(z.object({ id: z.string(), name: z.string(), repo_ids: z.array(z.string()) }).meta({ id: 'AffectedDestination' }))
+      .describe(
+        'Other destinations that also lose documents: no connection leads to them from these repositories from then on. At most 100 repositories of each.',
+      ),
+    failed_documents_delivered: z
+      .int()
+      .describe(
+        'Failed documents that count as delivered from then on, because only their deliveries to the destination have failed, which are cancelled. At most 10,000 are counted.',
+      ),
+  })
+  .meta({ id: 'Removal' })
+
 /** What a deleted destination or repository takes with it, changes, and leaves without documents. */
-export interface Removal {
-  connections: { id: string; name: string }[]
-  /** Connections that stay without the deleted object. */
-  unlinkedConnections: { id: string; name: string }[]
-  /** Notifications that are sent to the destination. */
-  notifications: { id: string; name: string }[]
-  /** Repositories that no connection will link to a destination: documents that they receive are discarded. */
-  unwiredRepositories: { id: string; repoId: string; name: string }[]
-  /** Other destinations that no connection will link to these other repositories: they lose the documents of these. */
-  affectedDestinations: { id: string; name: string; repoIds: string[] }[]
-  /**
-   * Number of failed documents that will count as delivered: all their deliveries that have failed lead to the destination, are
-   * cancelled with it, and the others have succeeded. They were not acknowledged.
-   */
-  failedDocumentsDelivered: number
-}
+export type Removal = CamelCasedOutput<typeof removalFields>
 
 // A connection has up to 1,000 repositories and 1,000 destinations, and an answer has to stay readable.
 const repoIdsMax = 100
@@ -84,7 +94,7 @@ export const findRemoval = async (db: Database | Transaction, noun: Noun, id: st
       (
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by id), '[]')
         from removed
-      ) as connections,
+      ) as "removedConnections",
       (
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by id), '[]')
         from changed
@@ -94,7 +104,7 @@ export const findRemoval = async (db: Database | Transaction, noun: Noun, id: st
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'name', name) order by id), '[]')
         from notifications
         where destination_id = :id
-      ) as notifications,
+      ) as "removedNotifications",
       (
         select coalesce(jsonb_agg(jsonb_build_object('id', id, 'repoId', repo_id, 'name', name) order by id), '[]')
         from repositories
@@ -146,22 +156,12 @@ export const findRemoval = async (db: Database | Transaction, noun: Noun, id: st
   return rows[0]!
 }
 
-/** Returns a removal as the audit log shows it. */
-export const removalMetadata = (removal: Removal) => ({
-  removed_connections: removal.connections,
-  unlinked_connections: removal.unlinkedConnections,
-  removed_notifications: removal.notifications,
-  unwired_repositories: removal.unwiredRepositories.map(({ id, repoId, name }) => ({ id, repo_id: repoId, name })),
-  affected_destinations: removal.affectedDestinations.map(({ id, name, repoIds }) => ({ id, name, repo_ids: repoIds })),
-  failed_documents_delivered: removal.failedDocumentsDelivered,
-})
-
 /** Describes a removal in a sentence, or returns an empty text if nothing else goes. */
 export const removalSentence = (removal: Removal): string => {
   const parts: [string, string[]][] = [
-    ['Connections deleted with it', removal.connections.map(({ name }) => name)],
+    ['Connections deleted with it', removal.removedConnections.map(({ name }) => name)],
     ['Connections that stay without it', removal.unlinkedConnections.map(({ name }) => name)],
-    ['Notifications deleted with it', removal.notifications.map(({ name }) => name)],
+    ['Notifications deleted with it', removal.removedNotifications.map(({ name }) => name)],
     ['Repositories without a destination from then on', removal.unwiredRepositories.map(({ repoId }) => repoId)],
     ['Destinations that also lose documents', removal.affectedDestinations.map(({ name }) => name)],
   ]

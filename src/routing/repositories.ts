@@ -6,13 +6,13 @@ import type { Database, Transaction } from '../db/database.ts'
 import { isDuplicate } from '../db/errors.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import type { Page, PageRequest } from '../db/page.ts'
-import type { CamelCasedOutput } from '../domain/casing.ts'
+import { snakeCased, type CamelCasedOutput } from '../domain/casing.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { configuredKind, only, type ChangeOf, type Configured } from '../workspace/configured-kind.ts'
 import { repositoryValues, type newRepository } from '../workspace/inputs.ts'
 import { lockRouting } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
-import { findRemoval, removalMetadata, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
+import { findRemoval, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 import {
   changesUpstream,
   openUpstreamSecrets,
@@ -254,11 +254,11 @@ export const createRepositories = (db: Database) => {
           event: 'repository.deleted',
           subjectId: id,
           description: `Repository ${deleted.repoId} was deleted.${removalSentence(removal)}`,
-          metadata: { repo_id: deleted.repoId, name: deleted.name, ...removalMetadata(removal) },
+          metadata: { repo_id: deleted.repoId, name: deleted.name, ...snakeCased(removal) },
           actor,
         })
         await deleteCertificatesOf(trx, workspaceId, id, actor)
-        const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.connections, actor, limit)
+        const messages = await deleteConnections(trx, { id: workspaceId, name: workspace }, removal.removedConnections, actor, limit)
         await unlinkConnections(trx, workspaceId, 'repository', id, removal.unlinkedConnections, actor)
         await trx('connection_repositories').where({ repository_id: id }).delete()
         await trx('enrichment_repositories').where({ repository_id: id }).delete()
