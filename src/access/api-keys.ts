@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { AppError } from '../base/errors.ts'
 import { notFound, validationFailed } from '../base/refusals.ts'
 import type { Config } from '../config/config.ts'
@@ -5,20 +6,23 @@ import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { isDuplicate, isMemberGone } from '../db/errors.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
-import { asColumns, columnsAs } from '../domain/casing.ts'
+import { asColumns, columnsAs, type CamelCasedOutput } from '../domain/casing.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { createAuthenticator, newApiKey, type Authenticator, type KeyDigest, type StoredKey } from '../security/api-keys.ts'
 import { createAttemptLimit } from '../security/attempt-limit.ts'
 import type { KeyLevel } from '../security/levels.ts'
+import { keyLevel } from '../workspace/inputs.ts'
 
-export interface ApiKey {
-  id: string
-  name: string
-  level: KeyLevel
-  userId: string | null
-  expiresAt: Date | null
-  lastUsedAt: Date | null
-  createdAt: Date
-}
+export const apiKeyFields = z.object({
+  name: z.string(),
+  level: keyLevel,
+  user_id: z.string().nullable(),
+  expires_at: timestamp.nullable(),
+  last_used_at: timestamp.nullable(),
+  created_at: timestamp,
+})
+
+export type ApiKey = CamelCasedOutput<typeof apiKeyFields> & { id: string }
 
 /** A key as the command line lists it, with its workspace. */
 export interface ListedKey extends ApiKey {

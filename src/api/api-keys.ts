@@ -1,26 +1,17 @@
 import { z } from 'zod'
-import type { ApiKeys } from '../access/api-keys.ts'
+import { apiKeyFields, type ApiKeys } from '../access/api-keys.ts'
 import { actorOf } from '../db/audit.ts'
 import { timestamp } from '../domain/date-range.ts'
-import { keyLevel, newKeyFields } from '../workspace/inputs.ts'
+import { newKeyFields } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf } from './schemas.ts'
 
-const attributes = z.object({
-  name: z.string(),
-  level: keyLevel,
-  user_id: z.string().nullable(),
-  expires_at: timestamp.nullable(),
-  last_used_at: timestamp.nullable(),
-  created_at: timestamp,
-})
-
-const apiKey = resource('ApiKey', 'api_key', attributes)
+const apiKey = resource('ApiKey', 'api_key', apiKeyFields)
 const newKey = resource(
   'ApiKeyWithSecret',
   'api_key',
-  attributes.extend({ key: z.string().describe('The key. Returned only in this response.') }),
+  apiKeyFields.extend({ key: z.string().describe('The key. Returned only in this response.') }),
 )
 const present = resourceOf('api_key')
 

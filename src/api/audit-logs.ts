@@ -1,42 +1,13 @@
 import { z } from 'zod'
 import { createConcurrencyLimit } from '../base/concurrency-limit.ts'
-import type { AuditLog, AuditLogs } from '../db/audit-logs.ts'
-import { auditEventNames, auditSubjectTypes } from '../domain/audit-events.ts'
-import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
+import { auditConditions, auditLogFields, type AuditLog, type AuditLogs } from '../db/audit-logs.ts'
 import { separatorNames } from '../http/attachments.ts'
 import { idleTimeoutMs } from '../http/server.ts'
-import { openObject } from '../workspace/inputs.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, cursorQuery, followQuery, isOneWay, toCursorPage } from './pagination.ts'
 import { resource, resourceOf } from './schemas.ts'
 
-const eventName = z.enum(auditEventNames).meta({ id: 'AuditEvent' })
-const subjectType = z.enum(auditSubjectTypes).meta({ id: 'AuditSubjectType' })
-
-const auditLog = resource(
-  'AuditLog',
-  'audit_log',
-  z.object({
-    event: eventName,
-    subject_type: subjectType,
-    subject_id: z.string(),
-    description: z.string(),
-    metadata: openObject,
-    user_id: z.string().nullable(),
-    actor_type: z.enum(['user', 'api_key', 'system']).meta({ id: 'ActorType' }),
-    created_at: timestamp,
-  }),
-)
-
-const filters = {
-  event: eventName.optional().describe('Only entries with this event name.'),
-  event_prefix: z.string().optional().describe('Only entries whose event name starts with this text, for example `cert.`.'),
-  subject_type: subjectType.optional().describe('Only entries about this type of resource.'),
-  subject_id: z.string().optional().describe('Only entries about the resource with this id.'),
-  user_id: z.string().optional().describe('Only entries caused by this member.'),
-  date_from: dateFrom,
-  date_to: dateTo,
-}
+const auditLog = resource('AuditLog', 'audit_log', auditLogFields)
 
 const spreadsheet = z
   .enum(separatorNames)
@@ -102,7 +73,7 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
       level: 'viewer',
       summary: 'List audit log entries',
       description: 'Returns who changed what in the workspace, newest first, or oldest first with `after`.',
-      query: followQuery.extend(filters).refine(...isOneWay),
+      query: followQuery.extend(auditConditions).refine(...isOneWay),
       response: cursorPageOf(auditLog),
       handle: async (input, { workspaceId }) => toCursorPage(await auditLogs.list(workspaceId, input.query), input.query, present),
     }),
@@ -115,7 +86,7 @@ export const auditLogEndpoints = ({ auditLogs, exportLimits: changed }: AuditLog
       summary: 'Export audit log entries as CSV',
       description:
         'Accepts the filters of the list and returns the newest entries first. `per_page` has no effect. A cell that a spreadsheet could take for a formula begins with an apostrophe.',
-      query: cursorQuery.extend(filters).extend({ spreadsheet }),
+      query: cursorQuery.extend(auditConditions).extend({ spreadsheet }),
       response: 'csv',
       handle: async (input, { workspaceId, actor }) => ({
         fileName: 'audit-logs.csv',

@@ -1,30 +1,38 @@
 import type { Knex } from 'knex'
+import { z } from 'zod'
 import { idPrefixAt } from '../base/ids.ts'
-import { auditEventNames, eventsMatching, type AuditEvent, type AuditSubjectType, type EventFilter } from '../domain/audit-events.ts'
-import { columnsAs } from '../domain/casing.ts'
-import type { AuditActor } from './audit.ts'
+import { auditEventNames, auditSubjectTypes, eventsMatching } from '../domain/audit-events.ts'
+import { columnsAs, type CamelCasedOutput } from '../domain/casing.ts'
+import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
 import type { Database } from './database.ts'
 import { directionOf, limitToCursor, pageByCursor, type CursorPage, type CursorRequest } from './page.ts'
 
-export interface AuditLog {
-  id: string
-  event: AuditEvent
-  subjectType: AuditSubjectType
-  subjectId: string
-  description: string
-  metadata: Record<string, unknown>
-  userId: string | null
-  actorType: AuditActor['type']
-  createdAt: Date
+const eventName = z.enum(auditEventNames).meta({ id: 'AuditEvent' })
+const subjectType = z.enum(auditSubjectTypes).meta({ id: 'AuditSubjectType' })
+
+export const auditLogFields = z.object({
+  event: eventName,
+  subject_type: subjectType,
+  subject_id: z.string(),
+  description: z.string(),
+  metadata: z.record(z.string(), z.unknown()),
+  user_id: z.string().nullable(),
+  actor_type: z.enum(['user', 'api_key', 'system']).meta({ id: 'ActorType' }),
+  created_at: timestamp,
+})
+
+export const auditConditions = {
+  event: eventName.optional().describe('Only entries with this event name.'),
+  event_prefix: z.string().optional().describe('Only entries whose event name starts with this text, for example `cert.`.'),
+  subject_type: subjectType.optional().describe('Only entries about this type of resource.'),
+  subject_id: z.string().optional().describe('Only entries about the resource with this id.'),
+  user_id: z.string().optional().describe('Only entries caused by this member.'),
+  date_from: dateFrom,
+  date_to: dateTo,
 }
 
-export interface AuditFilter extends EventFilter {
-  subjectId?: string | undefined
-  userId?: string | undefined
-  /** Both ends are inclusive. */
-  dateFrom?: Date | undefined
-  dateTo?: Date | undefined
-}
+export type AuditLog = CamelCasedOutput<typeof auditLogFields> & { id: string }
+type AuditFilter = CamelCasedOutput<z.ZodObject<typeof auditConditions>>
 
 const columns = columnsAs('id, event, subject_type, subject_id, description, metadata, user_id, actor_type, created_at')
 
@@ -34,13 +42,13 @@ const partRows = 200
 /** A range of the log, newest first, or oldest first after an id. */
 type Range = Omit<CursorRequest, 'perPage'> & { rows: number }
 
-const matching = (db: Knex, workspaceId: string, { subjectId, userId, dateFrom, dateTo }: AuditFilter, range: Range) => {
+const matching = (db: Knex, workspaceId: string, filter: AuditFilter, range: Range) => {
   const query = db('audit_logs').where({ workspace_id: workspaceId })
-  if (subjectId !== undefined) query.where({ subject_id: subjectId })
-  if (userId !== undefined) query.where({ user_id: userId })
+  if (filter.subjectId !== undefined) query.where({ subject_id: filter.subjectId })
+  if (filter.userId !== undefined) query.where({ user_id: filter.userId })
   // The id of an entry begins with the millisecond of its creation.
-  if (dateFrom) query.where('id', '>=', idPrefixAt(dateFrom))
-  if (dateTo) query.where('id', '<', idPrefixAt(new Date(dateTo.getTime() + 1)))
+  if (filter.dateFrom) query.where('id', '>=', idPrefixAt(filter.dateFrom))
+  if (filter.dateTo) query.where('id', '<', idPrefixAt(new Date(filter.dateTo.getTime() + 1)))
   return limitToCursor(query, range)
 }
 

@@ -60,12 +60,12 @@ export const auditEvents = {
 } as const
 
 export type AuditEvent = keyof typeof auditEvents
-export type AuditSubjectType = (typeof auditEvents)[AuditEvent]
+type AuditSubjectType = (typeof auditEvents)[AuditEvent]
 
 export const auditEventNames = Object.keys(auditEvents) as AuditEvent[]
 export const auditSubjectTypes = [...new Set(Object.values(auditEvents))]
 
-export interface EventFilter {
+interface EventFilter {
   event?: AuditEvent | undefined
   eventPrefix?: string | undefined
   subjectType?: AuditSubjectType | undefined
