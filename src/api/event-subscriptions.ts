@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { actorOf } from '../db/audit.ts'
 import { timestamp } from '../domain/date-range.ts'
 import type { Events } from '../events/event-log.ts'
-import type { EventSubscriptions } from '../events/subscriptions.ts'
+import { subscriptionProgress, type EventSubscriptions } from '../events/subscriptions.ts'
 import { eventName, eventReplay, eventSubscriptionValues, newEventSubscription } from '../workspace/inputs.ts'
 import { answered, changeOf, configuredEndpoints } from './configured.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
@@ -14,19 +14,7 @@ const subscription = resource(
   'event_subscription',
   answered(eventSubscriptionValues).extend({
     events: z.array(eventName),
-    cursor: z
-      .string()
-      .meta({ examples: ['660b0a182de650000000a91c4000000002f17'] })
-      .describe('The last event that was sent or passed over.'),
-    waiting_since: timestamp
-      .nullable()
-      .describe('When the oldest event after the cursor was written, whatever its type. Null if there is none: everything was sent.'),
-    attempts: z.int().describe('Failed attempts to send the next event. It is repeated until it succeeds, and later events wait.'),
-    failing_since: timestamp.nullable().describe('When the first of these attempts failed.'),
-    next_attempt_at: timestamp.nullable(),
-    last_error: z.string().nullable(),
-    last_error_code: z.string().nullable(),
-    last_sent_at: timestamp.nullable().describe('When the last event was sent.'),
+    ...subscriptionProgress.shape,
     created_at: timestamp,
     updated_at: timestamp,
   }),

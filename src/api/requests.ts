@@ -1,9 +1,14 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { checkAgent } from '../../clients/check-source/src/http.ts'
-import { isStorable } from '../base/text.ts'
 import { truncationReasons } from '../capture/body.ts'
-import type { CapturedRequests, ListedRequest, SingleRequest } from '../capture/captured-requests.ts'
+import {
+  requestChannel,
+  requestConditions,
+  type CapturedRequests,
+  type ListedRequest,
+  type SingleRequest,
+} from '../capture/captured-requests.ts'
 import type { Replay } from '../capture/replay.ts'
 import { openStoredBody, type StoredBody } from '../capture/stored-body.ts'
 import { decodeHeader } from '../content-server/encoding.ts'
@@ -11,9 +16,8 @@ import type { Stores } from '../content/store.ts'
 import { actorOf } from '../db/audit.ts'
 import type { CodePage } from '../domain/code-pages.ts'
 import { mediaTypeOf } from '../domain/content-type.ts'
-import { dateFrom, dateTo, timestamp } from '../domain/date-range.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { decodeText } from '../domain/decoded-text.ts'
-import { flag } from '../http/filters.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { cursorPageOf, followQuery, isOneWay, toCursorPage } from './pagination.ts'
 import { idParams, one, resource, resourceOf } from './schemas.ts'
@@ -23,8 +27,6 @@ const previewMaxBytes = 64 * 1024
 const previewable = /^(text\/html|(application|text)\/(json|xml)|[^/]+\/[^/]+\+(json|xml))$/
 const octets = 'application/octet-stream'
 
-const channel = z.enum(['receiver', 'bridge']).meta({ id: 'Channel' })
-
 const truncationReason = z
   .enum(truncationReasons)
   .meta({ id: 'TruncationReason' })
@@ -32,7 +34,7 @@ const truncationReason = z
   .describe('Why the body is not stored. Null if it is not truncated.')
 
 const attributes = z.object({
-  channel,
+  channel: requestChannel,
   workspace_id: z.string(),
   http_method: z.string(),
   uri: z.string(),
@@ -126,37 +128,7 @@ export const requestEndpoints = ({ capturedRequests, contents, replay }: Request
         'Returns the requests that reached the receiver or the bridge, newest first, or oldest first with `after`. A request has an id of the time ' +
         'of its arrival and is found when it has ended. A reader that follows the list with `after` therefore misses a request that took ' +
         'more than a minute, or that ended while the database was unavailable, unless it stays behind with `date_to`.',
-      query: followQuery
-        .extend({
-          channel: channel.optional().describe('Only requests to the receiver or only requests to the bridge.'),
-          status_code: z.coerce.number().int().min(100).max(599).optional().describe('Only requests answered with this status.'),
-          error_code: z
-            .string()
-            .refine(isStorable)
-            .optional()
-            .describe('Only requests answered with this error, for example `signature_invalid`.'),
-          status_class: z
-            .enum(['2xx', '3xx', '4xx', '5xx'])
-            .transform((text) => Number(text[0]))
-            .optional()
-            .describe('Only requests answered with a status of this class.'),
-          without_checks: flag
-            .optional()
-            .describe(
-              'If true, leaves out the requests of a check of the repository, of which several are refused because they have to be.',
-            ),
-          method: z
-            .string()
-            .transform((text) => text.toUpperCase())
-            .optional()
-            .describe('Only requests with this HTTP method.'),
-          repo_id: z.string().optional().describe('Only requests with this `contRep` in the query string.'),
-          doc_id: z.string().optional().describe('Only requests with this `docId` in the query string.'),
-          document_id: z.string().optional().describe('Only the request that created this document (`id`).'),
-          date_from: dateFrom,
-          date_to: dateTo,
-        })
-        .refine(...isOneWay),
+      query: followQuery.extend(requestConditions).refine(...isOneWay),
       response: cursorPageOf(capturedRequest),
       handle: async ({ query }, { workspaceId }) => {
         const filter = { ...query, withoutAgent: query.withoutChecks ? checkAgent : undefined }

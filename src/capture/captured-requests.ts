@@ -1,8 +1,13 @@
+import { z } from 'zod'
 import { idPrefixAt } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
+import { isStorable } from '../base/text.ts'
 import type { Database } from '../db/database.ts'
 import { pageByCursor, type CursorPage, type CursorRequest } from '../db/page.ts'
+import type { CamelCasedOutput } from '../domain/casing.ts'
 import type { CodePage } from '../domain/code-pages.ts'
+import { dateFrom, dateTo } from '../domain/date-range.ts'
+import { flag } from '../http/filters.ts'
 import { captureSelection, type Capture } from './capture.ts'
 import { emptyBody, findBodyToReplay, findStoredBody, type BodyKind, type StoredBody } from './stored-body.ts'
 
@@ -61,22 +66,35 @@ export interface ReplayableRequest extends Pick<Capture, (typeof replayedFields)
   body: StoredBody | null
 }
 
-export interface RequestFilter {
-  channel?: Capture['channel'] | undefined
-  statusCode?: number | undefined
-  errorCode?: string | undefined
-  /** First digit of the status: 4 selects 400 to 499. */
-  statusClass?: number | undefined
-  method?: string | undefined
-  repoId?: string | undefined
-  docId?: string | undefined
-  /** Leaves out requests whose User-Agent is this one. */
+export const requestChannel = z.enum(['receiver', 'bridge']).meta({ id: 'Channel' })
+
+export const requestConditions = {
+  channel: requestChannel.optional().describe('Only requests to the receiver or only requests to the bridge.'),
+  status_code: z.coerce.number().int().min(100).max(599).optional().describe('Only requests answered with this status.'),
+  error_code: z.string().refine(isStorable).optional().describe('Only requests answered with this error, for example `signature_invalid`.'),
+  status_class: z
+    .enum(['2xx', '3xx', '4xx', '5xx'])
+    .transform((text) => Number(text[0]))
+    .optional()
+    .describe('Only requests answered with a status of this class.'),
+  without_checks: flag
+    .optional()
+    .describe('If true, leaves out the requests of a check of the repository, of which several are refused because they have to be.'),
+  method: z
+    .string()
+    .transform((text) => text.toUpperCase())
+    .optional()
+    .describe('Only requests with this HTTP method.'),
+  repo_id: z.string().optional().describe('Only requests with this `contRep` in the query string.'),
+  doc_id: z.string().optional().describe('Only requests with this `docId` in the query string.'),
+  document_id: z.string().optional().describe('Only the request that created this document (`id`).'),
+  date_from: dateFrom,
+  date_to: dateTo,
+}
+
+/** @property withoutAgent leaves out requests whose User-Agent is this one */
+export type RequestFilter = Omit<CamelCasedOutput<z.ZodObject<typeof requestConditions>>, 'withoutChecks'> & {
   withoutAgent?: string | undefined
-  /** Id of a document that the request created. */
-  documentId?: string | undefined
-  /** Both ends are inclusive. */
-  dateFrom?: Date | undefined
-  dateTo?: Date | undefined
 }
 
 export interface DownloadableBody {
@@ -112,7 +130,7 @@ const codePageOf = (db: Database) =>
 export const createCapturedRequests = (db: Database) => ({
   /** Lists captured requests, newest first, or oldest first after an id. */
   list: (workspaceId: string, { before, after, perPage, ...filter }: RequestFilter & CursorRequest): Promise<CursorPage<ListedRequest>> => {
-    const { channel, statusCode, errorCode, statusClass, method, repoId, docId, withoutAgent, documentId, dateFrom, dateTo } = filter
+    const { channel, statusCode, errorCode, statusClass, method, repoId, docId, withoutAgent, documentId } = filter
     const query = db('captured_requests').where({ workspace_id: workspaceId })
     if (channel) query.where({ channel })
     if (statusCode !== undefined) query.where({ status_code: statusCode })
@@ -126,8 +144,8 @@ export const createCapturedRequests = (db: Database) => ({
       query.where({ id: db('documents').select('request_id').where({ workspace_id: workspaceId, id: documentId }) })
     }
     // The id of a request begins with the millisecond of its arrival.
-    if (dateFrom) query.where('id', '>=', idPrefixAt(dateFrom))
-    if (dateTo) query.where('id', '<', idPrefixAt(new Date(dateTo.getTime() + 1)))
+    if (filter.dateFrom) query.where('id', '>=', idPrefixAt(filter.dateFrom))
+    if (filter.dateTo) query.where('id', '<', idPrefixAt(new Date(filter.dateTo.getTime() + 1)))
     return pageByCursor(query, [...listedColumns, documentIdsOf(db), codePageOf(db)], { before, after, perPage })
   },
 

@@ -1,7 +1,9 @@
+import { z } from 'zod'
 import { record, systemActor, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { openQueue } from '../db/side-work.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { eventIdOf, eventPositionOf, type EventPosition } from '../domain/events.ts'
 import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
 import { createConfigured } from '../workspace/configured.ts'
@@ -10,22 +12,26 @@ import { requireDestination } from '../workspace/required-destination.ts'
 import { lockRouting } from '../workspace/workspaces.ts'
 import { createEvents } from './event-log.ts'
 
-interface Progress {
-  attempts: number
-  failingSince: Date | null
-  nextAttemptAt: Date | null
-  lastError: string | null
-  lastErrorCode: string | null
-  lastSentAt: Date | null
-}
+export const subscriptionProgress = z.object({
+  cursor: z
+    .string()
+    .meta({ examples: ['660b0a182de650000000a91c4000000002f17'] })
+    .describe('The last event that was sent or passed over.'),
+  waiting_since: timestamp
+    .nullable()
+    .describe('When the oldest event after the cursor was written, whatever its type. Null if there is none: everything was sent.'),
+  attempts: z.int().describe('Failed attempts to send the next event. It is repeated until it succeeds, and later events wait.'),
+  failing_since: timestamp.nullable().describe('When the first of these attempts failed.'),
+  next_attempt_at: timestamp.nullable(),
+  last_error: z.string().nullable(),
+  last_error_code: z.string().nullable(),
+  last_sent_at: timestamp.nullable().describe('When the last event was sent.'),
+})
+
+type Progress = CamelCasedOutput<typeof subscriptionProgress>
 
 /** Events of these types are sent to a webhook, one after the other. */
-export interface EventSubscription extends Configured<typeof eventSubscriptionValues>, Progress {
-  /** The last event that was sent, or passed over. */
-  cursor: string
-  /** When the oldest event after the cursor was written, of any type. Null if there is none. */
-  waitingSince: Date | null
-}
+export type EventSubscription = Configured<typeof eventSubscriptionValues> & Progress
 
 // A change of one of these may repair what fails, or sends something else. Another one, of the name for example, repairs nothing.
 const sendingColumns = new Set(['events', 'destination_id', 'is_active'])

@@ -12,7 +12,7 @@ import { configuredKind, type ChangeOf, type Configured } from '../workspace/con
 import { createConfigured } from '../workspace/configured.ts'
 import { newConnection } from '../workspace/inputs.ts'
 import { lockRouting } from '../workspace/workspaces.ts'
-import { previewDocuments, type PreviewedDocument } from './preview.ts'
+import { previewDocuments } from './preview.ts'
 
 type Executor = Database | Transaction
 type Values = typeof newConnection
@@ -215,7 +215,7 @@ export const createConnections = (db: Database | Transaction) => {
      * Shows what a connection with these settings would do with the newest documents of repositories. Changes nothing.
      * @throws AppError 422
      */
-    preview: async (workspaceId: string, repositoryIds: string[], settings: object): Promise<PreviewedDocument[]> => {
+    preview: async (workspaceId: string, repositoryIds: string[], settings: object) => {
       checkSettings(settings)
       const unknown = await findUnknown(db, 'repository', workspaceId, repositoryIds)
       if (unknown.length > 0) throw validationFailed(unknown)

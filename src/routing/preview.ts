@@ -2,30 +2,13 @@ import { enrichedData } from '../archive/enriched-data.ts'
 import { metadataSelection } from '../archive/metadata.ts'
 import type { Database } from '../db/database.ts'
 import type { ConnectionSettings } from '../domain/connection-settings.ts'
-import { pathOf, unmetCondition, type FilterCondition, type RoutedDocument } from '../domain/fan-out.ts'
-import type { BusinessMetadata, DocumentMetadata } from '../domain/template.ts'
-
-/** The effect that a connection would have on a document. */
-export interface PreviewedDocument extends Omit<RoutedDocument, 'fields' | keyof DocumentMetadata> {
-  repositoryName: string
-  metadata: BusinessMetadata
-  documentId: string
-  /** The path at the destinations; null if the filter passes the document over. */
-  path: string | null
-  /** The first condition of the filter that the document does not meet. */
-  unmetCondition: FilterCondition | null
-}
+import { pathOf, unmetCondition, type RoutedDocument } from '../domain/fan-out.ts'
 
 /** Documents that a preview reads, at most. */
 export const previewMaxDocuments = 50
 
 /** Returns what a connection with these settings would do with the newest documents of repositories, newest first. */
-export const previewDocuments = async (
-  db: Database,
-  workspaceId: string,
-  repositoryIds: string[],
-  settings: ConnectionSettings,
-): Promise<PreviewedDocument[]> => {
+export const previewDocuments = async (db: Database, workspaceId: string, repositoryIds: string[], settings: ConnectionSettings) => {
   // The index documents_by_repository has the newest documents of each repository together.
   const { rows } = await db.raw<{ rows: (RoutedDocument & { documentId: string; repositoryName: string })[] }>(
     `
