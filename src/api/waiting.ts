@@ -16,7 +16,6 @@ const waitingLimits = {
   maxWaiting: 1_000,
   maxWaitingPerWorkspace: 300,
   maxWaitingPerActor: 100,
-  /** Poll interval. */
   intervalMs: 500,
 }
 

@@ -88,7 +88,6 @@ export const nameTerms = (alternatives: KeyTerm[][]): NamedTerm[][] => {
   )
 }
 
-/** Returns the bindings of all terms. */
 export const bindingsOfAll = (alternatives: NamedTerm[][]): Bindings =>
   Object.assign({}, ...alternatives.flat().map((term) => bindingsOf(term, term.name))) as Bindings
 

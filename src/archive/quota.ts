@@ -11,7 +11,6 @@ export interface Quota {
 export const lowestLimit = (workspaceLimit: number | null, installationLimit: number): number =>
   Math.min(workspaceLimit ?? Infinity, installationLimit || Infinity)
 
-/** Returns the quota of the workspace of a repository. */
 export const quotaOf = ({ workspace }: ReceivingRepository, config: Pick<Config, 'RELAY_WORKSPACE_MAX_BYTES'>): Quota => ({
   maxBytes: lowestLimit(workspace.settings.receiverMaxBytes, config.RELAY_WORKSPACE_MAX_BYTES),
   storedBytes: workspace.storedBytes,

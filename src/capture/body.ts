@@ -89,7 +89,6 @@ export const createCaptureMemory = (maxBytes: number) => {
   let usedBytes = 0
   const usedBySource = new Map<string, number>()
   return {
-    /** Returns the memory of a source. */
     of: (source: string): Memory => ({
       reserve: (bytes, what) => {
         const ownBytes = (usedBySource.get(source) ?? 0) + bytes

@@ -71,7 +71,6 @@ export interface RequestFacts {
   replayOf: string | null
 }
 
-/** The response to a request. */
 export interface ResponseFacts {
   status: number
   errorCode: string | null

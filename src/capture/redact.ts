@@ -114,7 +114,6 @@ export function* redactPairs(text: string, isRedacted: (name: string) => boolean
   return output.join('') + text.slice(kept)
 }
 
-/** Redacts a query string. */
 export const redactQuery = (query: string): string => runAtOnce(redactPairs(query))
 
 /** Redacts a query string, but keeps the secKey, which a replay needs. */

@@ -4,7 +4,6 @@ import type { Certificates } from '../access/certificates.ts'
 import type { AuditActor } from '../db/audit.ts'
 import type { EndCheck } from '../delivery/end-check.ts'
 
-/** A repository of this relay. */
 export interface OwnRepository {
   workspaceId: string
   repositoryId: string

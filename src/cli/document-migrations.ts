@@ -42,7 +42,6 @@ const locate = async (db: Database, id: string): Promise<Located> => {
 export interface StartOptions {
   workspace: string
   repoId: string
-  /** Paths of the lists. */
   paths: readonly string[]
   mode: MigrationMode
   documentsPerMinute: number | null

@@ -34,7 +34,6 @@ export const parseTarget = (
 const issuesOf = (field: string, error: z.ZodError | undefined): TargetIssue[] =>
   (error?.issues ?? []).map(({ path, message }) => ({ path: [field, ...path].join('.'), message }))
 
-/** A destination, as it is stored. */
 export interface StoredDestination {
   id: string
   /** Connector type. */

@@ -72,7 +72,6 @@ const inputOf = (body: AsyncIterable<Buffer>): Input => {
   return input
 }
 
-/** The line of a boundary. */
 interface BoundaryLine {
   /** Where the line feed before it stands. */
   start: number

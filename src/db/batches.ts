@@ -1,4 +1,3 @@
-/** Limits of a batch. */
 export interface BatchLimits {
   maxItems: number
   maxBytes: number

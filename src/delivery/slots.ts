@@ -5,7 +5,6 @@ import type { DeliveryRef } from './transition.ts'
 // Two limits hold at a time. The limits of a destination hold for the installation: a running attempt holds one of its slots by a lease in the
 // database. The places of a worker process are shared so that no workspace and no destination keeps the others from them.
 
-/** Limits of a destination. */
 export interface DestinationLimits {
   /** Concurrent attempts of the installation. */
   maxConcurrent: number

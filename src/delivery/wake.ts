@@ -77,7 +77,6 @@ const roomValues = (config: WakeConfig) => ({
 export const callNext = (trx: Transaction, destinationId: string, config: WakeConfig): Promise<WakeDelivery[]> =>
   callNextOf(trx, [destinationId], config)
 
-/** Calls the next deliveries of several destinations. */
 const callNextOf = async (trx: Transaction, destinationIds: string[], config: WakeConfig): Promise<WakeDelivery[]> => {
   const { rows } = await trx.raw<{ rows: StartableDelivery[] }>(
     `

@@ -112,7 +112,6 @@ export interface EventPosition {
 
 export const eventIdPattern = /^[0-9a-f]{37}$/
 
-/** The position before every event. */
 export const beforeAllEvents: EventPosition = { epoch: 0, transaction: 0, number: 0 }
 
 /** Digits of the parts of an id. Epochs are microseconds until 2112. 48 bits of transactions last for 8,000 years at a thousand a second. */
@@ -124,7 +123,6 @@ export const eventIdOf = ({ epoch, transaction, number }: EventPosition): string
   transaction.toString(16).padStart(digits.transaction, '0') +
   number.toString(16).padStart(digits.number, '0')
 
-/** Returns the position of an id. */
 export const eventPositionOf = (id: string): EventPosition => ({
   epoch: Number.parseInt(id.slice(0, 13), 16),
   transaction: Number.parseInt(id.slice(13, 25), 16),

@@ -69,7 +69,6 @@ export const fieldTemplateIssue = (template: string, known: readonly string[]): 
   return /[{}]/.test(template.replaceAll(inBraces, '')) ? 'must not contain an unmatched brace' : undefined
 }
 
-/** Returns the names in the braces of a text. */
 export const fieldsIn = (template: string): string[] => [...template.matchAll(inBraces)].flatMap(([, text]) => read(text!)?.name ?? [])
 
 /**

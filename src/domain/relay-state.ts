@@ -11,7 +11,6 @@ export type RelayStatus = (typeof relayStatuses)[number]
 export interface WorkerDescription {
   /** The identity under which Temporal lists it. */
   name: string
-  /** Version of the relay. */
   version: string
   buildId: string | null
   startedAt: string

@@ -12,7 +12,6 @@ export const addressRanges = z
   .array(z.union([z.cidrv4(), z.cidrv6()], { error: 'must be an address range, like 10.0.0.0/8 or fd00::/8' }))
   .max(allowedCidrsMax)
 
-/** Schema of the settings of a workspace. */
 export const workspaceSettingsFields = z.strictObject({
   max_retries: bounded(settingsBounds.max_retries).describe('Attempts after the first one; 0 disables retries'),
   retry_ttl_seconds: bounded(settingsBounds.retry_ttl_seconds).describe('Every attempt starts within this time after the first one'),

@@ -99,7 +99,6 @@ const isKnown = (name: string, document: TemplateDocument): boolean => {
 
 const inBraces = /\{([\w.]+)\}/g
 
-/** Returns the names of the placeholders in a template. */
 export const placeholdersIn = (template: string): string[] => [...template.matchAll(inBraces)].map((match) => match[1]!)
 
 /**

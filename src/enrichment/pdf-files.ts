@@ -1,6 +1,5 @@
 import { PDF, PdfArray, PdfDict, PdfName, PdfRef, PdfStream, PdfString, type PdfObject } from '@libpdf/core'
 
-/** A file in a PDF. */
 export interface PdfFile {
   /** The name in the PDF. It may contain a path. */
   name: string

@@ -155,10 +155,8 @@ export type CallStep =
   | WithoutCondition<Exclude<StepSettings, { kind: 'link' | 'e_invoice' }>>
   | { kind: 'e_invoice'; name: string; fields: ReadField[] }
 
-/** Returns the condition of a step. */
 export const conditionOf = (settings: StepSettings): StepCondition | undefined => (settings.kind === 'link' ? undefined : settings.when)
 
-/** Returns a step as the call that it makes. */
 export const callOf = (settings: StepSettings): CallStep => {
   if (settings.kind === 'link') return { ...linkCall, name: settings.name, tables: { ...linkCall.tables } }
   return settings.kind === 'e_invoice' ? { kind: 'e_invoice', name: settings.name, fields: eInvoiceFields } : settings

@@ -12,7 +12,6 @@ export const flag = z.enum(['true', 'false']).transform((value) => value === 'tr
 
 const errorCodeMaxCharacters = 100
 
-/** The code of the last error. */
 export const errorCode = z.string().min(1).max(errorCodeMaxCharacters).refine(isStorable).optional()
 
 /** The end of its description. */

@@ -38,7 +38,6 @@ export interface MalformedRequests {
   metrics: Metric[]
 }
 
-/** An error of Node's parser. */
 interface ParserError extends NodeJS.ErrnoException {
   reason?: string
   rawPacket?: Buffer

@@ -123,7 +123,6 @@ export const createReaderProcess = (some: Partial<ReaderLimits> = {}) => {
     }
   }
 
-  /** Runs a task in the process. */
   const run: RunTask = createRunTask('process', ({ file, name, input, ended, noteTaken, noteWorking }) =>
     oneAtATime(async () => {
       ended.throwIfAborted()

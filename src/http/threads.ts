@@ -31,7 +31,6 @@ export const createThreads = (maxThreads = threadsPerKind) => {
   pool.on('message', (news: TaskNews) => listeners.get(news.id)?.(news))
   let lastId = 0
 
-  /** Runs a task on a thread of its own. */
   const run: RunTask = createRunTask('thread', async ({ file, name, input, ended, noteTaken, noteWorking }) => {
     lastId += 1
     const id = lastId

@@ -202,7 +202,6 @@ export const maintenanceJobs = (config: IntervalConfig): ScheduledJob[] =>
     intervalMs: typeof intervalMs === 'number' ? intervalMs : config[intervalMs],
   }))
 
-/** Returns the names of every job. */
 export const maintenanceJobNames = (): string[] => jobs.map(({ name }) => name)
 
 export const findJob = (name: string): MaintenanceJob | undefined => jobs.find((job) => job.name === name)

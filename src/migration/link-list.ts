@@ -38,9 +38,7 @@ const columnNames = {
 type Column = keyof typeof columnNames
 interface Header {
   separator: string
-  /** Number of columns. */
   width: number
-  /** Positions of the columns that the list has. */
   positions: Partial<Record<Column, number>>
 }
 

@@ -7,7 +7,6 @@ import { connectorTypeName } from '../workspace/inputs.ts'
 
 // Statistics, as they are read and as every answer has them.
 
-/** A number for each name. */
 const countsOf = <Name extends string>(names: readonly Name[]) =>
   z.object(Object.fromEntries(names.map((name) => [name, z.int()])) as Record<Name, z.ZodInt>)
 

@@ -210,7 +210,6 @@ export type StatisticsReader = ReturnType<typeof createStatistics>
 /** The number of deliveries by the upper bound of their latency in milliseconds, which is a power of two. */
 export type LatencyHistogram = Readonly<Record<string, number>>
 
-/** Adds up histograms. */
 export const addHistograms = (histograms: readonly LatencyHistogram[]): LatencyHistogram => {
   const sum: Record<string, number> = {}
   for (const histogram of histograms) {

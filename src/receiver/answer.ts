@@ -6,7 +6,6 @@ import { isPdf } from '../domain/content-type.ts'
 import { refusals } from '../domain/refusal-codes.ts'
 import type { Refusal } from './refusal.ts'
 
-/** Answer of a command. */
 export interface Answer {
   status: number
   /** Reason phrase, if the protocol defines its own. */
@@ -43,7 +42,6 @@ export const refusalAnswer = (refusal: Refusal, requestId: string): Answer & { b
 // A browser that opens a stored document runs no script of it and gives it no access to the origin of the relay.
 const sandbox = { 'Content-Security-Policy': "sandbox; default-src 'none'" }
 
-/** Returns all headers of an answer. */
 export const headersOf = ({ headers, body }: Answer, requestId: string): Record<string, string> => {
   const own = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
   const length: Record<string, string> = body instanceof Readable ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }

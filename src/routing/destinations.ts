@@ -45,7 +45,6 @@ export type CredentialsFacts = Pick<Destination, 'credentialsExpireAt' | 'signIn
 /** A repository that a connection links to a destination. */
 export interface DestinationConnection {
   id: string
-  /** Name of the connection. */
   name: string
   sourceRepoId: string
   sourceName: string

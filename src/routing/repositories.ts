@@ -40,7 +40,6 @@ export type SealedRepository = Repository & SealedUpstream
 /** A destination that a connection links to a repository. */
 export interface RepositoryConnection {
   id: string
-  /** Name of the connection. */
   name: string
   destinationName: string
   status: 'active' | 'inactive'

@@ -14,7 +14,6 @@ import { suspicionOf } from '../delivery/stuck-run.ts'
 import type { Temporal } from './client.ts'
 import { createIsStuck, progressOf, terminationReason } from './delivery-workflows.ts'
 
-/** A job that a schedule runs. */
 export interface ScheduledJob {
   name: string
   description: string
@@ -116,7 +115,6 @@ export const createSchedules = (
     /** Restarts jobs whose workflows were stuck at this call and the one before. @returns the ids of the terminated workflows */
     replaceStuck: async (jobs: readonly ScheduledJob[]): Promise<string[]> => (await Promise.all(jobs.map(replaceStuck))).flat(),
 
-    /** Returns the ids of missing schedules. */
     findMissing: async (jobs: readonly ScheduledJob[]): Promise<string[]> => {
       const found = await Promise.all(jobs.map(exists))
       return jobs.filter((_, index) => !found[index]).map(scheduleIdOf)

@@ -23,7 +23,6 @@ type Executor = Database | Transaction
 /** Values by the names of the API, which are those of the columns and of the audit log. */
 export type Named = Record<string, unknown>
 
-/** What a kind of object is. */
 interface Kind<Schema extends z.ZodObject, Row> {
   table: string
   /** The first part of the names of its events. */
@@ -166,7 +165,6 @@ export const configuredKind = <Schema extends z.ZodObject, Row extends { id: str
     /** Returns what the version of an object stands for. */
     versionOf: (row: object): unknown[] => Object.values(valuesOf(row)),
 
-    /** Returns the columns that have these values. */
     columnsOf: (values: Named): Named =>
       Object.fromEntries(
         own.flatMap((name) => {

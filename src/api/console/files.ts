@@ -30,7 +30,6 @@ const sharedModules = [
 /** Packages that the modules import, by name. The import map of the page says where the browser finds them. */
 export const packages = ['preact', 'preact/hooks', '@preact/signals', '@preact/signals-core', 'htm', 'uplot'] as const
 
-/** Returns the name of the file of a package. */
 export const packageFile = (name: string): string => `packages/${name.replace('@', '').replaceAll('/', '-')}.js`
 
 const specifier = /((?:\bfrom|\bimport)\s*\(?\s*'\.{1,2}\/[^'\n]+)\.ts'/g

@@ -21,7 +21,6 @@ export interface FileDeps extends Pick<ProbeDeps, 'outbound' | 'config'> {
   variables: NodeJS.ProcessEnv
 }
 
-/** A file that was read. */
 export interface ReadFile {
   workspaces: WantedWorkspace[]
   /** Returns the refusal of the file, with every issue, its line, and the name of the object. */

@@ -192,7 +192,6 @@ const uploadInBlocks = async (client: BlockBlobClient, path: string, payload: Pa
 
 interface UploadOptions {
   memory: PartMemory
-  /** Returns true for an error that passes. */
   passes(thrown: unknown): boolean
 }
 

@@ -13,7 +13,6 @@ import type { EmailConfig } from './schema.ts'
 /** The document itself, or an address that serves it. */
 type Enclosure = { attached: Readable } | { url: string }
 
-/** Returns the Message-ID. */
 export const messageIdHeader = ({ messageId }: Payload, { from }: EmailConfig) => `<${messageId}@${domainOf(from)}>`
 
 const domainOf = (address: string) => address.slice(address.lastIndexOf('@') + 1)

@@ -6,7 +6,6 @@ import { saysFull, saysThatItPasses } from '../shared/passing-words.ts'
 
 const { STATUS_CODE } = ssh2.utils.sftp
 
-/** Returns the status code of an SFTP reply. */
 export const sftpStatusOf = (thrown: unknown) => (thrown as { code?: unknown }).code
 
 // Statuses of later drafts of the protocol, which ssh2 calls unknown.

@@ -78,7 +78,6 @@ const eventOf = (copy: DeliveredCopy) => ({
   data: { ...idsOf(copy), path: copy.path, received_at: copy.receivedAt.toISOString() },
 })
 
-/** Returns a document as a message. */
 export const documentMessage = (payload: Payload, { format, signatures }: WebhookConfig, { signal }: AttemptContext): Message => {
   const body = bodyOf(payload, format)
   return {
