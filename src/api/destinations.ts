@@ -2,12 +2,11 @@ import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import type { FindConnector } from '../connectors/connector.ts'
 import { maskedConfig, maskedKeys } from '../connectors/target.ts'
-import { circuitStates } from '../domain/circuit.ts'
 import { timestamp } from '../domain/date-range.ts'
 import { createConfigureDestinations } from '../routing/configure-destinations.ts'
-import { destinationKind, type Destination } from '../routing/destinations.ts'
+import { destinationConnection, destinationKind, destinationState, type Destination } from '../routing/destinations.ts'
 import type { KeyLevel } from '../security/levels.ts'
-import { activity, connectorTypeName, name, openObject } from '../workspace/inputs.ts'
+import { connectorTypeName, name, openObject } from '../workspace/inputs.ts'
 import { configuredEndpoints } from './configured.ts'
 import { targetBody, targetChange, type DestinationTestDeps } from './destination-tests.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -73,47 +72,13 @@ const attributes = z.object({
   status: z.enum(['connected', 'failing']).meta({ id: 'DestinationStatus' }),
   config: openObject.describe('Path, query and header values of a webhook are masked for viewers.'),
   warnings: z.array(warning).describe('Conditions that an operator should know.'),
-  credentials_expire_at: timestamp
-    .nullable()
-    .describe('When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.'),
-  sign_in: z
-    .string()
-    .nullable()
-    .describe(
-      'The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one.',
-    ),
-  last_error: z
-    .string()
-    .nullable()
-    .describe('The error of the last attempt that failed. Null once an attempt or a test has succeeded since.'),
-  last_error_code: z.string().nullable().describe('The code of `last_error`.'),
-  last_error_at: timestamp.nullable().describe('When `last_error` occurred.'),
-  failed_attempts: z.int().describe('Attempts that have failed since the last success.'),
-  last_delivered_at: timestamp.nullable(),
-  circuit: z
-    .enum(circuitStates)
-    .meta({ id: 'CircuitState' })
-    .describe('`open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise.'),
-  circuit_since: timestamp.nullable().describe('When `circuit` changed last.'),
-  next_trial_at: timestamp.nullable().describe('When the next delivery may try the target, if `circuit` is `open`.'),
-  slots: z
-    .int()
-    .describe(
-      'Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation.',
-    ),
-  slots_in_use: z.int().describe('Deliveries that run at this destination at present.'),
+  ...destinationState.shape,
   created_at: timestamp,
   updated_at: timestamp,
 })
 
-const connections = z.array(
-  z
-    .object({ id: z.string(), name: z.string(), source_repo_id: z.string(), source_name: z.string(), status: activity })
-    .meta({ id: 'DestinationConnection' }),
-)
-
 const destination = resource('Destination', 'destination', attributes)
-const singleDestination = resource('SingleDestination', 'destination', attributes.extend({ connections }))
+const singleDestination = resource('SingleDestination', 'destination', attributes.extend({ connections: z.array(destinationConnection) }))
 type DestinationDeps = DestinationTestDeps &
   LaunchDeps & {
     config: Pick<Config, 'RELAY_BASE_URL' | 'DELIVERY_MAX_CONCURRENT_PER_DESTINATION'>

@@ -7,7 +7,7 @@ import { upstreamFields } from '../domain/upstream.ts'
 import type { DocumentMigrations } from '../migration/migrations.ts'
 import { createUpstreams, type UpstreamsDeps } from '../migration/upstreams.ts'
 import type { SendTestDocument } from '../receiver/test-document.ts'
-import { repositoryKind, weakensSignatures, type Repositories, type Repository } from '../routing/repositories.ts'
+import { repositoryConnection, repositoryKind, weakensSignatures, type Repositories, type Repository } from '../routing/repositories.ts'
 import type { UpstreamDeps } from '../routing/repository-upstream.ts'
 import { repositoryWarningCodes } from '../routing/repository-warnings.ts'
 import { createTestUpstream } from '../routing/test-upstream.ts'
@@ -60,9 +60,7 @@ const singleRepository = resource(
         .object({ id: z.string(), subject: z.string(), valid_from: timestamp, valid_to: timestamp, status: activity })
         .meta({ id: 'RepositoryCertificate' }),
     ),
-    connections: z.array(
-      z.object({ id: z.string(), name: z.string(), destination_name: z.string(), status: activity }).meta({ id: 'RepositoryConnection' }),
-    ),
+    connections: z.array(repositoryConnection),
   }),
 )
 

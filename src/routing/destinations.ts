@@ -7,49 +7,63 @@ import type { OutboxMessage } from '../db/outbox.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import { startCancelling } from '../delivery/cancel.ts'
 import { closeCircuit, endPause } from '../delivery/circuit.ts'
-import { asColumns, snakeCased } from '../domain/casing.ts'
-import type { Circuit } from '../domain/circuit.ts'
+import { asColumns, snakeCased, type CamelCasedOutput } from '../domain/casing.ts'
+import { circuitStates } from '../domain/circuit.ts'
+import { timestamp } from '../domain/date-range.ts'
 import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
-import { name as displayName, openObject } from '../workspace/inputs.ts'
+import { activity, name as displayName, openObject } from '../workspace/inputs.ts'
 import { lockRouting, workspaceNameOf } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 
 const destinationValues = z.strictObject({ name: displayName, config: openObject.meta({ masked: true }) })
 
-export interface Destination extends Configured<typeof destinationValues> {
+/** What a destination has besides what people set. `slots` follows from its config. */
+export const destinationState = z.object({
+  credentials_expire_at: timestamp
+    .nullable()
+    .describe('When the credentials expire, if they contain a client certificate. The incident `certificate.expiring` announces it.'),
+  sign_in: z
+    .string()
+    .nullable()
+    .describe(
+      'The way in which the credentials sign in, by its name in `x-sign-in` of their schema, such as `sas_token`. Null if the connector type has only one.',
+    ),
+  last_error: z
+    .string()
+    .nullable()
+    .describe('The error of the last attempt that failed. Null once an attempt or a test has succeeded since.'),
+  last_error_code: z.string().nullable().describe('The code of `last_error`.'),
+  last_error_at: timestamp.nullable().describe('When `last_error` occurred.'),
+  failed_attempts: z.int().describe('Attempts that have failed since the last success.'),
+  last_delivered_at: timestamp.nullable(),
+  circuit: z
+    .enum(circuitStates)
+    .meta({ id: 'CircuitState' })
+    .describe('`open`: deliveries wait, because the last attempts failed. `half_open`: one delivery tries the target. `closed` otherwise.'),
+  circuit_since: timestamp.nullable().describe('When `circuit` changed last.'),
+  next_trial_at: timestamp.nullable().describe('When the next delivery may try the target, if `circuit` is `open`.'),
+  slots: z
+    .int()
+    .describe(
+      'Deliveries that may run at this destination at a time: `max_concurrent_deliveries` of the config, or the default of the installation.',
+    ),
+  slots_in_use: z.int().describe('Deliveries that run at this destination at present.'),
+})
+
+export interface Destination extends Configured<typeof destinationValues>, Omit<CamelCasedOutput<typeof destinationState>, 'slots'> {
   connectorType: string
   status: 'connected' | 'failing'
   credentialsSealed: Buffer
-  /** When the credentials expire, if they state it themselves, as a client certificate does. */
-  credentialsExpireAt: Date | null
-  /** Name of the way in which the credentials sign in. Null if the connector knows only one. */
-  signIn: string | null
-  /** Error of the last attempt that failed since the last success. */
-  lastError: string | null
-  lastErrorCode: string | null
-  lastErrorAt: Date | null
-  /** Attempts that have failed since the last success. */
-  failedAttempts: number
-  lastDeliveredAt: Date | null
-  circuit: Circuit['state']
-  circuitSince: Date | null
-  nextTrialAt: Date | null
-  /** Attempts that run at present. */
-  slotsInUse: number
 }
 
 /** What a destination shows of its credentials. */
 export type CredentialsFacts = Pick<Destination, 'credentialsExpireAt' | 'signIn'>
 
 /** A repository that a connection links to a destination. */
-export interface DestinationConnection {
-  id: string
-  name: string
-  sourceRepoId: string
-  sourceName: string
-  status: 'active' | 'inactive'
-}
+export const destinationConnection = z
+  .object({ id: z.string(), name: z.string(), source_repo_id: z.string(), source_name: z.string(), status: activity })
+  .meta({ id: 'DestinationConnection' })
 
 export interface DestinationChange {
   name?: string | undefined
@@ -141,8 +155,8 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
     exists: async (workspaceId: string, id: string): Promise<boolean> =>
       (await db('destinations').select('id').where({ workspace_id: workspaceId, id }).whereNull('deleted_at').first()) !== undefined,
 
-    listConnections: async (id: string): Promise<DestinationConnection[]> => {
-      const { rows } = await db.raw<{ rows: DestinationConnection[] }>(
+    listConnections: async (id: string) => {
+      const { rows } = await db.raw<{ rows: CamelCasedOutput<typeof destinationConnection>[] }>(
         `
       select
         connections.id, connections.name, repo_id as "sourceRepoId", repositories.name as "sourceName",

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { deleteCertificatesOf } from '../access/certificates.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
@@ -9,7 +10,7 @@ import type { Page, PageRequest } from '../db/page.ts'
 import { snakeCased, type CamelCasedOutput } from '../domain/casing.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { configuredKind, only, type ChangeOf, type Configured } from '../workspace/configured-kind.ts'
-import { repositoryValues, type newRepository } from '../workspace/inputs.ts'
+import { activity, repositoryValues, type newRepository } from '../workspace/inputs.ts'
 import { lockRouting } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
@@ -38,12 +39,9 @@ export interface Repository extends Configured<Values> {
 export type SealedRepository = Repository & SealedUpstream
 
 /** A destination that a connection links to a repository. */
-export interface RepositoryConnection {
-  id: string
-  name: string
-  destinationName: string
-  status: 'active' | 'inactive'
-}
+export const repositoryConnection = z
+  .object({ id: z.string(), name: z.string(), destination_name: z.string(), status: activity })
+  .meta({ id: 'RepositoryConnection' })
 
 /** A new repository is active, if it is not to have another status. */
 type NewRepository = Omit<CamelCasedOutput<typeof newRepository>, 'upstream'> & Pick<RepositoryChange, 'status' | 'upstream'>
@@ -139,8 +137,8 @@ export const createRepositories = (db: Database) => {
     findByRepoId: async (workspaceId: string, repoId: string): Promise<Repository | undefined> =>
       (await repositoryKind.listAll(db, workspaceId, { repo_id: repoId }))[0],
 
-    listConnections: async (id: string): Promise<RepositoryConnection[]> => {
-      const { rows } = await db.raw<{ rows: RepositoryConnection[] }>(
+    listConnections: async (id: string) => {
+      const { rows } = await db.raw<{ rows: CamelCasedOutput<typeof repositoryConnection>[] }>(
         `
         select
           connections.id, connections.name, destinations.name as "destinationName",
