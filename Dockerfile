@@ -26,11 +26,11 @@ FROM ${BASE_IMAGE} AS packages
 ARG NPM_CONFIG_REGISTRY
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-COPY script/check-installed.ts script/
+COPY script/check-installed.ts script/sbom.ts script/
 RUN npm install --no-save --no-audit --no-fund --ignore-scripts --workspaces=false --omit=dev --omit=optional
 RUN node script/check-installed.ts
 # npm sbom reports a package that package.json names and the image lacks as an error.
-RUN npm pkg delete devDependencies optionalDependencies workspaces scripts && npm sbom --sbom-format cyclonedx --sbom-type application > sbom.cdx.json
+RUN npm pkg delete devDependencies optionalDependencies workspaces scripts && node script/sbom.ts > sbom.cdx.json
 # Keeps the native module of the Temporal SDK for this platform only, and removes its source, source maps and declarations of types.
 RUN cd node_modules/@temporalio/core-bridge \
  && native=$(node -p "require('./common.js').getPrebuiltTargetName()") \

@@ -51,7 +51,7 @@ test('the packed relay, without its optional packages, has what it needs and not
   expect(
     paths.filter(
       (path) =>
-        !/^(dist\/(src|workflows|activities|migrations|clients|console|docs|swagger-ui)\/|deploy\/|dist\/[\w-]+\.js$|dist\/openapi\.json$|docs\/relay\.schema\.json$|[\w.]+$)/.test(
+        !/^(dist\/(src|workflows|activities|migrations|clients|console|docs|swagger-ui|temporal-worker)\/|deploy\/|dist\/[\w-]+\.js$|dist\/(openapi|package)\.json$|docs\/relay\.schema\.json$|[\w.]+$)/.test(
           path,
         ),
     ),
@@ -68,7 +68,7 @@ test('the packed relay, without its optional packages, has what it needs and not
   expect(JSON.parse(await relay('openapi')).openapi).toMatch(/^3\.1/)
   expect(await relay('json-schema')).toBe(await readFile(join(production, 'node_modules/document-relay/docs/relay.schema.json'), 'utf8'))
   expect(await relay('migrate')).toContain('up to date')
-  for (const name of ['pino-pretty', '@temporalio/testing'])
+  for (const name of ['pino-pretty', '@temporalio/testing', '@temporalio/worker', 'webpack', '@swc/core'])
     expect({ name, isInstalled: existsSync(join(production, 'node_modules', name)) }).toEqual({ name, isInstalled: false })
   await relay('workspace', 'create', 'acme/invoices')
   const key = (await relay('key', 'create', 'acme/invoices', '--level', 'admin')).trim()

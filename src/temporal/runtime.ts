@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
-import { DefaultLogger, makeTelemetryFilterString, Runtime, type RuntimeOptions } from '@temporalio/worker'
 import { Agent, request } from 'undici'
+import { DefaultLogger, makeTelemetryFilterString, Runtime, type RuntimeOptions } from '#temporal-worker'
 import { logFailure, reasonOf } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 

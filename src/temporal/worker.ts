@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker'
+import { NativeConnection, Worker, type WorkerOptions } from '#temporal-worker'
 import { controlQueueOf, migrationQueueOf, sideQueueOf } from '../../workflows/ids.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
