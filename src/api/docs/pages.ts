@@ -21,6 +21,7 @@ export const listFiles = (): string[] =>
     ...list('docs/images/*.png'),
     'deploy/create-roles.sql',
     'docs/relay.schema.json',
+    'llms.txt',
   ]
     .filter((path) => !path.endsWith('.md'))
     .toSorted()

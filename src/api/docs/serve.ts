@@ -37,15 +37,19 @@ interface Served {
   bodies: Partial<Record<keyof typeof compressors, Promise<Buffer>>>
 }
 
-/** Returns where a file may be for an address below `/docs`: `install` and `install.html` are one page, `connectors/` is that of a folder. */
+/**
+ * Returns where a file may be for an address below `/docs`: `install`, `install.html` and `install.md` are one page, `connectors/` is that of a
+ * folder.
+ */
 const placesOf = (path: string): string[] => {
-  if (path === '') return ['index.html']
+  if (path === '' || path === 'README.md') return ['index.html']
+  if (path.endsWith('.md')) return [path.replace(/md$/, 'html')]
   if (path.endsWith('/')) return [`${path}README.html`]
   return extname(path) === '' ? [`${path}.html`] : [path]
 }
 
 /**
- * Serves the documentation below `/docs`, without authentication: it contains no data of a workspace. Each coding of a file
+ * Serves the documentation below `/docs`, and `/llms.txt`, without authentication: it contains no data of a workspace. Each coding of a file
  * is computed once in a process, so that requests for the index of the search do not make it busy.
  */
 export const createDocs = (open: () => Promise<ReadDocs> = openDocs): Middleware => {
@@ -100,8 +104,10 @@ export const createDocs = (open: () => Promise<ReadDocs> = openDocs): Middleware
       context.body = ''
       return undefined
     }
-    if (!context.path.startsWith('/docs/')) return next()
-    for (const place of placesOf(context.path.slice('/docs/'.length))) {
+    // Where programs look for it (llmstxt.org). Its links lead to the pages in a checkout as well.
+    const path = context.path === '/llms.txt' ? 'llms.txt' : /^\/docs\/(.*)$/.exec(context.path)?.[1]
+    if (path === undefined) return next()
+    for (const place of placesOf(path)) {
       const file = await find(place)
       if (file) return send(context, file)
     }

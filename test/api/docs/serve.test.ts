@@ -13,6 +13,7 @@ const files: Record<string, string> = {
   'connectors/webhook.html': '<p>webhook</p>',
   'deploy/haproxy/haproxy.cfg': '# a proxy',
   'relay.schema.json': '{}',
+  'llms.txt': '- [Install](docs/install.md)\n',
 }
 let reads = 0
 let server: Server
@@ -35,6 +36,8 @@ test.each([
   ['/docs/', 'index.html'],
   ['/docs/install', 'install.html'],
   ['/docs/install.html?query', 'install.html'],
+  ['/docs/install.md', 'install.html'],
+  ['/docs/README.md', 'index.html'],
   ['/docs/connectors/', 'connectors/README.html'],
   ['/docs/connectors/webhook', 'connectors/webhook.html'],
 ])('%s is the page %s', async (path, place) => {
@@ -52,6 +55,12 @@ test('/docs leads to the folder by a relative address, so that a proxy may add a
 test('a file has its own type, and a configuration is text', async () => {
   expect((await fetch(`${url}/docs/relay.schema.json`)).headers.get('content-type')).toBe('application/json; charset=utf-8')
   expect((await fetch(`${url}/docs/deploy/haproxy/haproxy.cfg`)).headers.get('content-type')).toBe('text/plain; charset=utf-8')
+})
+
+test('/llms.txt is served where programs look for it, as text', async () => {
+  const response = await fetch(`${url}/llms.txt`)
+  expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+  expect(await response.text()).toBe(files['llms.txt'])
 })
 
 test('a page may load from the relay only, and runs no inline script', async () => {
