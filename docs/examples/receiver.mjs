@@ -51,6 +51,6 @@ const store = async (request) => {
 
 const statusOf = async (request) => ((await isSigned(request).catch(() => false)) ? store(request) : 401)
 
-createServer(async (request, response) => {
-  response.writeHead(await statusOf(request).catch(() => 500)).end()
-}).listen(Number(process.env.PORT), () => console.log('ready'))
+const answer = async (request, response) => response.writeHead(await statusOf(request).catch(() => 500)).end()
+
+createServer((request, response) => void answer(request, response)).listen(Number(process.env.PORT), () => console.log('ready'))
