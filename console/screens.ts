@@ -91,6 +91,10 @@ const screens = {
     entry: 'settings',
     List: lazy(async () => (await import('./screens/keys.ts')).KeysScreen),
   },
+  holds: {
+    entry: 'settings',
+    List: lazy(async () => (await import('./screens/holds.ts')).HoldsScreen),
+  },
   audit: {
     entry: 'settings',
     List: lazy(async () => (await import('./screens/audit.ts')).AuditScreen),

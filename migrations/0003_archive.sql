@@ -369,6 +369,80 @@ create trigger add_document_keys
   for each statement
   execute function add_document_keys();
 
+create table legal_holds (
+  id text collate "C" primary key,
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  scope text not null check (scope in ('document', 'business_object', 'repository')),
+  repo_id text,
+  doc_id text,
+  erp_object_type text,
+  erp_object_id text,
+  reason text not null,
+  set_by text,
+  created_at timestamptz not null default now()
+);
+comment on table legal_holds is
+  'Holds: while one is set, nothing removes the documents of its subject, also those that arrive later. A lifted hold has no row: the audit log has it.';
+comment on column legal_holds.set_by is
+  'Name of the API key or person that has set it. Null if it was set on the command line.';
+
+create index legal_holds_of_workspace on legal_holds (workspace_id, id);
+comment on index legal_holds_of_workspace is
+  'Serves the list of holds, and the deletion of a workspace.';
+
+create table legal_hold_keys (
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  key text collate "C" not null,
+  hold_id text collate "C" not null references legal_holds (id) on delete cascade,
+  primary key (workspace_id, key, hold_id)
+);
+comment on table legal_hold_keys is
+  'What a hold applies to, by legal_hold_keys_of. A document that leaves a business object on hold gets a key of its own.';
+comment on index legal_hold_keys_pkey is
+  'Serves the question if a document is on hold.';
+
+create index legal_hold_keys_of_hold on legal_hold_keys (hold_id);
+comment on index legal_hold_keys_of_hold is
+  'Serves the lifting of a hold.';
+
+create function legal_hold_keys_of(repo_id text, doc_id text, erp_object_type text, erp_object_id text) returns text[] language sql immutable parallel safe as $$
+select array[
+  'repository ' || repo_id,
+  'document ' || repo_id || ' ' || doc_id,
+  'object ' || length(erp_object_type) || ' ' || upper(erp_object_type || ' ' || erp_object_id)
+]
+$$;
+comment on function legal_hold_keys_of is
+  'Returns the keys of the holds that apply to a document: on its repository, on its docId, and on its business object, in any case. Null for what it has not.';
+
+create function share_legal_holds(of_workspace text) returns void language sql as $$
+select pg_advisory_xact_lock_shared(hashtextextended('legal holds of ' || of_workspace, 0))
+$$;
+comment on function share_legal_holds is
+  'Has a new hold wait until the transaction has ended. What removes documents begins with it, and then reads which are on hold.';
+
+create function keep_on_legal_hold() returns trigger language plpgsql as $$
+begin
+  perform share_legal_holds(old.workspace_id);
+  insert into legal_hold_keys (workspace_id, key, hold_id)
+  select workspace_id, (legal_hold_keys_of(old.repo_id, old.doc_id, null, null))[2], hold_id
+  from legal_hold_keys
+  where workspace_id = old.workspace_id
+    and key = (legal_hold_keys_of(null, null, old.erp_object_type, old.erp_object_id))[3]
+  on conflict do nothing;
+  return null;
+end
+$$;
+comment on function keep_on_legal_hold is
+  'Keeps a document on hold that leaves the business object to which the hold applies.';
+
+create trigger keep_on_legal_hold
+  after update of erp_object_type, erp_object_id on documents
+  for each row
+  when ((old.erp_object_type, old.erp_object_id) is distinct from (new.erp_object_type, new.erp_object_id)
+    and old.erp_object_type is not null and old.erp_object_id is not null)
+  execute function keep_on_legal_hold();
+
 create function count_stored_bytes() returns trigger language plpgsql as $$
 begin
   -- Nothing is counted for a workspace that is being deleted.

@@ -208,6 +208,10 @@ const DocumentFacts = ({ document: { attributes } }: { document: Document }) => 
           : html`<${ExactTime} at=${attributes.superseded_at} />${' '}
               <a href=${addressOf('requests', { doc_id: attributes.doc_id })}>${words.showRequests}</a>`,
       ],
+      [
+        words.legalHold,
+        attributes.legal_hold ? html`<a href="holds">${attributes.legal_holds.map(({ reason }) => reason).join('; ')}</a>` : undefined,
+      ],
       [words.origin, attributes.origin === 'source' ? undefined : words.fromUpstream],
       [words.acknowledgedAt, attributes.acknowledged_at === null ? undefined : html`<${ExactTime} at=${attributes.acknowledged_at} />`],
     ]}
@@ -320,6 +324,14 @@ export const DocumentScreen = ({ id }: { id: string }) => {
               html`<button type="button" class="button" onClick=${() => setAcknowledging(true)}>${words.acknowledge}</button>`
             }
             ${isRetained && html`<a class="button" download href=${apiUrl(`/documents/${id}/content`).href}>${words.download}</a>`}
+            ${
+              may('admin') &&
+              html`<a
+                class="button"
+                href=${addressOf('holds', { repo_id: document.attributes.repo_id, doc_id: document.attributes.doc_id })}
+                >${words.putOnHold}</a
+              >`
+            }
             ${workflow !== undefined && html`<a class="button" href=${workflow} target="_blank" rel="noreferrer">${words.workflow}</a>`}
           </div>
           <div class="columns">

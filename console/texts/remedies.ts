@@ -36,6 +36,7 @@ const afterRefusals: Record<RefusalCode, string> = {
   component_not_found: 'Die Anfrage suchen, die das Dokument angelegt hat.',
   component_offline: 'Nichts: Der Inhalt wurde nach Ablauf der Aufbewahrung entfernt.',
   document_locked: 'In der Regel nichts: Das Quellsystem wiederholt die Anfrage.',
+  document_on_hold: 'Nichts, solange die Löschsperre gilt. Ist sie aufgehoben, kann die Anfrage erneut verarbeitet werden.',
   certificate_unreadable: 'Das Zertifikat erneut exportieren und mit openssl x509 ansehen.',
   certificate_too_weak: 'Im Quellsystem einen längeren Schlüssel erzeugen.',
   internal_error: 'Den Fehler mit der Anfrage-ID als Fehler des Relays melden.',

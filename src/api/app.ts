@@ -24,6 +24,7 @@ import { eventSubscriptionEndpoints } from './event-subscriptions.ts'
 import { eventEndpoints } from './events.ts'
 import { failureEndpoints } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
+import { legalHoldEndpoints } from './legal-holds.ts'
 import { notificationEndpoints } from './notifications.ts'
 import { relayStatusEndpoints } from './relay-status.ts'
 import { repositoryEndpoints } from './repositories.ts'
@@ -51,6 +52,7 @@ const groups = [
   failureEndpoints,
   acknowledgeEndpoints,
   erasureEndpoints,
+  legalHoldEndpoints,
   attemptEndpoints,
   retryEndpoints,
   bulkRetryEndpoints,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { documentAttributes, enrichmentOfDocument, singleDelivery } from '../archive/document-fields.ts'
+import { documentAttributes, enrichmentOfDocument, holdOfDocument, singleDelivery } from '../archive/document-fields.ts'
 import type { Document, Documents } from '../archive/document-list.ts'
 import { resource } from './schemas.ts'
 
@@ -28,6 +28,7 @@ export const singleDocument = resource(
     enrichments: z
       .array(enrichmentOfDocument)
       .describe('How far the enrichments of the document are, in the order in which they were created. Empty if it has none.'),
+    legal_holds: z.array(holdOfDocument).describe('The holds that apply to the document.'),
     deliveries: z.array(singleDelivery),
   }),
 )
@@ -45,8 +46,8 @@ export const presentDocument = ({ id, erpObjectType, erpObjectId, arObject, ...r
   attributes: { ...rest, metadata: { erpObjectType, erpObjectId, arObject } },
 })
 
-export const presentSingle = ({ enrichments, fields, ...row }: Awaited<ReturnType<Documents['find']>>) => {
+export const presentSingle = ({ enrichments, fields, legalHolds, ...row }: Awaited<ReturnType<Documents['find']>>) => {
   const { attributes, ...rest } = presentDocument(row)
   const { deliveries } = row
-  return { ...rest, attributes: { ...attributes, deliveries, fields, enrichments } }
+  return { ...rest, attributes: { ...attributes, deliveries, fields, enrichments, legalHolds } }
 }

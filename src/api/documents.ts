@@ -165,6 +165,7 @@ export const erasureEndpoints = ({ erase, launch, contents }: ErasureDeps): Endp
       'are cancelled, and download links end. The document stays in the lists with `content_retained` false. Irreversible.',
     params: idParams,
     response: 'none',
+    conflict: 'The document is on legal hold.',
     handle: async ({ params: { id } }, { workspaceId, actor, elsewhere }) => {
       const erased = await erase(workspaceId, id, actorOf(actor))
       launch(erased.messages)

@@ -6,6 +6,7 @@ import { createAppend } from '../archive/append.ts'
 import { createDocuments } from '../archive/document-list.ts'
 import { createArchiveDocuments } from '../archive/documents.ts'
 import { findUnknownRepositories } from '../archive/early-metadata.ts'
+import { createLegalHolds } from '../archive/legal-holds.ts'
 import { createReceive, type InsertConfig } from '../archive/receive.ts'
 import { createReceivingRepositories } from '../archive/receiving-repository.ts'
 import { createUpdate } from '../archive/update.ts'
@@ -107,6 +108,7 @@ export const apiUseCases = (db: Database, deps: ApiUseCaseDeps) =>
     documentMigrations: createDocumentMigrations(db),
     acknowledge: createAcknowledge(db),
     erase: createErase(db),
+    legalHolds: createLegalHolds(db),
 
     // what is observed
     events: createEvents(db),

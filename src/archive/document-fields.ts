@@ -8,6 +8,7 @@ import { metadataMaxCharacters } from '../domain/template.ts'
 import { documentOrigins } from '../domain/upstream.ts'
 import { errorCode, errorCodeText, flag, resourceId } from '../http/filters.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
+import { legalHoldScopes } from './legal-holds.ts'
 
 // A document and its deliveries, as they are read, as every answer has them, and the conditions by which they are found.
 
@@ -79,6 +80,7 @@ export const documentAttributes = z.object({
         'system used before. Such a document without deliveries is `delivered`.',
     ),
   content_retained: z.boolean().describe('Whether the bytes are kept and can be downloaded.'),
+  legal_hold: z.boolean().describe('Whether the document is on legal hold: nothing removes it.'),
   acknowledged_at: timestamp
     .nullable()
     .describe('When an operator acknowledged the failed or discarded document, or replayed the request of the discarded one.'),
@@ -92,6 +94,13 @@ export const documentAttributes = z.object({
   request_id: z.string().describe('The captured request that contained the document. It may have been removed since.'),
   deliveries: z.array(deliveryFields.meta({ id: 'Delivery' })),
 })
+
+export const legalHoldScope = z.enum(legalHoldScopes).meta({ id: 'LegalHoldScope' })
+
+/** A hold that applies to a document. */
+export const holdOfDocument = z
+  .object({ id: z.string(), scope: legalHoldScope, reason: z.string().meta({ examples: ['Tax audit 2026'] }), created_at: timestamp })
+  .meta({ id: 'DocumentLegalHold' })
 
 export const stepOutcome = z.object({
   name: z.string(),
@@ -188,6 +197,7 @@ export const searchConditions = {
     .optional()
     .describe('Only documents with this value of a field of their enrichment, in upper or lower case: `vendor_name:Acme Ltd`.'),
   file_name: searchText.describe('Only documents with this file name that was brought in, in upper or lower case.'),
+  legal_hold: flag.optional().describe('Only documents that are on legal hold (`true`) or are not (`false`).'),
   content_type: searchText.describe('Only documents with this content type, as the source system sent it.'),
   size_min: bytes.describe('Only documents of at least this number of bytes.'),
   size_max: bytes.describe('Only documents of at most this number of bytes.'),

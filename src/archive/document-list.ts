@@ -13,6 +13,7 @@ import type { DocumentMetadata } from '../domain/template.ts'
 import type { documentAttributes, enrichmentOfDocument, singleDelivery } from './document-fields.ts'
 import { createDocumentSearch, type DocumentSearch } from './document-search.ts'
 import { enrichedData } from './enriched-data.ts'
+import { holdsOf, isOnHold, type LegalHold } from './legal-holds.ts'
 import { metadataSelection } from './metadata.ts'
 
 /** A delivery of a document, with business data that was found after it. */
@@ -32,6 +33,7 @@ type DocumentEnrichment = CamelCasedOutput<typeof enrichmentOfDocument> & { fiel
 interface SingleDocument extends Document {
   /** The enrichments of the document, the oldest first. */
   enrichments: DocumentEnrichment[]
+  legalHolds: Pick<LegalHold, 'id' | 'scope' | 'reason' | 'createdAt'>[]
   /** What they have found. Of fields with the same name, that of the first one counts. */
   fields: Record<string, string>
   deliveries: SingleDelivery[]
@@ -50,6 +52,7 @@ const columnsOf = (db: Database) => [
   ...columnsAs('request_id'),
   db.raw('(select name from repositories where repositories.id = documents.repository_id) as "repositoryName"'),
   db.raw('content_id is not null as "contentRetained"'),
+  db.raw(`${isOnHold('documents')} as "legalHold"`),
   db.raw(metadataSelection),
   db.raw('(select code_page from repositories where repositories.id = documents.repository_id) as "codePage"'),
 ]
@@ -146,6 +149,21 @@ export const createDocuments = (db: Database, dueReason: () => Extract<WaitReaso
         'name as enrichmentName',
       ])
 
+  const findHolds = async (id: string): Promise<SingleDocument['legalHolds']> => {
+    const { rows } = await db.raw<{ rows: SingleDocument['legalHolds'] }>(
+      `
+      select legal_holds.id, scope, reason, created_at as "createdAt"
+      from documents
+      cross join lateral (${holdsOf('documents')}) as hold
+      join legal_holds on legal_holds.id = hold_id
+      where documents.id = ?
+      order by legal_holds.id
+      `,
+      [id],
+    )
+    return rows
+  }
+
   const findLateData = async (id: string): Promise<Map<string, LateData>> => {
     const rows: (LateData & { destinationId: string })[] = await db('late_data')
       .where({ document_id: id })
@@ -201,7 +219,7 @@ export const createDocuments = (db: Database, dueReason: () => Extract<WaitReaso
       const deliveries = found.deliveries.map((delivery) => ({ ...delivery, lateData: lateData.get(delivery.destinationId) ?? null }))
       const enrichments = await findEnrichments(id)
       const fields = Object.assign({}, ...enrichments.map((each) => each.fields).toReversed()) as Record<string, string>
-      return { ...found, deliveries, enrichments, fields }
+      return { ...found, deliveries, enrichments, fields, legalHolds: found.legalHold ? await findHolds(id) : [] }
     },
 
     /** Returns the statuses of those documents that have a final one, by id. */

@@ -8,6 +8,7 @@ import { deliveryStatuses, noErrorCode } from '../domain/delivery-states.ts'
 import { readQuery } from '../domain/document-query.ts'
 import type { listConditions, searchConditions } from './document-fields.ts'
 import { bindingsOfAll, countTerms, documentsOfTerm, meetsAlternatives, nameTerms, patternOf, type NamedTerm } from './document-keys.ts'
+import { isOnHold } from './legal-holds.ts'
 
 /** Conditions of a search. Every one that is given must hold. */
 export type DocumentSearch = Omit<CamelCased<z.output<z.ZodObject<typeof listConditions & typeof searchConditions>>>, 'include'>
@@ -85,6 +86,7 @@ const conditionsOf = ({ search, destinations, alternatives = [] }: Lookup): stri
     ['repoId', 'repo_id = :repoId'],
     ['status', 'documents.status = :status'],
     ['acknowledged', `acknowledged_at is ${search.acknowledged ? 'not null' : 'null'}`],
+    ['legalHold', `${search.legalHold ? '' : 'not '}${isOnHold('documents')}`],
     ['dateFrom', 'received_at >= :dateFrom'],
     ['dateTo', 'received_at <= :dateTo'],
   ]

@@ -1,6 +1,7 @@
 import { createBatches, readLimits } from '../db/batches.ts'
 import { createStatement, type Database } from '../db/database.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
+import { requireRemovable } from './legal-holds.ts'
 import { lockArchiveDocument, supersedeDocuments, type LockConfig } from './locks.ts'
 import { lockDocId, recordDeletion, recordDeletionOfFetched } from './upstream-documents.ts'
 
@@ -130,6 +131,7 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
    * Deletes a document for reading, or one of its components. After the former, the docId can be used again. Nothing else changes:
    * open deliveries continue, and retention decides about the bytes. A document that an upstream has, or may have, is remembered, so that
    * it is never fetched again.
+   * @throws `OnLegalHold` if the document, or one of its components, is on hold
    * @param upstream `has it` to remember the document even if it is not here: `no document` is then no failure
    */
   delete: (
@@ -143,9 +145,13 @@ export const createArchiveDocuments = (db: Database, config: LockConfig = {}) =>
       if (isWhole && upstream !== 'none') await lockDocId(trx, repositoryId, docId, config)
       const id = await lockArchiveDocument(trx, { repositoryId, docId }, config)
       if (id === undefined) {
-        if (upstream === 'has it') await recordDeletion(trx, repositoryId, docId)
+        if (upstream === 'has it') {
+          await requireRemovable(trx, repositoryId, docId)
+          await recordDeletion(trx, repositoryId, docId)
+        }
         return 'no document'
       }
+      await requireRemovable(trx, repositoryId, docId)
       const superseded = await supersedeDocuments(trx, id, 'document.deleted', isWhole ? {} : { compIds: [compId], replacedBy: [] })
       if (!isWhole && superseded === 0) return 'no component'
       // After the documents are locked, as by an erasure: see test/db/lock-order.db.test.ts.

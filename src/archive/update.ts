@@ -1,6 +1,7 @@
 import type { Database, Transaction } from '../db/database.ts'
 import type { DocumentMetadata } from '../domain/template.ts'
 import { writeIn } from './insert-documents.ts'
+import { requireRemovable } from './legal-holds.ts'
 import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
 import { metadataSelection, withMetadata } from './metadata.ts'
 import { insertDocuments, type CarriedOver, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
@@ -51,6 +52,7 @@ const carryOver = ({ components, whole }: Update, current: CurrentComponent[]): 
  * Commits an update, like a create: the new documents replace the current ones for reading and are delivered as well. Deliveries of the
  * replaced documents continue. Contents are kept even if no destination is wired any more: the source system must not read old bytes.
  * The function returns `found: false` if the document does not exist; the contents are then still unowned.
+ * @throws `OnLegalHold` if the update leaves components out of a document on hold. What it replaces stays in the relay
  */
 export const createUpdate =
   (db: Database, config: InsertConfig) =>
@@ -61,6 +63,8 @@ export const createUpdate =
       if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [], atOnce: false }
       const current = await findCurrentComponents(trx, archiveDocumentId)
       const replacedBy = components.map(({ compId }) => compId)
+      const leavesOut = whole && current.some(({ compId }) => !replacedBy.includes(compId))
+      if (leavesOut) await requireRemovable(trx, repository.id, docId)
       await supersedeDocuments(trx, archiveDocumentId, 'document.superseded', { replacedBy, ...(!whole && { compIds: replacedBy }) })
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
       const target = { mode: 'update', archiveDocumentId } as const

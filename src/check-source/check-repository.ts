@@ -1,6 +1,7 @@
 import type { Profile } from '../../clients/check-source/src/check.ts'
 import type { Report } from '../../clients/check-source/src/run.ts'
 import { createCertificates } from '../access/certificates.ts'
+import { isDocIdOnHold, OnLegalHold } from '../archive/legal-holds.ts'
 import { AppError } from '../base/errors.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
@@ -46,7 +47,7 @@ interface Asked {
 /**
  * Checks a repository as its source system would use it, over HTTP at the receiver of this process. A workspace has one check at a time in
  * each process. The documents of the check are delivered like any others, as far as they arrive until its end.
- * @throws `AppError` 409 if the repository cannot be checked, or a check of the workspace is running
+ * @throws `AppError` 409 if the repository cannot be checked, because it is on legal hold for example, or a check of the workspace is running
  */
 export const createCheckRepository = ({ db, receiverOrigin, endCheck = createEndCheck(db) }: CheckRepositoryDeps) => {
   const running = new Set<string>()
@@ -58,6 +59,8 @@ export const createCheckRepository = ({ db, receiverOrigin, endCheck = createEnd
   ): Promise<Report> => {
     const { id: repositoryId, repoId, signatureVerification } = repository
     requireCheckable(repository)
+    // It deletes its documents.
+    if (await isDocIdOnHold(db, repositoryId, '')) throw new OnLegalHold('repository')
     if (running.has(workspaceId)) throw new AppError('conflict', 'A check of a repository of this workspace is running.')
     running.add(workspaceId)
     try {

@@ -5,13 +5,14 @@ import { addApplyVerbs } from './apply-verbs.ts'
 import { addCheckVerbs } from './check-verbs.ts'
 import { createContext } from './context.ts'
 import { addDiscardedVerbs, addDocumentVerbs } from './document-verbs.ts'
+import { addLegalHoldVerbs } from './legal-hold-verbs.ts'
 import { addMigrationVerbs } from './migration-verbs.ts'
 import { addDevelopmentVerbs, addServiceVerbs } from './service-verbs.ts'
 import { addSetupVerbs } from './setup-verbs.ts'
 
 /** The commands by what they are for, as the help lists them. Others stand below. */
 export const commandGroups: Readonly<Record<string, readonly string[]>> = {
-  'Documents:': ['find', 'show', 'failures', 'retry', 'attempt', 'deliver', 'enrich', 'discarded'],
+  'Documents:': ['find', 'show', 'failures', 'retry', 'attempt', 'deliver', 'enrich', 'discarded', 'hold'],
   'Run:': ['server', 'demo', 'api', 'worker', 'mcp'],
   'Workspaces and keys:': ['workspace', 'key', 'secrets', 'apply', 'export'],
   'Migrate from another content server:': ['migrate-documents'],
@@ -39,6 +40,7 @@ export const createCli = (variables: NodeJS.ProcessEnv): Command => {
 
   addDocumentVerbs(program, context)
   addDiscardedVerbs(program, context)
+  addLegalHoldVerbs(program, context)
   addServiceVerbs(program, context)
   addDevelopmentVerbs(program, context)
   addWorkspaceVerbs(program, context)

@@ -1,3 +1,4 @@
+import { isDocIdOnHold } from '../archive/legal-holds.ts'
 import { createReceivingRepositories } from '../archive/receiving-repository.ts'
 import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
@@ -14,7 +15,7 @@ import { createKeyRing } from '../security/seal.ts'
 import { findWorkspace } from '../workspace/administration.ts'
 import { cellOf, tableOf } from './output.ts'
 
-const results = ['deleted', 'not there', 'failed'] as const
+const results = ['deleted', 'not there', 'on hold', 'failed'] as const
 
 /** What became of a deletion at the upstream. */
 interface Repeated extends Deletion {
@@ -48,7 +49,8 @@ export const showDeletions = async (
     const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
     const asked = await createUpstreams({ outbound, keyRing, installation: createInstallation(db) }).of({ ...repository, upstream })
     for (const deletion of deletions) {
-      const one = { ...deletion, ...(await repeat(asked, deletion)) }
+      const isKept = await isDocIdOnHold(db, repository.id, deletion.docId)
+      const one = { ...deletion, ...(isKept ? { result: 'on hold' as const } : await repeat(asked, deletion)) }
       repeated.push(one)
       onRepeated(one)
     }
@@ -66,13 +68,13 @@ const recordRun = (
   listed: number,
   repeated: Repeated[],
 ): Promise<void> => {
-  const [deleted, notThere, failed] = results.map((result) => repeated.filter((each) => each.result === result).length)
+  const [deleted, notThere, kept, failed] = results.map((result) => repeated.filter((each) => each.result === result).length)
   return record(trx, {
     workspaceId,
     event: 'repository.deletions_repeated',
     subjectId: id,
     description: `Of ${listed} deletions in repository ${repoId}, ${deleted} were repeated at its upstream.`,
-    metadata: { repo_id: repoId, listed, deleted, not_there: notThere, failed },
+    metadata: { repo_id: repoId, listed, deleted, not_there: notThere, on_hold: kept, failed },
     actor: systemActor,
   })
 }

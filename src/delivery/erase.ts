@@ -1,4 +1,5 @@
 import type { DocumentKey } from '../../workflows/ids.ts'
+import { isOnHold, OnLegalHold, shareHolds } from '../archive/legal-holds.ts'
 import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import { contentIdsOf, type Piece } from '../capture/stored-body.ts'
@@ -20,21 +21,23 @@ interface Erased {
   contents: ErasedContent[]
 }
 
-type Found = DocumentKey & { contentId: string | null; sizeBytes: number }
+type Found = DocumentKey & { contentId: string | null; sizeBytes: number; isOnHold: boolean }
 
 export const createErase =
   (db: Database) =>
   /**
    * Erases the content of a document: the document gives up its bytes, its fields and its file name, deliveries that were still to be made are cancelled, and the
    * captured bodies of every request about its docId are deleted, also those that contain other documents. The caller removes the bytes from the stores.
-   * @throws `AppError` 404
+   * @throws `AppError` 404, or 409 if the document is on legal hold
    */
   (workspaceId: string, id: string, actor: AuditActor): Promise<Erased> =>
     db.transaction(async (trx) => {
+      await shareHolds(trx, workspaceId)
       await noteErased(trx, workspaceId, id)
       const found = await lockDocument(trx, workspaceId, id)
       if (!found) throw notFound()
-      const { contentId, sizeBytes, ...document } = found
+      const { contentId, sizeBytes, isOnHold: isHeld, ...document } = found
+      if (isHeld) throw new OnLegalHold()
       const messages = await cancelOpen(trx, document)
       if (contentId !== null) await trx('documents').where({ id }).update({ content_id: null })
       await rememberErased(trx, id)
@@ -166,7 +169,7 @@ const lockDocument = async (trx: Transaction, workspaceId: string, id: string): 
     `
     select
       documents.id as "documentId", user_slug || '/' || workspace_slug as workspace, repo_id as "repoId", doc_id as "docId",
-      comp_id as "compId", content_id as "contentId", documents.size_bytes as "sizeBytes"
+      comp_id as "compId", content_id as "contentId", documents.size_bytes as "sizeBytes", ${isOnHold('documents')} as "isOnHold"
     from documents
     join workspaces on workspaces.id = documents.workspace_id
     where documents.workspace_id = :workspaceId

@@ -43,6 +43,8 @@ export const auditEvents = {
   'document.enriched': 'Document',
   'document.metadata_updated': 'Document',
   'document.copy_updated': 'Document',
+  'legal_hold.set': 'LegalHold',
+  'legal_hold.lifted': 'LegalHold',
   'bulk_retry.started': 'BulkRetry',
   'bulk_retry.cancelled': 'BulkRetry',
   'document_migration.started': 'DocumentMigration',

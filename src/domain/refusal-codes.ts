@@ -37,6 +37,7 @@ export const refusals = {
   component_not_found: { status: 404, remedy: 'Look for the request that created the document.' },
   component_offline: { status: 409, remedy: 'Nothing: retention has removed the content.' },
   document_locked: { status: 409, remedy: 'Nothing as a rule: the source system repeats the request.' },
+  document_on_hold: { status: 409, remedy: 'Nothing, as long as the hold applies. When it is lifted, the request can be replayed.' },
   certificate_unreadable: { status: 406, remedy: 'Export the certificate again, and examine it with openssl x509.' },
   certificate_too_weak: { status: 406, remedy: 'Generate a longer key in the source system.' },
   internal_error: { status: 500, remedy: 'Report the error as a defect of the relay, with the id of the request.' },

@@ -1,3 +1,4 @@
+import { isOnHold } from '../archive/legal-holds.ts'
 import { openDeliveryStatuses } from '../domain/delivery-states.ts'
 
 // Statements that change up to `:limit` rows of a workspace that are from before `:before`.
@@ -114,6 +115,7 @@ export const disownContents = `
       and content_id is not null
       and ${isSettled('documents')}
       and ${isUnchanged}
+      and not ${isOnHold('documents')}
     for no key update skip locked
   ), disowned as (
     update documents
@@ -161,6 +163,7 @@ export const lockDocuments = `
           and other.doc_id = documents.doc_id
           and not ${isSettled('other')}
       )
+      and not ${isOnHold('documents')}
     for update skip locked
   )
   select

@@ -1,3 +1,4 @@
+import { shareHolds } from '../archive/legal-holds.ts'
 import { idPrefixAt } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
@@ -94,6 +95,9 @@ interface Expiry {
   workspaceId: string
   before: Date | string
 }
+
+/** A batch of documents to judge, and where it begins. */
+type Judging = Expiry & { judgedTo: string; judgedId: string; limit: number }
 
 /** How far a run has judged the documents of a workspace. */
 interface Judged {
@@ -196,7 +200,7 @@ export const createRetention = (
 
     /** Returns a function that judges the documents of a workspace, batch by batch, each once. */
     const judging =
-      (judge: (values: Record<string, unknown>) => Promise<Judged & { removed: number }>) =>
+      (judge: (values: Judging) => Promise<Judged & { removed: number }>) =>
       (expiry: Expiry): (() => Promise<Batch>) => {
         let position = { judgedTo: '-infinity', judgedId: '' }
         return async () => {
@@ -262,13 +266,16 @@ export const createRetention = (
     return { removed, hasMore: removed >= batchRows }
   }
 
-  const judgeContents = async (values: Record<string, unknown>) => {
-    const { rows } = await db.raw<{ rows: (Judged & { removed: number })[] }>(disownContents, values as never)
-    return rows[0]!
-  }
-
-  const judgeDocuments = (values: Record<string, unknown>) =>
+  const judgeContents = (values: Judging) =>
     db.transaction(async (trx) => {
+      await shareHolds(trx, values.workspaceId)
+      const { rows } = await trx.raw<{ rows: (Judged & { removed: number })[] }>(disownContents, values as never)
+      return rows[0]!
+    })
+
+  const judgeDocuments = (values: Judging) =>
+    db.transaction(async (trx) => {
+      await shareHolds(trx, values.workspaceId)
       const { rows } = await trx.raw<{ rows: (Judged & { ids: string[] })[] }>(lockDocuments, values as never)
       const { ids, ...judged } = rows[0]!
       if (ids.length > 0) {

@@ -10,6 +10,7 @@ const answers: ReadonlySet<RefusalCode> = new Set([
   'component_not_found',
   'component_offline',
   'document_locked',
+  'document_on_hold',
 ])
 
 /** The codes of requests that were refused, whatever they asked for. */

@@ -1,3 +1,4 @@
+import { OnLegalHold } from '../archive/legal-holds.ts'
 import { AppError } from '../base/errors.ts'
 import { reasonOf } from '../base/failure-log.ts'
 import { plainText } from '../base/text.ts'
@@ -35,6 +36,7 @@ export const toRefusal = (thrown: unknown): Refusal => {
   }
   if (thrown instanceof UpstreamFailure) return new Refusal('upstream_failed', thrown.message, { cause: thrown.cause ?? thrown.message })
   if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
+  if (thrown instanceof OnLegalHold) return new Refusal('document_on_hold', 'the document is on legal hold and must not be deleted')
   const isGone = isWorkspaceGone(thrown) || (thrown instanceof AppError && thrown.code === 'not_found')
   if (isGone)
     return new Refusal('repository_not_found', 'the repository or its workspace does not exist any more', { cause: reasonOf(thrown) })

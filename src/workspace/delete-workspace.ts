@@ -15,6 +15,7 @@ interface WorkspaceContents {
   bytes: number
   open_deliveries: number
   running_bulk_retries: number
+  legal_holds: number
   /** Messages that will start workflows, or work of workflows, for the workspace. */
   waiting_messages: number
   api_keys: number
@@ -32,7 +33,7 @@ interface Deletion {
 /**
  * `relay workspace delete`. Counts the contents of a workspace and, if confirmed, deletes it with all of them, in one transaction. The
  * job remove-orphans removes the bytes of the documents later.
- * @throws `UserError` if the workspace does not exist, or a workflow still has work to do for it
+ * @throws `UserError` if the workspace does not exist, a workflow still has work to do for it, or something of it is on legal hold
  */
 export const deleteWorkspace = async (db: Database, name: string, { confirmed }: { confirmed: boolean }): Promise<Deletion> => {
   const workspace = await findWorkspace(db, name)
@@ -86,12 +87,13 @@ const removeWorkspace = async (trx: Transaction, workspace: Workspace): Promise<
 // Tables without a foreign key to the workspace.
 const withoutKeys = ['captured_bodies', 'captured_requests', 'delivery_attempts', 'audit_logs', 'events']
 
-/** @throws `UserError` if a workflow runs, or will be started, that needs the workspace */
+/** @throws `UserError` if a workflow runs, or will be started, that needs the workspace, or something of it is on legal hold */
 const checkIdle = ({ userSlug, workspaceSlug }: Workspace, contents: WorkspaceContents): void => {
-  const { open_deliveries, running_bulk_retries, waiting_messages } = contents
+  const { open_deliveries, running_bulk_retries, legal_holds, waiting_messages } = contents
   const reasons = [
     ...(open_deliveries > 0 ? [`It has ${open_deliveries} open deliveries: delete its destinations first, which cancels them.`] : []),
     ...(running_bulk_retries > 0 ? [`It has ${running_bulk_retries} running bulk retries: wait until they end, or cancel them.`] : []),
+    ...(legal_holds > 0 ? [`It has ${countOf(legal_holds, 'legal hold', 'legal holds')}: lift them first.`] : []),
     ...(waiting_messages > 0 ? [`${waiting_messages} messages to Temporal have not been sent yet: wait until they are.`] : []),
   ]
   if (reasons.length === 0) return
@@ -115,6 +117,7 @@ const countContents = async (db: Database | Transaction, { id, userSlug, workspa
           and status in ('pending', 'held', 'retrying')
       ) as open_deliveries,
       (select count(*) from bulk_retries where workspace_id = :id and status = 'running') as running_bulk_retries,
+      (select count(*) from legal_holds where workspace_id = :id) as legal_holds,
       (
         -- A message that cancels a delivery has the workspace elsewhere: it needs nothing of the workspace.
         select count(*)

@@ -198,6 +198,34 @@ const rows: Row[] = [
     recorded: [{ event: 'document.erased', description: 'The content of document K2/DOC1/data was erased.' }],
   },
   {
+    endpoint: 'POST /legal-holds',
+    prepare: async () => ({
+      change: () => call('POST', '/legal-holds', { erp_object_type: 'BKPF', erp_object_id: '1', reason: 'Tax audit' }),
+    }),
+    recorded: [
+      {
+        event: 'legal_hold.set',
+        description: 'The business object BKPF 1 was put on legal hold: Tax audit',
+        metadata: { scope: 'business_object', erp_object_type: 'BKPF', erp_object_id: '1', reason: 'Tax audit' },
+      },
+    ],
+  },
+  {
+    endpoint: 'POST /legal-holds/:id/lift',
+    prepare: async () => {
+      await wire(acme, 'LH')
+      const subjectId = await created('/legal-holds', { repo_id: 'LH', reason: 'Tax audit' })
+      return { subjectId, change: () => call('POST', `/legal-holds/${subjectId}/lift`, { reason: 'It has ended' }) }
+    },
+    recorded: [
+      {
+        event: 'legal_hold.lifted',
+        description: 'The legal hold on repository LH was lifted: It has ended',
+        metadata: { scope: 'repository', repo_id: 'LH', reason: 'It has ended', set_reason: 'Tax audit', set_at: expect.any(String) },
+      },
+    ],
+  },
+  {
     endpoint: 'POST /destinations/:id/download-links/revoke',
     prepare: async () => {
       const subjectId = await created('/destinations', objstore('Mails'))

@@ -125,6 +125,9 @@ export const createResources = ({ db, store, certificate }: World) => {
     '/enrichments/{id}': async (tenant) => ({
       id: await create(tenant, '/enrichments', { name: 'A', repository_ids: [], steps: [{ kind: 'link' }] }),
     }),
+    '/legal-holds/{id}': async (tenant) => ({
+      id: await create(tenant, '/legal-holds', { erp_object_type: 'BKPF', erp_object_id: '1', reason: 'A' }),
+    }),
     '/requests/{id}': async (tenant) => ({ id: await request(tenant) }),
     '/api-keys/{id}': async (tenant) => ({ id: await create(tenant, '/api-keys', { name: 'A', level: 'viewer' }) }),
   }

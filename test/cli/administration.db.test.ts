@@ -40,6 +40,27 @@ const json = async (args: string[]) => {
   return JSON.parse(stdout) as unknown
 }
 
+test('sets, lists and lifts legal holds, with a reason', async () => {
+  const { workspaceId, workspaceSlug } = await createRoutes(database.db, [])
+  const name = `acme/${workspaceSlug}`
+  expect(await relay(['hold', 'set', name, '--reason', 'x'])).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('must name a repository'),
+  })
+  const set = ['hold', 'set', name, '--object-type', 'BKPF', '--object-id', '10001', '--reason', 'Tax audit']
+  const hold = (await json(set)) as { id: string }
+  expect(hold).toMatchObject({ scope: 'business_object', erp_object_type: 'BKPF', reason: 'Tax audit', set_by: null })
+  expect((await relay(['hold', 'list', name])).stdout).toMatch(/- +business object BKPF 10001 +Tax audit/)
+  expect((await relay(['workspace', 'delete', name, '--yes'])).stderr).toContain('It has 1 legal hold: lift them first.')
+  const lifted = await relay(['hold', 'lift', name, hold.id, '--reason', 'It has ended'])
+  expect(lifted).toMatchObject({ status: 0, stdout: `Lifted the legal hold on business object BKPF 10001: ${hold.id}\n` })
+  expect(await json(['hold', 'list', name])).toEqual([])
+  const audited = await database.db('audit_logs').where({ workspace_id: workspaceId }).orderBy('id').pluck('event')
+  expect(audited).toEqual(['legal_hold.set', 'legal_hold.lifted'])
+  // The next test counts the workspaces.
+  expect(await relay(['workspace', 'delete', name, '--yes'])).toMatchObject({ status: 0 })
+})
+
 test('creates and lists workspaces and API keys, and prints a key only once', async () => {
   const created = await json(['workspace', 'create', 'acme/invoices'])
   expect(created).toEqual({ id: expect.any(String), user_slug: 'acme', workspace_slug: 'invoices' })

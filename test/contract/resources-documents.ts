@@ -30,6 +30,7 @@ const document = {
   received_at: time,
   // Not part of the specification.
   repository_name: text,
+  legal_hold: false,
   file_name: null,
   description: null,
   superseded_at: null,
@@ -49,6 +50,7 @@ const singleDocument = {
   // Not part of the specification.
   fields: {},
   enrichments: [],
+  legal_holds: [],
 }
 
 const documents: Row[] = [

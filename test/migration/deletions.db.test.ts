@@ -1,3 +1,4 @@
+import { createLegalHolds } from '../../src/archive/legal-holds.ts'
 import { deletionLine, describeDeletions, showDeletions } from '../../src/cli/deletions.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createErase } from '../../src/delivery/erase.ts'
@@ -26,6 +27,19 @@ const openWithDeletions = async () => {
   const results = async () => (await show(true)).map(({ docId, compId, result }) => [docId, compId, result])
   return Object.assign(old, { request, show, entries, results })
 }
+
+test('what is on legal hold is not deleted at the upstream', async () => {
+  await using old = await openWithDeletions()
+  await createLegalHolds(db).set(old.workspaceId, { repoId: 'Z1', reason: 'Tax audit' }, systemActor)
+  const before = old.server.requests.length
+  expect(await old.results()).toEqual([
+    ['D1', null, 'on hold'],
+    ['D2', 'note', 'on hold'],
+    ['D3', null, 'on hold'],
+  ])
+  expect(old.server.requests).toHaveLength(before)
+  expect(await old.entries()).toMatchObject([{ listed: 3, deleted: 0, on_hold: 3 }])
+})
 
 describe('what the source system has deleted here', () => {
   test('is listed without asking the old content server', async () => {
@@ -166,7 +180,7 @@ describe('what the source system has deleted here', () => {
       ['D3', null, 'deleted'],
     ])
     expect([...old.server.documents.keys()]).toEqual(['Z1/D2'])
-    const counts = { repo_id: 'Z1', listed: 3, not_there: 1 }
+    const counts = { repo_id: 'Z1', listed: 3, not_there: 1, on_hold: 0 }
     const failed = { ...counts, deleted: 0, failed: 2 }
     expect(await old.entries()).toEqual([failed, failed, { ...counts, deleted: 2, failed: 0 }])
   })
@@ -181,7 +195,7 @@ describe('what the source system has deleted here', () => {
     const deleting = showDeletions(db, config, { ...old.request, isRepeated: true }, (repeated) => lines.push(deletionLine(repeated)))
     await expect(deleting).rejects.toThrow('What was deleted there so far stays deleted.')
     expect(lines).toEqual(['D1, all: deleted', 'D2, note: deleted'])
-    expect(await old.entries()).toEqual([{ repo_id: 'Z1', listed: 3, deleted: 2, not_there: 0, failed: 0 }])
+    expect(await old.entries()).toEqual([{ repo_id: 'Z1', listed: 3, deleted: 2, not_there: 0, on_hold: 0, failed: 0 }])
   })
 
   test('stays there while the old content server does not answer, or the repository has none', async () => {
@@ -192,7 +206,7 @@ describe('what the source system has deleted here', () => {
       .where({ id: old.repositoryId })
       .update({ upstream: JSON.stringify(upstream) })
     await expect(old.show(true)).rejects.toThrow(/cannot be reached.*Run the command again later/)
-    expect(await old.entries()).toEqual([{ repo_id: 'Z1', listed: 3, deleted: 0, not_there: 0, failed: 0 }])
+    expect(await old.entries()).toEqual([{ repo_id: 'Z1', listed: 3, deleted: 0, not_there: 0, on_hold: 0, failed: 0 }])
     await db('repositories').where({ id: old.repositoryId }).update({ upstream: null })
     await expect(old.show(true)).rejects.toThrow('The repository Z1 has no upstream.')
   })

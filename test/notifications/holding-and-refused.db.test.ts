@@ -116,7 +116,14 @@ test('a source system whose latest requests were all refused is announced, until
 })
 
 test('each code by which a request is refused counts, and none of those that answer what was asked', async () => {
-  const answers = ['document_exists', 'document_not_found', 'component_not_found', 'component_offline', 'document_locked']
+  const answers = [
+    'document_exists',
+    'document_not_found',
+    'component_not_found',
+    'component_offline',
+    'document_locked',
+    'document_on_hold',
+  ]
   expect(Object.keys(refusals).filter((code) => !refusedCodes.includes(code))).toEqual(expect.arrayContaining(answers))
   expect(refusedCodes).toHaveLength(Object.keys(refusals).length - answers.length)
   const scene = await createScene('source.refused')

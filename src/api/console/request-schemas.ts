@@ -12,6 +12,7 @@ export const formOperations = [
   'POST /enrichments',
   'POST /event-subscriptions',
   'POST /event-subscriptions/:id/replay',
+  'POST /legal-holds',
   'POST /notifications',
   'POST /repositories',
   'POST /repositories/:id/certificates',

@@ -179,6 +179,7 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   Connection: { id: exampleIds.connection, name: names.connection, held_deliveries: 0, created_at: at.setUp, updated_at: at.setUp },
   ConnectionInput: { name: names.connection },
   ConnectionChange: { name: names.connection },
+  DocumentLegalHold: { id: exampleIds.legal_hold },
   ConnectionRepository: { id: exampleIds.repository, description: names.repository },
   ConnectionDestination: { id: exampleIds.destination },
   ConnectionFilter: { min_bytes: 1, max_bytes: 10_000_000, fields: { vendor: 'Acme Ltd' } },

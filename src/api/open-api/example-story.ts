@@ -29,6 +29,7 @@ export const exampleIds = {
   event: '660b0a182de650000000a91c4000000002f17',
   event_subscription: '01K9R4B6ZD8M2V7X0QF3N5T1CV',
   failure_group: '01K9R4B6ZD8M2V7X0QF3N5T1CG-failed-credentials_refused',
+  legal_hold: '01K9R4B6ZD8M2V7X0QF3N5T1D6',
   notice: '01K9R4B6ZD8M2V7X0QF3N5T1CP',
   notification: '01K9R4B6ZD8M2V7X0QF3N5T1CQ',
   relay: '01K9R4B6ZD8M2V7X0QF3N5T1CW',

@@ -40,6 +40,7 @@ export const tagDescriptions: Record<string, string> = {
   'event-subscriptions': 'Webhooks to which events are sent.',
   failures: 'Failed deliveries, grouped by destination and error.',
   discarded: 'Documents that were discarded for lack of a connection.',
+  'legal-holds': 'Documents that nothing removes.',
   'bulk-retries': 'Retries of many documents, in the background.',
   'document-migrations': 'Documents of an old content server that are copied by lists of the source system.',
   'api-keys': 'Keys for this API.',

@@ -1,0 +1,196 @@
+import { AppError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import { notFound } from '../base/refusals.ts'
+import { record, type AuditActor } from '../db/audit.ts'
+import type { Database, Transaction } from '../db/database.ts'
+import { pageOf, type Page, type PageRequest } from '../db/page.ts'
+import { asColumns, columnsAs } from '../domain/casing.ts'
+
+export const legalHoldScopes = ['document', 'business_object', 'repository'] as const
+
+type Scope = (typeof legalHoldScopes)[number]
+
+const subjectFields = ['repoId', 'docId', 'erpObjectType', 'erpObjectId'] as const
+
+/** What a hold applies to: a document with all its components and versions, the documents of a business object, or those of a repository. */
+export type HoldSubject = { [Field in (typeof subjectFields)[number]]?: string | null | undefined }
+
+const scopes: Readonly<Record<string, Scope>> = {
+  repoId: 'repository',
+  'repoId,docId': 'document',
+  'erpObjectType,erpObjectId': 'business_object',
+}
+
+/** Returns the scope of what is named, or undefined if it is not one thing: see `subjectRule`. */
+export const scopeOf = (subject: HoldSubject): Scope | undefined =>
+  scopes[subjectFields.filter((field) => (subject[field] ?? null) !== null).join()]
+
+export const subjectRule =
+  'must name a repository by repo_id, a document by repo_id and doc_id, or a business object by erp_object_type and erp_object_id'
+
+/** A hold that is set. The fields of the other scopes are null. */
+export interface LegalHold {
+  id: string
+  scope: Scope
+  repoId: string | null
+  docId: string | null
+  erpObjectType: string | null
+  erpObjectId: string | null
+  reason: string
+  /** Null if it was set on the command line. */
+  setBy: string | null
+  createdAt: Date
+}
+
+const columns = columnsAs('id, scope, repo_id, doc_id, erp_object_type, erp_object_id, reason, set_by, created_at')
+
+/** SQL: the holds that apply to a document, as rows of `legal_hold_keys`. @param document the name of a row of `documents` */
+export const holdsOf = (document: string) => `
+      select hold_id
+      from legal_hold_keys
+      where legal_hold_keys.workspace_id = ${document}.workspace_id
+        and key = any (legal_hold_keys_of(${document}.repo_id, ${document}.doc_id, ${document}.erp_object_type, ${document}.erp_object_id))
+      -- Looked up for each document.
+      offset 0`
+
+/** SQL: nothing may remove the document. The only place that says so. */
+export const isOnHold = (document: string) => `exists (${holdsOf(document)})`
+
+/** Has a new hold wait for the end of the transaction. Its next statement sees the holds that are set. */
+export const shareHolds = async (trx: Transaction, workspaceId: string): Promise<void> => {
+  await trx.raw('select share_legal_holds(?)', [workspaceId])
+}
+
+/** Refusal of what would remove something on hold. */
+export class OnLegalHold extends AppError {
+  constructor(what = 'document') {
+    super('conflict', `The ${what} is on legal hold, which has to be lifted first.`)
+  }
+}
+
+/** Returns true if a docId is on hold, as a whole or one of the documents that were received under it. */
+export const isDocIdOnHold = async (db: Database | Transaction, repositoryId: string, docId: string): Promise<boolean> => {
+  const { rows } = await db.raw<{ rows: { isOnHold: boolean }[] }>(
+    `
+    with repository as (
+      select workspace_id, repo_id
+      from repositories
+      where id = :repositoryId
+    ), subject as (
+      select workspace_id, repo_id, :docId::text as doc_id, null::text as erp_object_type, null::text as erp_object_id
+      from repository
+      union all
+      select workspace_id, repo_id, doc_id, erp_object_type, erp_object_id
+      from documents
+      join repository using (workspace_id, repo_id)
+      where doc_id = :docId
+        and erp_object_id is not null
+    )
+    select exists (select from subject where ${isOnHold('subject')}) as "isOnHold"
+    `,
+    { repositoryId, docId },
+  )
+  return rows[0]!.isOnHold
+}
+
+/** Has new holds wait for the end of the transaction, which removes something of a docId. @throws `OnLegalHold` */
+export const requireRemovable = async (trx: Transaction, repositoryId: string, docId: string): Promise<void> => {
+  await trx.raw('select share_legal_holds(workspace_id) from repositories where id = ?', [repositoryId])
+  if (await isDocIdOnHold(trx, repositoryId, docId)) throw new OnLegalHold()
+}
+
+type Row = Pick<LegalHold, 'scope' | (typeof subjectFields)[number]>
+
+/** Names the subject of a hold. */
+export const subjectText = ({ scope, repoId, docId, erpObjectType, erpObjectId }: Row): string => {
+  if (scope === 'business_object') return `business object ${erpObjectType} ${erpObjectId}`
+  return scope === 'document' ? `document ${repoId}/${docId}` : `repository ${repoId}`
+}
+
+const refused = (path: string, message: string) =>
+  new AppError('validation_failed', `The subject of a hold ${message}.`, { details: [{ path, message }] })
+
+/** @throws `AppError` 422 if the subject is not one thing */
+const rowOf = (subject: HoldSubject): Row => {
+  const scope = scopeOf(subject)
+  if (scope === undefined) throw refused('repo_id', subjectRule)
+  const { repoId = null, docId = null, erpObjectType = null, erpObjectId = null } = subject
+  return { scope, repoId, docId, erpObjectType, erpObjectId }
+}
+
+/** @throws `AppError` 422 if there is nothing of the name. A business object may get its first document later */
+const requireSubject = async (trx: Transaction, workspaceId: string, { repoId, docId }: Row): Promise<void> => {
+  if (repoId === null) return
+  const { rows } = await trx.raw<{ rows: { isKnown: boolean }[] }>(
+    `
+    select case when :docId::text is null
+      then exists (select from repositories where workspace_id = :workspaceId and repo_id = :repoId)
+      else exists (select from documents where workspace_id = :workspaceId and repo_id = :repoId and doc_id = :docId)
+    end as "isKnown"
+    `,
+    { workspaceId, repoId, docId },
+  )
+  if (rows[0]!.isKnown) return
+  const [path, what] = docId === null ? (['repo_id', 'repository'] as const) : (['doc_id', 'document of this repository'] as const)
+  throw refused(path, `must be the name of a ${what}`)
+}
+
+const metadataOf = (row: Row) => asColumns(Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)))
+
+export const createLegalHolds = (db: Database) => ({
+  /** Lists the holds that are set, newest first. */
+  list: (workspaceId: string, page: PageRequest): Promise<Page<LegalHold>> =>
+    pageOf<LegalHold>(db('legal_holds').where({ workspace_id: workspaceId }).orderBy('id', 'desc'), columns, page),
+
+  /**
+   * Sets a hold. It waits for what is removing documents: when it is set, what it applies to is removed or stays.
+   * @throws `AppError` 422 if the subject is not one thing, or there is no such document or repository
+   */
+  set: (workspaceId: string, { reason, ...subject }: HoldSubject & { reason: string }, actor: AuditActor): Promise<LegalHold> =>
+    db.transaction(async (trx) => {
+      const [id, row] = [newId(), rowOf(subject)]
+      await trx.raw(`select pg_advisory_xact_lock(hashtextextended('legal holds of ' || ?::text, 0))`, [workspaceId])
+      await requireSubject(trx, workspaceId, row)
+      await trx('legal_holds').insert({
+        id,
+        workspace_id: workspaceId,
+        ...asColumns(row),
+        reason,
+        set_by: actor.type === 'system' ? null : actor.name,
+      })
+      await trx.raw(
+        `
+        insert into legal_hold_keys (workspace_id, key, hold_id)
+        select :workspaceId, (legal_hold_keys_of(:repoId, :docId, :erpObjectType, :erpObjectId))[:place::integer], :id
+        `,
+        { ...row, place: { repository: 1, document: 2, business_object: 3 }[row.scope], workspaceId, id } as never,
+      )
+      await record(trx, {
+        workspaceId,
+        event: 'legal_hold.set',
+        subjectId: id,
+        description: `The ${subjectText(row)} was put on legal hold: ${reason}`,
+        metadata: { ...metadataOf(row), reason },
+        actor,
+      })
+      return (await trx('legal_holds').select<LegalHold[]>(columns).where({ id }))[0]!
+    }),
+
+  /** Lifts a hold. What no other hold applies to can be removed again. @throws `AppError` 404 */
+  lift: (workspaceId: string, id: string, reason: string, actor: AuditActor): Promise<LegalHold> =>
+    db.transaction(async (trx) => {
+      const [hold] = await trx('legal_holds').where({ workspace_id: workspaceId, id }).delete().returning<LegalHold[]>(columns)
+      if (!hold) throw notFound()
+      await record(trx, {
+        workspaceId,
+        event: 'legal_hold.lifted',
+        subjectId: id,
+        description: `The legal hold on ${subjectText(hold)} was lifted: ${reason}`,
+        metadata: { ...metadataOf(rowOf(hold)), reason, set_reason: hold.reason, set_at: hold.createdAt },
+        actor,
+      })
+      return hold
+    }),
+})
+
+export type LegalHolds = ReturnType<typeof createLegalHolds>
