@@ -236,6 +236,10 @@ create index early_metadata_by_time on early_metadata (changed_at);
 comment on index early_metadata_by_time is
   'Serves the removal of what no document has taken.';
 
+create index early_metadata_by_part on early_metadata (workspace_id, left(md5(doc_id), 2));
+comment on index early_metadata_by_part is
+  'Serves the limit of a workspace: a part, one of 256, is counted, and not what waits.';
+
 create table content_segments (
   content_id text collate "C" not null references contents (id),
   append integer not null,

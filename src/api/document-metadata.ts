@@ -71,7 +71,7 @@ const present = (document: { repoId: string; docId: string }, { erpObjectType, e
 const batchMax = 500
 const entryExample = { repo_id: 'Z1', doc_id: '005056B5A3F21EEFA9C1D04F7B6E8C11', file_name: 'Invoice 5105600123.pdf' }
 
-const conflict = `The workspace has told about ${earlyMax} documents that have not arrived.`
+const conflict = `The workspace has told about more than ${earlyMax} documents that have not arrived.`
 
 interface DocumentMetadataDeps {
   setMetadata: SetMetadataOf

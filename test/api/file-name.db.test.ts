@@ -1,4 +1,4 @@
-import { earlyMax } from '../../src/archive/early-metadata.ts'
+import { beyondPart, earlyMax } from '../../src/archive/early-metadata.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createErase } from '../../src/delivery/erase.ts'
@@ -142,12 +142,26 @@ test('a job gives a document what was told while it was created, and removes wha
   expect(await settleEarlyMetadata(db, { findConnector })).toBe(0)
 })
 
-test('the number of documents about which something is kept is limited', async () => {
+test('the number of documents about which something is kept is limited, and counted by a part of them', async () => {
   const { push, workspaceId } = await open()
-  await db.raw(
-    `insert into early_metadata (workspace_id, repo_id, doc_id, changed_at) select ?, 'Z1', 'E' || n, now() from generate_series(1, ?::integer) as n`,
-    [workspaceId, earlyMax],
-  )
-  expect((await push('D1', told)).status).toBe(409)
+  const fill = (from: number, to: number) =>
+    db.raw(
+      `insert into early_metadata (workspace_id, repo_id, doc_id, changed_at) select ?, 'Z1', 'E' || n, now() from generate_series(?::integer, ?::integer) as n`,
+      [workspaceId, from, to],
+    )
+  await fill(1, earlyMax)
+  expect((await push('D1', told)).status).toBe(200)
+
+  await fill(earlyMax + 1, earlyMax + 50_000)
+  await db.raw('analyze early_metadata')
+  expect((await push('D2', told)).status).toBe(409)
+  const { sql, bindings } = beyondPart(db, workspaceId, 'D2').toSQL()
+  const { rows } = await db.raw(`explain (analyze, format json) ${sql}`, bindings as string[])
+  const plan = JSON.stringify(rows[0]['QUERY PLAN'])
+  expect(plan).toContain('early_metadata_by_part')
+  expect(plan).not.toContain('Seq Scan')
+  expect(Math.max(...[...plan.matchAll(/"Actual Rows":(\d+)/g)].map(([, count]) => Number(count)))).toBeLessThanOrEqual(513)
+
+  await db('early_metadata').where({ workspace_id: workspaceId }).whereRaw('substr(doc_id, 2)::integer > ?', [earlyMax]).delete()
   expect((await push('E1', told)).status).toBe(200)
 })
