@@ -37,18 +37,44 @@ const readDestination = async (path: string, { findConnector }: Pick<Deps, 'find
   return { connector: content.connector_type, config: content.config, credentials }
 }
 
-/** Returns what sends a notice to the destination of the operator. */
-export const openOperatorTarget = async (path: string, deps: Omit<Deps, 'log' | 'onClose'>, variables: NodeJS.ProcessEnv = process.env) => {
+type TargetDeps = Omit<Deps, 'log' | 'onClose'>
+
+/** Returns what calls the destination of the operator, and its config. */
+const openTarget = async (path: string, deps: TargetDeps, variables: NodeJS.ProcessEnv) => {
   const { credentials, ...destination } = await readDestination(path, deps, variables)
   const installation = createInstallation(deps.db)
   // It belongs to no workspace.
   const stored = { workspaceId: '', workspace: '', destination: { id: 'operator', ...destination }, credentialsSealed: Buffer.alloc(0) }
   const callDeps = { ...deps, installation, openCredentials: () => credentials }
+  const call = <Result>(cancelled: AbortSignal, act: Parameters<typeof callTarget<Result>>[3]) =>
+    callTarget(callDeps, stored, { timeoutMs: attemptTimeoutMs, cancelled }, act)
+  return { call, config: destination.config }
+}
+
+/** Returns what sends a notice to the destination of the operator. */
+export const openOperatorTarget = async (path: string, deps: TargetDeps, variables: NodeJS.ProcessEnv = process.env) => {
+  const { call } = await openTarget(path, deps, variables)
   return (message: NoticeMessage, cancelled: AbortSignal): Promise<DeliveryError | undefined> =>
-    callTarget(callDeps, stored, { timeoutMs: attemptTimeoutMs, cancelled }, async (connector, target, context) => {
+    call(cancelled, async (connector, target, context) => {
       await connector.sendNotice!(message, target, context)
       return undefined
     })
+}
+
+/**
+ * Tests the destination of the operator as any other one. A chat is not tested, because people read it.
+ * @returns what was found out, or why notices cannot be sent
+ * @throws `UserError` if the file is invalid
+ */
+export const testOperatorTarget = async (
+  path: string,
+  deps: TargetDeps,
+  variables: NodeJS.ProcessEnv = process.env,
+): Promise<string | DeliveryError> => {
+  const { call, config } = await openTarget(path, deps, variables)
+  const { notice_format: form = 'standard_webhooks' } = config
+  if (form !== 'standard_webhooks') return 'the file is valid. The chat was not asked, because every test is a message for its readers'
+  return call(new AbortController().signal, (connector, target, context) => connector.probe(target, context))
 }
 
 /**

@@ -11,7 +11,6 @@ import { requireSchema, TooOldError } from '../../db/migrations.ts'
 import { requireServer } from '../../db/require-server.ts'
 import { countOverdue, maxCountedOverdue } from '../../delivery/overdue.ts'
 import { maintenanceJobs } from '../../maintenance/jobs.ts'
-import { findOperatorWorkspace } from '../../notifications/condition.ts'
 import { readFreeBytes } from '../../observe/metrics.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
 import { createOpenIdProvider, createProviderGuard, redirectUriOf, SignInError } from '../../security/oidc.ts'
@@ -23,6 +22,7 @@ import { createWorkspaces } from '../../workspace/workspaces.ts'
 import { applyFile, withApplyDeps } from '../apply/apply.ts'
 import { isDrift, kindName } from '../apply/change.ts'
 import { correctVariables, describeClockDifference, listed, listNames, Problem, problemWith, type Check, type Found } from './check.ts'
+import { operatorChecks } from './operator-checks.ts'
 
 const oldestNode = [22, 18] as const
 const oldestPostgres = 14
@@ -196,18 +196,7 @@ export const operationChecks: readonly Check[] = [
     applies: ({ config }) => config.RELAY_OIDC_FILE !== undefined,
     find: ({ config, db }) => checkSignIn(config, db),
   },
-  {
-    name: 'operator',
-    urgency: 'is a risk',
-    needs: ['schema'],
-    remedy: 'Create the workspace, or correct RELAY_OPERATOR_WORKSPACE of all processes.',
-    applies: ({ config }) => config.RELAY_OPERATOR_WORKSPACE !== undefined,
-    find: async ({ config, db }) => {
-      const name = config.RELAY_OPERATOR_WORKSPACE!
-      if ((await findOperatorWorkspace(db, config)) !== null) return `${name} is told of the incidents of all workspaces`
-      return [`There is no workspace ${name}: the operator is told of no incident.`]
-    },
-  },
+  ...operatorChecks,
   {
     name: 'deliveries',
     urgency: 'delays',

@@ -20,6 +20,7 @@ import { createTestDatabase } from '../../support/database.ts'
 import { createRoutes, testConfig } from '../../support/factories.ts'
 import { createFolder } from '../../support/folder.ts'
 import { startForwardProxy } from '../../support/forward-proxy.ts'
+import { startHttpTarget } from '../../support/http-target.ts'
 import { startOpenIdServer } from '../../support/openid-provider.ts'
 import { share } from '../../support/share.ts'
 import { writeSignInFile } from '../../support/sign-in-file.ts'
@@ -131,6 +132,46 @@ test('a workspace of the operator that does not exist is warned about', async ()
   })
   const { workspaceSlug } = await createRoutes(database.db, [])
   expect(await found({ RELAY_OPERATOR_WORKSPACE: `acme/${workspaceSlug}` })).toMatchObject({ status: 'ok' })
+})
+
+test('the file of the notices for the operator is read, and its destination tested, without a message that people read', async () => {
+  await using folder = await createFolder()
+  const target = await startHttpTarget()
+  const path = join(folder.path, 'notices.json')
+  const found = async (content: object) => {
+    await writeFile(path, JSON.stringify(content))
+    const findings = await examine({ RELAY_NOTICES_FILE: path, RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8' })
+    return findings.find(({ name }) => name === 'notices')!
+  }
+  const webhook = (change: object = {}) => ({
+    connector_type: 'webhook',
+    config: { url: `${target.origin}/hook-canary-of-the-address`, ...change },
+  })
+  expect((await examine()).find(({ name }) => name === 'notices')).toBeUndefined()
+  expect((await examine({ RELAY_NOTICES_FILE: join(folder.path, 'none.json') })).find(({ name }) => name === 'notices')).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('none.json cannot be read'),
+  })
+  expect(await found({ connector_type: 'sftp', config: {} })).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('must be a kind of destination that takes notices'),
+  })
+  expect(await found({ ...webhook(), credentials: { secret: { env: 'NOTICES_SECRET_THAT_IS_NOT_SET' } } })).toMatchObject({
+    status: 'failed',
+    message: expect.stringContaining('NOTICES_SECRET_THAT_IS_NOT_SET'),
+  })
+  expect(target.arrivals).toEqual([])
+  expect(await found(webhook({ notice_format: 'slack' }))).toMatchObject({ status: 'ok', message: expect.stringContaining('not asked') })
+  expect(target.arrivals).toEqual([])
+  expect(await found(webhook())).toMatchObject({ status: 'ok', message: expect.stringContaining('answered 200 to a ping') })
+  expect(target.arrivals).toMatchObject([{ headers: { 'x-relay-event-type': 'ping' } }])
+  target.answerWith((_, response) => void response.writeHead(401).end())
+  const refused = await found(webhook())
+  expect(refused).toMatchObject({ status: 'failed', message: expect.stringContaining('credentials_refused'), remedy: expect.any(String) })
+  await target.stop()
+  const away = await found(webhook())
+  expect(away).toMatchObject({ status: 'failed', message: expect.stringContaining('connection_refused') })
+  expect(JSON.stringify([refused, away])).not.toContain('canary')
 })
 
 test('what loses documents comes before what delays them, and both before what is a risk', async () => {
