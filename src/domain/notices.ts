@@ -1,6 +1,7 @@
 // Incidents that are announced to operators, and the types of the messages that announce their beginning and their end.
 import { z } from 'zod'
 import type { CamelCasedOutput } from './casing.ts'
+import { relayStatuses } from './relay-state.ts'
 
 /** Each kind of incident, by the name under which notifications subscribe to it, with what it means. */
 export const incidentEvents = {
@@ -92,3 +93,20 @@ export const noticeData = z
   .meta({ id: 'NoticeData' })
 
 export type NoticeData = CamelCasedOutput<typeof noticeData>
+
+/** The types of the messages that tell the operator of the installation that deliveries have stopped, and that they go on. */
+export const stallNoticeTypes: Record<Transition, string> = { opened: 'relay.stalled', closed: 'relay.recovered' }
+
+/** Content of such a message. */
+export const stallData = z
+  .object({
+    installation_id: z.string(),
+    incident_id: z.string(),
+    cause: z.enum(relayStatuses).exclude(['working']),
+    summary: z.string().describe('What has happened, in a sentence.'),
+    remedy: z.string().optional().describe('What to do.'),
+    opened_at: z.iso.datetime().describe('When the oldest delivery that waits was due.'),
+    closed_at: z.iso.datetime().optional().describe('When the relay found that deliveries are made again.'),
+    console_url: z.string().optional().describe('Address of the console, if RELAY_BASE_URL is set.'),
+  })
+  .meta({ id: 'StallData' })

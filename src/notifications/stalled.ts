@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import { consoleUrlOf } from '../base/console-url.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -6,6 +7,7 @@ import { DeliveryError, type NoticeMessage } from '../connectors/connector.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { Installation } from '../db/installation.ts'
 import { createToBegin } from '../delivery/to-begin.ts'
+import { stallNoticeTypes, type stallData } from '../domain/notices.ts'
 import type { RelayState, RelayStatus } from '../domain/relay-state.ts'
 
 // The notices about the installation as a whole. Workers and Temporal are what is away, so a process of the API sends them, without a
@@ -58,6 +60,22 @@ const remedies: Record<Cause, string> = {
 }
 const resumed = 'Deliveries are made again: a worker is running, and Temporal answers.'
 
+/** Returns what a message says of a stall. */
+export const stallDataOf = (
+  { id, cause, openedAt, closedAt }: Pick<Stall, 'id' | 'cause' | 'openedAt' | 'closedAt'>,
+  installationId: string,
+  baseUrl: string | undefined,
+): z.output<typeof stallData> => ({
+  installation_id: installationId,
+  incident_id: id,
+  cause,
+  summary: closedAt === null ? summaries[cause] : resumed,
+  ...(closedAt === null && { remedy: remedies[cause] }),
+  opened_at: openedAt,
+  ...(closedAt !== null && { closed_at: closedAt }),
+  console_url: consoleUrlOf(baseUrl, 'overview'),
+})
+
 /** Creates the check that tells the operator once when deliveries stop, and once when they go on. */
 export const createStallCheck = (
   { db, relayWatch, installation, send, config, log }: StallDeps,
@@ -106,16 +124,7 @@ export const createStallCheck = (
   }
 
   const messageOf = async ({ id, cause, openedAt, closedAt }: Stall, now: Date): Promise<NoticeMessage> => {
-    const data = {
-      installation_id: await installation.id(),
-      incident_id: id,
-      cause,
-      summary: closedAt === null ? summaries[cause] : resumed,
-      ...(closedAt === null && { remedy: remedies[cause] }),
-      opened_at: openedAt,
-      ...(closedAt !== null && { closed_at: closedAt }),
-      console_url: consoleUrlOf(config.RELAY_BASE_URL, 'overview'),
-    }
+    const data = stallDataOf({ id, cause, openedAt, closedAt }, await installation.id(), config.RELAY_BASE_URL)
     const lines = [
       data.summary,
       '',
@@ -131,7 +140,7 @@ export const createStallCheck = (
       id: `${id}-${closedAt === null ? 'opened' : 'closed'}`,
       subject: `${closedAt === null ? 'Document Relay has stalled' : 'Document Relay goes on'}: ${data.summary}`,
       text: lines.join('\n'),
-      event: { type: closedAt === null ? 'relay.stalled' : 'relay.recovered', timestamp: now.toISOString(), data },
+      event: { type: stallNoticeTypes[closedAt === null ? 'opened' : 'closed'], timestamp: now.toISOString(), data },
     }
   }
 

@@ -7,6 +7,7 @@ import type { RelayStatus } from '../../src/domain/relay-state.ts'
 import { createStallCheck } from '../../src/notifications/stalled.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
 import { insertDocument } from '../api/insert-document.ts'
+import { openContract } from '../support/contract.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
@@ -83,7 +84,16 @@ const openCheck = async (content: object = webhook()) => {
   }
 }
 
-const told = () => hook.arrivals.map(({ body }) => JSON.parse(body.toString()))
+const contract = await openContract()
+
+/** Returns the messages that the webhook has got, which are as openapi.json describes them. */
+const told = () =>
+  hook.arrivals.map(({ body }) => {
+    const message = JSON.parse(body.toString())
+    const schema = ['webhooks', message.type, 'post', 'requestBody', 'content', 'application/json', 'schema']
+    expect({ message, isDescribed: contract.allows(schema, message) }).toEqual({ message, isDescribed: true })
+    return message
+  })
 
 test.each([
   ['dispatcher', 'no_worker', 'No worker is running: documents are received and wait.'],

@@ -1,8 +1,16 @@
 import { consoleUrlOf } from '../../base/console-url.ts'
 import { remedyFor, type FailedThing } from '../../connectors/error-codes.ts'
 import { toCamelCase } from '../../domain/casing.ts'
-import { incidentEventNames, noticeData, noticeTypeOf, type IncidentEvent, type Transition } from '../../domain/notices.ts'
+import {
+  incidentEventNames,
+  noticeData,
+  noticeTypeOf,
+  stallNoticeTypes,
+  type IncidentEvent,
+  type Transition,
+} from '../../domain/notices.ts'
 import { refusals } from '../../domain/refusal-codes.ts'
+import { stallDataOf } from '../../notifications/stalled.ts'
 import { consolePathOf, summaryOf } from '../../notifications/text.ts'
 import { at, certificate, document, documentPath, error, exampleIds, incidentId, names, operationsId } from './example-story.ts'
 import { messageName } from './operation-names.ts'
@@ -60,12 +68,22 @@ const noticeOf = (incident: IncidentEvent, transition: Transition) => {
 /** The notice of the story. */
 export const exampleNotice = noticeOf('delivery.failed', 'opened')
 
-/** The examples of the messages about incidents, by the names of their schemas. */
-export const noticeMessages = Object.fromEntries(
-  incidentEventNames.flatMap((incident) =>
+const stallOf = (transition: Transition) => ({
+  timestamp: transition === 'opened' ? at.announced : at.recovered,
+  data: stallDataOf(
+    { id: incidentId, cause: 'no_worker', openedAt: at.failed, closedAt: transition === 'opened' ? null : at.recovered },
+    '01K9R4B6ZD8M2V7X0QF3N5T1C0',
+    baseUrl,
+  ),
+})
+
+/** The examples of the messages about incidents and about the installation, by the names of their schemas. */
+export const noticeMessages = Object.fromEntries([
+  ...(['opened', 'closed'] as const).map((transition) => [messageName(stallNoticeTypes[transition]), stallOf(transition)]),
+  ...incidentEventNames.flatMap((incident) =>
     (['opened', 'closed'] as const).map((transition) => [
       messageName(noticeTypeOf(incident, transition)),
       { timestamp: transition === 'opened' ? at.announced : at.recovered, data: noticeOf(incident, transition) },
     ]),
   ),
-)
+])

@@ -5,6 +5,8 @@ import {
   incidentEvents,
   noticeData,
   noticeTypeOf,
+  stallData,
+  stallNoticeTypes,
   testNoticeType,
   type IncidentEvent,
   type Transition,
@@ -69,6 +71,26 @@ const webhookOf = (type: string, summary: string, converter: SchemaConverter) =>
     parameters: [...headers, typeHeader(type)],
     requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
     responses: { '2XX': { description: 'The notice was accepted. After any other answer, the relay sends it again.' } },
+  }
+  return [type, { post }] as const
+}
+
+// It concerns no workspace.
+const stallHeaders = headers
+  .filter(({ name }) => name !== 'x-relay-workspace')
+  .map((each) => ({ ...each, example: each.example.replace(' "x-relay-workspace"', '') }))
+
+const stallWebhook = (type: string, summary: string, converter: SchemaConverter) => {
+  const message = z.object({ type: z.literal(type), timestamp: z.iso.datetime().describe('When the notice was written.'), data: stallData })
+  const schema = converter.schemaOf(message.meta({ id: messageName(type) }), 'response')
+  const post = {
+    operationId: `on${pascalCase(type)}`,
+    summary,
+    description: 'Sent to the webhook of RELAY_NOTICES_FILE (Standard Webhooks, HTTP Message Signatures).',
+    security: [],
+    parameters: [...stallHeaders, typeHeader(type)],
+    requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
+    responses: { '2XX': { description: 'The notice was accepted. After any other answer, the relay sends it again every minute.' } },
   }
   return [type, { post }] as const
 }
@@ -139,6 +161,8 @@ export const describeWebhooks = (converter: SchemaConverter) =>
       ),
     ),
     webhookOf(testNoticeType, 'A test of a notification', converter),
+    stallWebhook(stallNoticeTypes.opened, 'Deliveries are not made: no worker runs, or Temporal does not answer', converter),
+    stallWebhook(stallNoticeTypes.closed, 'Deliveries are made again', converter),
     lateDataWebhook(converter),
     ...eventNames.map((event) => eventWebhook(event, converter)),
   ])
