@@ -29,6 +29,11 @@ create index audit_logs_by_user on audit_logs (workspace_id, user_id, event, id)
 comment on index audit_logs_by_user is
   'Serves the audit log by member, and by member and event.';
 
+create index audit_logs_by_actor on audit_logs (workspace_id, lower(coalesce(metadata->>'person_name', metadata->>'key_name')), event, id)
+where actor_type <> 'system';
+comment on index audit_logs_by_actor is
+  'Serves the audit log by the name of the API key or person, and by name and event.';
+
 create index audit_logs_of_workspace on audit_logs (workspace_id, id);
 comment on index audit_logs_of_workspace is
   'Serves the audit log, newest first.';

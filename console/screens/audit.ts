@@ -16,7 +16,7 @@ type Subject = Schemas['AuditSubjectType']
 
 const perPage = 25
 const refreshMs = 10_000
-const filterNames = ['subject_id', 'event', 'event_prefix', 'subject_type', 'user_id', 'date_from', 'date_to'] as const
+const filterNames = ['subject_id', 'event', 'event_prefix', 'subject_type', 'user_id', 'actor', 'date_from', 'date_to'] as const
 type FilterName = (typeof filterNames)[number]
 
 /** The screen of a subject, if there is one, by the first part of its address. */
@@ -54,7 +54,7 @@ const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> 
   return html`<${FilterBar}
     path="audit"
     isFiltered=${Object.keys(values).length > 0}
-    search=${html`<${SearchField} label=${words.subjectId} ...${field('subject_id')} />`}
+    search=${html`<${SearchField} label=${words.who} ...${field('actor')} />`}
   >
     <${SelectField} label=${words.event} value=${values.event ?? values.event_prefix} options=${eventOptions()} onChange=${setEvent} />
     <${SelectField} label=${words.subjectType} ...${field('subject_type')} options=${Object.entries(words.subjects)} />
@@ -87,7 +87,8 @@ const Actor = ({ attributes }: { attributes: Entry['attributes'] }) => {
   const name = personName ?? (keyName === undefined ? undefined : words.key(keyName))
   if (attributes.actor_type === 'system' || name === undefined) return words.actors[attributes.actor_type]
   const isOwn = keyId !== undefined && keyId === session.value!.key_id
-  return html`<span title=${personId ?? keyId}>${name}</span>${isOwn && html`<span class="small">${words.thisKey}</span>`}
+  return html`<a title=${personId ?? keyId} href=${addressOf('audit', { actor: personName ?? keyName })}>${name}</a
+    >${isOwn && html`<span class="small">${words.thisKey}</span>`}
     ${attributes.user_id !== null && html`<a class="small" href=${addressOf('audit', { user_id: attributes.user_id })}>${words.member(attributes.user_id)}</a>`}`
 }
 

@@ -27,6 +27,7 @@ export const auditConditions = {
   subject_type: subjectType.optional().describe('Only entries about this type of resource.'),
   subject_id: z.string().optional().describe('Only entries about the resource with this id.'),
   user_id: z.string().optional().describe('Only entries caused by this member.'),
+  actor: z.string().optional().describe('Only entries caused by the API key or the person with this name; A to Z in upper or lower case.'),
   date_from: dateFrom,
   date_to: dateTo,
 }
@@ -42,10 +43,13 @@ const partRows = 200
 /** A range of the log, newest first, or oldest first after an id. */
 type Range = Omit<CursorRequest, 'perPage'> & { rows: number }
 
+const actorName = "lower(coalesce(metadata->>'person_name', metadata->>'key_name'))"
+
 const matching = (db: Knex, workspaceId: string, filter: AuditFilter, range: Range) => {
   const query = db('audit_logs').where({ workspace_id: workspaceId })
   if (filter.subjectId !== undefined) query.where({ subject_id: filter.subjectId })
   if (filter.userId !== undefined) query.where({ user_id: filter.userId })
+  if (filter.actor !== undefined) query.whereNot({ actor_type: 'system' }).whereRaw(`${actorName} = lower(?)`, [filter.actor])
   // The id of an entry begins with the millisecond of its creation.
   if (filter.dateFrom) query.where('id', '>=', idPrefixAt(filter.dateFrom))
   if (filter.dateTo) query.where('id', '<', idPrefixAt(new Date(filter.dateTo.getTime() + 1)))
@@ -63,7 +67,7 @@ const entries = (db: Knex, workspaceId: string, filter: AuditFilter, range: Rang
     const query = matching(db, workspaceId, filter, range)
     return events ? query.whereIn('event', events) : query
   }
-  if (!events && filter.userId === undefined) return matching(db, workspaceId, filter, range)
+  if (!events && filter.userId === undefined && filter.actor === undefined) return matching(db, workspaceId, filter, range)
   const ofEach = (events ?? auditEventNames).map((event) =>
     matching(db, workspaceId, filter, range).where({ event }).select('*').orderBy('id', directionOf(range)).limit(range.rows),
   )

@@ -1,5 +1,5 @@
 import { idPrefixAt, newId } from '../../src/base/ids.ts'
-import { record } from '../../src/db/audit.ts'
+import { record, systemActor, type AuditActor } from '../../src/db/audit.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { auditEventNames, type AuditEvent } from '../../src/domain/audit-events.ts'
 import { startScene } from '../support/scene.ts'
@@ -10,24 +10,19 @@ const { database, api, acme, other } = share(await startScene())
 const ada = newId()
 const subject = newId()
 
-const write = (workspaceId: string, event: AuditEvent, subjectId: string = newId(), userId: string | null = null) =>
+const write = (workspaceId: string, event: AuditEvent, subjectId: string = newId(), actor: AuditActor = systemActor) =>
   database.db.transaction((trx) =>
-    record(trx, {
-      workspaceId,
-      event,
-      subjectId,
-      description: `Test entry: ${event}`,
-      metadata: { repo_id: 'A1' },
-      actor: userId === null ? { type: 'system', userId } : { type: 'api_key', id: 'K1', name: 'Night batch', userId },
-    }),
+    record(trx, { workspaceId, event, subjectId, description: `Test entry: ${event}`, metadata: { repo_id: 'A1' }, actor }),
   )
+const keyOfAda: AuditActor = { type: 'api_key', id: 'K1', name: 'Night batch', userId: ada }
 
 beforeAll(async () => {
   await database.db('audit_logs').delete()
   for (const event of auditEventNames) await write(acme.id, event)
-  await write(acme.id, 'repository.updated', subject, ada)
-  await write(acme.id, 'repository.deleted', subject, ada)
-  await write(other.id, 'repository.created', subject, ada)
+  await write(acme.id, 'settings.updated', newId(), { type: 'user', id: 'P1', name: 'Müller', userId: null })
+  await write(acme.id, 'repository.updated', subject, keyOfAda)
+  await write(acme.id, 'repository.deleted', subject, keyOfAda)
+  await write(other.id, 'repository.created', subject, keyOfAda)
 })
 
 const events = async (query: string): Promise<AuditEvent[]> => {
@@ -62,7 +57,7 @@ test('an entry has all of its attributes', async () => {
 test('the list is ordered newest first, and a viewer can read it', async () => {
   const answer = await api.call('GET', `${acme.path}/audit-logs?per_page=100`, { key: acme.keys.viewer })
   const ids = answer.json.data.map(({ id }: { id: string }) => id)
-  expect(ids).toHaveLength(auditEventNames.length + 2)
+  expect(ids).toHaveLength(auditEventNames.length + 3)
   expect(ids).toEqual(ids.toSorted().toReversed())
 })
 
@@ -92,6 +87,10 @@ test.each([
   [`user_id=${ada}`, ['repository.deleted', 'repository.updated']],
   [`user_id=${ada}&event_prefix=repository.d`, ['repository.deleted']],
   [`user_id=${ada}&event=cert.received`, []],
+  ['actor=night%20BATCH', ['repository.deleted', 'repository.updated']],
+  ['actor=Night%20batch&event_prefix=repository.d', ['repository.deleted']],
+  ['actor=m%C3%BCLLER', ['settings.updated']],
+  ['actor=Night', []],
   ['date_from=2999-01-01', []],
   ['date_to=2020-01-01', []],
   ['date_from=0001-01-01&date_to=9999-12-31&event=rfc.call', ['rfc.call']],

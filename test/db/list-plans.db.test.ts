@@ -100,8 +100,9 @@ const fill = async () => {
     values,
   )
   await db.raw(
-    `insert into audit_logs (id, workspace_id, event, subject_type, subject_id, description, user_id, actor_type, created_at)
-    select id, workspace_id, (:events::text[])[1 + n % ${auditEventNames.length}], 'A', 'S' || n % 20000, 'It happened', 'U' || n % 13, 'api_key', moment
+    `insert into audit_logs (id, workspace_id, event, subject_type, subject_id, description, metadata, user_id, actor_type, created_at)
+    select id, workspace_id, (:events::text[])[1 + n % ${auditEventNames.length}], 'A', 'S' || n % 20000, 'It happened',
+      jsonb_build_object('key_name', 'Key ' || n % 11), 'U' || n % 13, 'api_key', moment
     from (${rows}) as rows`,
     { ...values, events: auditEventNames },
   )
@@ -330,7 +331,15 @@ test.each(failureFields.shape.status.options)('deliveries that are %s are groupe
 
 test('the audit log is read through an index for every combination of conditions', async () => {
   const before = `${idPrefixAt(new Date(since.getTime() + 60 * dayMs))}0000000000000000`
-  const conditions = { eventPrefix: 'repository.', subjectType: 'Repository', subjectId: 'S21', userId: 'U3', before, ...dates }
+  const conditions = {
+    eventPrefix: 'repository.',
+    subjectType: 'Repository',
+    subjectId: 'S21',
+    userId: 'U3',
+    actor: 'Key 3',
+    before,
+    ...dates,
+  }
   const slowNodes: Record<string, string[]> = {}
   for (const filter of combinations(conditions)) {
     const found = await slowNodesOfList(() => createAuditLogs(database.db).list(workspaceId, { ...filter, perPage: 25 }))

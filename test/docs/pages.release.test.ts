@@ -228,7 +228,8 @@ test('the commands of docs/install.md install the package, and its services send
     findFreePort(),
   ])
   const releases = join(folder, 'releases')
-  const services = [...(await textOf('docs/install.md')).matchAll(/^ExecStart=(.*)$/gm)].map(([, command]) => `${command} &`)
+  const units = await Promise.all(['api', 'worker'].map((name) => textOf(`deploy/systemd/relay-${name}.service`)))
+  const services = units.map((unit) => `${/^ExecStart=(.*)$/m.exec(unit)![1]} &`)
   const [exports] = stepsOf(await textOf('docs/observability.md'))
   ran.add(exports!.commands)
   try {

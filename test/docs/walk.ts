@@ -99,6 +99,7 @@ const variable: [RegExp, string][] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>'],
   [/"(duration_ms)":\s*\d+/g, '"$1":0'],
   [/curl\/[\d.]+/g, 'curl'],
+  [/etag "[\w-]+"/g, 'etag <etag>'],
   [/127\.0\.0\.1:\d+/g, '<address>'],
 ]
 

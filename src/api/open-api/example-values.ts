@@ -29,6 +29,7 @@ export const exampleValues: Record<string, unknown> = {
   ...document,
   ...businessObject,
   ...certificate,
+  actor: 'Ada Lovelace',
   allowed_functions: ['ARCHIV_CONNECTION_INSERT'],
   attempts: 1,
   audit_days: 365,
