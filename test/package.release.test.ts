@@ -39,6 +39,7 @@ test('the packed relay, without its optional packages, has what it needs and not
       'dist/docs/deploy/monitoring/relay.rules.yml',
       'deploy/systemd/relay-api.service',
       'deploy/systemd/relay-worker.service',
+      'deploy/systemd/relay.service',
       'deploy/monitoring/relay-dashboard.json',
       'deploy/compose/temporal-dynamic-config.yaml',
       'deploy/haproxy/haproxy.cfg',

@@ -31,7 +31,7 @@ const startTemporal = async ({ dataDir, config, log, say, signal }: StackOptions
     })
     const programs = await findTemporalServer({ config, say, signal })
     say(`Starting Temporal ${await prepareSchemas(config, programs, signal)} ...`)
-    const ownership = await ownTemporal(config, log, signal)
+    const ownership = await ownTemporal(config, log, { signal })
     running.push({ stop: ownership.release })
     const temporal = await startTemporalServer({ folder: join(dataDir, 'temporal'), config, programs, ownership, log, say, signal })
     running.push(temporal)

@@ -49,6 +49,8 @@ export interface ServerForm {
 export interface Server extends Running {
   config: Config
   baseUrl: string
+  /** Address of the probes and metrics of the API. */
+  probesUrl: string
   temporalUiUrl: string | null
   ended?: Promise<never>
 }
@@ -118,7 +120,14 @@ export const startServer = async (variables: NodeJS.ProcessEnv, form: ServerForm
       pid: process.pid,
     })
     running.push({ stop: () => removeReady(dataDir) })
-    return { config, baseUrl: api.baseUrl, temporalUiUrl: stack.temporalUiUrl, ...(stack.ended && { ended: stack.ended }), stop }
+    return {
+      config,
+      baseUrl: api.baseUrl,
+      probesUrl: api.probesUrl,
+      temporalUiUrl: stack.temporalUiUrl,
+      ...(stack.ended && { ended: stack.ended }),
+      stop,
+    }
   } catch (thrown) {
     await stop().catch(() => {})
     throw thrown

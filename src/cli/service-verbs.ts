@@ -59,7 +59,7 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
     const [{ startServer }, { oneMachine }] = await Promise.all([import('../app/server.ts'), import('../app/one-machine.ts')])
     await runService({ settings, format: oneMachine.logFormat }, async (options) => {
       const server = await startServer(variables, oneMachine, { ...options, say: (line) => options.log.info(line) })
-      options.log.info({ base_url: server.baseUrl, version }, 'the relay is ready')
+      options.log.info({ base_url: server.baseUrl, probes_url: server.probesUrl, version }, 'the server is ready')
       return server
     })
   }

@@ -3,7 +3,9 @@ import type { Readable } from 'node:stream'
 import type { Log } from '../base/log.ts'
 import { plainText } from '../base/text.ts'
 
-const levels = { debug: 'debug', info: 'info', warn: 'warn', error: 'error', dpanic: 'error', panic: 'error', fatal: 'error' } as const
+type Level = 'debug' | 'info' | 'warn' | 'error'
+// Others are dpanic, panic and fatal.
+const levels = new Set<unknown>(['debug', 'info', 'warn', 'error'] satisfies Level[])
 // Without PostgreSQL, the server writes hundreds of lines a second that say the same.
 const linesPerMinute = 60
 const minuteMs = 60_000
@@ -12,16 +14,14 @@ const fieldsMax = 20
 const leftOut = new Set(['level', 'ts', 'msg', 'stacktrace', 'logging-call-at'])
 
 /** Returns a line of Temporal's log as level, text and fields, bounded. A line that is not JSON is its own text. */
-export const readLogLine = (
-  line: string,
-): { level: (typeof levels)[keyof typeof levels]; text: string; fields: Record<string, string> } => {
+export const readLogLine = (line: string): { level: Level; text: string; fields: Record<string, string> } => {
   try {
     const { level, msg, ...rest } = JSON.parse(line) as Record<string, unknown>
     const fields = Object.entries(rest)
       .filter(([name]) => !leftOut.has(name))
       .slice(0, fieldsMax)
       .map(([name, value]) => [plainText(name, 100), plainText(typeof value === 'string' ? value : JSON.stringify(value))] as const)
-    return { level: levels[level as keyof typeof levels] ?? 'error', text: plainText(String(msg)), fields: Object.fromEntries(fields) }
+    return { level: levels.has(level) ? (level as Level) : 'error', text: plainText(String(msg)), fields: Object.fromEntries(fields) }
   } catch {
     return { level: 'error', text: plainText(line), fields: {} }
   }

@@ -89,9 +89,14 @@ export interface Ownership {
 /**
  * Makes this process the only one that runs a Temporal server on the database, until it is released or its connection ends. After a restart
  * of PostgreSQL it takes its place again. A second server would answer for the first one's workflows at addresses of its own machine.
+ * @param waitMs how long a predecessor that has just ended is waited for
  * @throws `UserError` that names the other process, if there is one
  */
-export const ownTemporal = async (config: LockConfig, log: Pick<Log, 'warn' | 'info'>, signal?: AbortSignal): Promise<Ownership> => {
+export const ownTemporal = async (
+  config: LockConfig,
+  log: Pick<Log, 'warn' | 'info'>,
+  { signal, waitMs = predecessorMaxMs }: { signal?: AbortSignal; waitMs?: number } = {},
+): Promise<Ownership> => {
   const released = new AbortController()
   const { promise: lost, reject } = Promise.withResolvers<never>()
   // The caller may not have asked yet.
@@ -101,7 +106,7 @@ export const ownTemporal = async (config: LockConfig, log: Pick<Log, 'warn' | 'i
 
   /** Waits for a predecessor that has just ended. The former session of this process is ended: it may outlive its connection. */
   const own = async (): Promise<number> => {
-    for (const deadline = performance.now() + predecessorMaxMs; ;) {
+    for (const deadline = performance.now() + waitMs; ;) {
       const answer = await tryToOwn(client)
       if ('pid' in answer) return answer.pid
       if (answer.owner?.pid === ownPid) await client.query('select pg_terminate_backend($1)', [ownPid])

@@ -27,8 +27,16 @@ interface TemporalServerOptions {
   log: Log
   say: (line: string) => void
   signal?: AbortSignal | undefined
-  /** How long a server that does not answer may run. */
-  silentMaxMs?: number
+  health?: Health
+}
+
+/** When a server counts as one that does not answer. */
+interface Health {
+  /** Time that one call may take, and the pause after it. */
+  callMaxMs: number
+  pauseMs: number
+  /** Time without an answer after which it is killed. */
+  silentMaxMs: number
 }
 
 export interface TemporalServer {
@@ -39,10 +47,10 @@ export interface TemporalServer {
   stop(): Promise<void>
 }
 
-const callMaxMs = 5_000
-const callPauseMs = 2_000
+const usualHealth: Health = { callMaxMs: 5_000, pauseMs: 2_000, silentMaxMs: 30_000 }
 const silentCallsMin = 5
-const defaultSilentMaxMs = 30_000
+const namespaceMaxMs = 20_000
+const namespacePauseMs = 200
 const frontendService = 'temporal.api.workflowservice.v1.WorkflowService'
 // CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE of gRPC: nobody has answered. Any other error is an answer.
 const silentCodes = new Set<unknown>([1, 4, 14])
@@ -53,7 +61,7 @@ const silentCodes = new Set<unknown>([1, 4, 14])
  * @throws `UserError` if it does not start
  */
 export const startTemporalServer = async (options: TemporalServerOptions): Promise<TemporalServer> => {
-  const { folder, config, programs, ownership, log, say, signal, silentMaxMs = defaultSilentMaxMs } = options
+  const { folder, config, programs, ownership, log, say, signal, health = usualHealth } = options
   const store = storeOf(config)
   const configFile = join(folder, 'server.json')
   const pidFile = join(folder, 'temporal.pid')
@@ -93,7 +101,8 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
     if (child.pid !== undefined) await writeFile(pidFile, String(child.pid))
     const isQuiet = () => isStopping
     const lastTexts = [child.stdout!, child.stderr!].map((output) => forwardLog(output, log, isQuiet))
-    const connection = Connection.lazy({ address, channelArgs: { 'grpc.max_reconnect_backoff_ms': 1_000 } })
+    // Without the SDK's repetition of calls, which throws into the void if the connection is closed in between.
+    const connection = Connection.lazy({ address, interceptors: [], channelArgs: { 'grpc.max_reconnect_backoff_ms': 1_000 } })
     const ended = new AbortController()
     const exited = exitCodeOf(child).finally(() => {
       ended.abort()
@@ -104,9 +113,11 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
         await waitUntilReady(child, {
           name: 'Temporal',
           logFile: () => lastTexts.map((read) => read()).join(' | '),
-          isReady: async () => (await isListening(grpcPort)) && (await isServing(connection)),
+          isReady: async () => (await isListening(grpcPort)) && (await isServing(connection, health)),
         })
-        await connection.withDeadline(Date.now() + callMaxMs, () => ensureNamespace(connection, config.temporal.namespace ?? 'default'))
+        await connection.withDeadline(Date.now() + namespaceMaxMs, () =>
+          ensureNamespace(connection, config.temporal.namespace ?? 'default'),
+        )
         void killIfSilent(ended.signal)
         return true
       } catch (thrown) {
@@ -117,16 +128,16 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
     }
     const killIfSilent = async (end: AbortSignal): Promise<void> => {
       for (let calls = 0, since = performance.now(); !end.aborted;) {
-        if (await answers(connection)) [calls, since] = [0, performance.now()]
+        if (await answers(connection, health)) [calls, since] = [0, performance.now()]
         else calls += 1
         if (end.aborted) return
         const silentMs = Math.round(performance.now() - since)
         // A machine that has slept has lost time, and no calls.
-        if (calls >= silentCallsMin && silentMs >= silentMaxMs) {
+        if (calls >= silentCallsMin && silentMs >= health.silentMaxMs) {
           log.error({ silent_ms: silentMs }, 'Temporal has stopped to answer and is killed')
           return signalGroup(child, 'SIGKILL')
         }
-        await delay(callPauseMs, undefined, { signal: end }).catch(() => {})
+        await delay(health.pauseMs, undefined, { signal: end }).catch(() => {})
       }
     }
     return { child, exited, ready: becomeReady() }
@@ -148,7 +159,10 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
   }
   // The relay that has taken the place has started its own.
   ownership.lost.catch(() => void stop())
-  return { address: address!, ended: Promise.race([ownership.lost, moved.promise]), stop }
+  const ended = Promise.race([ownership.lost, moved.promise])
+  // The caller may ask later.
+  ended.catch(() => {})
+  return { address: address!, ended, stop }
 }
 
 /** Returns the ports that the server had, and another one for each that is taken. They are below 32768: PostgreSQL stores them in two bytes with a sign. */
@@ -165,22 +179,33 @@ const choosePorts = async (folder: string): Promise<ServicePorts> => {
   return Object.fromEntries(entries) as ServicePorts
 }
 
-const check = (connection: Connection) =>
+/** Creates the namespace. A server that is healthy may refuse the first calls. */
+const createNamespace = async (connection: Connection, namespace: string, end: AbortSignal): Promise<void> => {
+  for (const endsAt = Date.now() + namespaceMaxMs; ; await delay(namespacePauseMs)) {
+    try {
+      return await connection.withDeadline(endsAt, () => ensureNamespace(connection, namespace))
+    } catch (thrown) {
+      if (end.aborted || Date.now() + namespacePauseMs > endsAt) throw thrown
+    }
+  }
+}
+
+const check = (connection: Connection, { callMaxMs }: Health) =>
   connection.withDeadline(Date.now() + callMaxMs, () => connection.healthService.check({ service: frontendService }))
 
 const serving = 1
 
-const isServing = async (connection: Connection): Promise<boolean> => {
+const isServing = async (connection: Connection, health: Health): Promise<boolean> => {
   try {
-    return Number((await check(connection)).status) === serving
+    return Number((await check(connection, health)).status) === serving
   } catch {
     return false
   }
 }
 
-const answers = async (connection: Connection): Promise<boolean> => {
+const answers = async (connection: Connection, health: Health): Promise<boolean> => {
   try {
-    await check(connection)
+    await check(connection, health)
     return true
   } catch (thrown) {
     return !silentCodes.has((thrown as { code?: unknown }).code)

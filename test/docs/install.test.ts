@@ -9,20 +9,33 @@ import { share } from '../support/share.ts'
 const page = await readFile(new URL('../../docs/install.md', import.meta.url), 'utf8')
 const blocks = [...page.matchAll(/^```ini\n(.*?)^```$/gms)].map(([, content]) => content!)
 const [variables = ''] = blocks
-const unitNames = ['relay-api', 'relay-worker']
+const unitNames = ['relay-api', 'relay-worker', 'relay']
+const oneMachine = await readFile(new URL('../../docs/one-machine.md', import.meta.url), 'utf8')
 const units = await Promise.all(unitNames.map((name) => readFile(new URL(`../../deploy/systemd/${name}.service`, import.meta.url), 'utf8')))
 const { path: folder } = share(await createFolder())
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0
 
-test('docs/install.md copies the unit of the API and that of the worker out of the package, and they differ in little', () => {
-  for (const name of unitNames) {
-    expect(page).toContain(`/opt/relay/current/node_modules/document-relay/deploy/systemd/${name}.service /etc/systemd/system\n`)
+test('the pages copy the units out of the package, and they differ in little', () => {
+  for (const [index, name] of unitNames.entries()) {
+    expect(index < 2 ? page : oneMachine).toContain(
+      `/opt/relay/current/node_modules/document-relay/deploy/systemd/${name}.service /etc/systemd/system\n`,
+    )
   }
-  const [api, worker] = units.map((unit) => unit.trim().split('\n'))
+  const [api, worker, all] = units.map((unit) => unit.trim().split('\n'))
   expect(worker!.filter((line) => !api!.includes(line))).toEqual([
     'Description=Document Relay: worker',
     'ExecStart=/opt/relay/current/node_modules/.bin/relay worker',
     'CPUWeight=50',
+  ])
+  // SIGTERM reaches the server only, which stops its processes in order.
+  expect(all!.filter((line) => !api!.includes(line))).toEqual([
+    'Description=Document Relay: everything on one machine',
+    'After=network-online.target postgresql.service',
+    'ExecStart=/opt/relay/current/node_modules/.bin/relay server',
+    'KillMode=mixed',
+    'TimeoutStopSec=90',
+    'StateDirectory=relay',
+    'StateDirectoryMode=0700',
   ])
 })
 

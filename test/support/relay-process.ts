@@ -165,10 +165,9 @@ type Addresses = Pick<RelayProcess, 'baseUrl' | 'probesUrl'>
 
 /** Returns the addresses that a process has logged when it was ready. */
 const addressesIn = (lines: string[], verb: Verb): Addresses | undefined => {
-  if (verb === 'server') {
-    const baseUrl = lines.map((line) => /The relay is ready at (\S+)/.exec(line)?.[1]).find((address) => address !== undefined)
-    return baseUrl === undefined ? undefined : { baseUrl, probesUrl: '' }
-  }
+  // That of development tells it to people.
+  const told = lines.map((text) => /The relay is ready at (\S+)/.exec(text)?.[1]).find((address) => address !== undefined)
+  if (told !== undefined) return { baseUrl: told, probesUrl: '' }
   const line = lines.find((each) => each.includes(`the ${verb} is ready`))
   if (line === undefined) return undefined
   const { base_url, probes_url = '' } = JSON.parse(line) as { base_url?: string; probes_url?: string }

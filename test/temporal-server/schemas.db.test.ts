@@ -1,0 +1,71 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { prepareSchemas } from '../../src/temporal-server/schemas.ts'
+import { configOf } from '../dev/support.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createFolder } from '../support/folder.ts'
+
+// The tool of Temporal itself prepares the schemas in one-machine.release.test.ts.
+
+/** Creates a database, and a stand-in for temporal-sql-tool that notes its calls, and may fail. */
+const prepare = async () => {
+  const [database, folder] = await Promise.all([createTestDatabase(), createFolder()])
+  const calls = join(folder.path, 'calls')
+  const sqlTool = join(folder.path, 'temporal-sql-tool')
+  const fails = join(folder.path, 'fails')
+  await writeFile(calls, '')
+  const script = `#!/bin/sh\necho "$SQL_CONNECT_ATTRIBUTES $*" | sed 's/.*search_path=//' >> '${calls}'\ncase "$*" in *$(cat '${fails}' 2>/dev/null || echo nothing)*) echo broken; exit 1;; esac\n`
+  await writeFile(sqlTool, script, { mode: 0o755 })
+  return {
+    db: database.db,
+    run: (version: string) => prepareSchemas(configOf({ DATABASE_URL: database.url }), { server: '', sqlTool, version }),
+    fail: (words: string) => writeFile(fails, words),
+    calls: async () => (await readFile(calls, 'utf8')).trim().split('\n').filter(Boolean),
+    createTables: async () => {
+      for (const schema of ['temporal', 'temporal_visibility'])
+        await database.db.raw('create table ??.schema_version (db_name text)', [schema])
+    },
+    [Symbol.asyncDispose]: async () => {
+      await database[Symbol.asyncDispose]()
+      await folder[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const all = [
+  'temporal setup-schema --version 0.0',
+  'temporal update-schema --schema-name postgresql/v12/temporal',
+  'temporal_visibility setup-schema --version 0.0',
+  'temporal_visibility update-schema --schema-name postgresql/v12/visibility',
+]
+
+test('schemas are made once, by one of two processes, and again after a run that was broken off', async () => {
+  await using scene = await prepare()
+  await scene.fail('visibility')
+  await expect(scene.run('1.31.2')).rejects.toThrow('temporal-sql-tool failed (exit code 1): broken')
+  await scene.fail('nothing')
+  await scene.createTables()
+  expect(await Promise.all([scene.run('1.31.2'), scene.run('1.31.2')])).toEqual(['1.31.2', '1.31.2'])
+  expect((await scene.calls()).slice(-4)).toEqual(all)
+  expect(await scene.calls()).toHaveLength(4 + 4)
+})
+
+test('a later version updates them, one that skips a minor version is refused, and a step back leaves them', async () => {
+  await using scene = await prepare()
+  await scene.run('1.31.2')
+  await scene.createTables()
+  await scene.run('1.32.0')
+  expect(await scene.calls()).toEqual([...all, ...all])
+  await expect(scene.run('1.34.1')).rejects.toThrow(
+    'Temporal 1.32.0 has written this database, and this relay brings 1.34.1. Temporal takes every minor version in turn',
+  )
+  await scene.run('1.31.2')
+  expect(await scene.calls()).toHaveLength(8)
+})
+
+test('a schema temporal of somebody else is left alone', async () => {
+  await using scene = await prepare()
+  await scene.db.raw('create schema temporal')
+  await expect(scene.run('1.31.2')).rejects.toThrow('The database has a schema temporal that this relay has not made')
+  expect(await scene.calls()).toEqual([])
+})
