@@ -9,8 +9,9 @@ import { findFreePort } from '../src/programs/ports.ts'
 import { runProgram } from '../src/programs/programs.ts'
 import { startS3Server, type S3Server } from '../test/support/s3-server.ts'
 import { createSigner, type Signer } from '../test/support/signer.ts'
-import { findAzurite, findSshd, findVersitygw } from '../test/support/tools.ts'
+import { findAzurite, findSshd, findVersitygw, temporalServerFolder } from '../test/support/tools.ts'
 import type { Workspace } from './load.ts'
+import { temporalOfMachine } from './one-machine.ts'
 import { createPostgres, createQuery, createRelayDatabase, databaseUrl, standbyName, type PostgresServer, type Query } from './postgres.ts'
 import { startProxy, type Proxy } from './proxy.ts'
 import { supervise, type Supervised, type Verb } from './relay-processes.ts'
@@ -28,6 +29,8 @@ export interface Installation {
   /** Lead to PostgreSQL. */
   proxies: { apiDatabase: Proxy; workerDatabase: Proxy; temporal: Proxy; contents: Proxy }
   temporal: TemporalServer
+  /** True if `relay server` is the only process and runs Temporal itself. */
+  isOneMachine: boolean
   /** Path of Temporal's command line. */
   temporalProgram: string
   targets: Targets
@@ -71,6 +74,7 @@ interface InstallationOptions {
   program?: string
   /** Variables that all processes have. */
   extraVariables?: Record<string, string>
+  isOneMachine?: boolean
   /** Number of API processes, and of workers. */
   replicas?: number
   /** Kinds of destinations to start servers for. */
@@ -82,7 +86,8 @@ export const startInstallation = async ({
   fromSource = false,
   program,
   extraVariables = {},
-  replicas = 2,
+  isOneMachine = false,
+  replicas = isOneMachine ? 1 : 2,
   kinds = allKinds,
 }: InstallationOptions): Promise<Installation> => {
   const mainUrl = program ? pathToFileURL(program) : new URL(fromSource ? '../src/main.ts' : '../dist/src/main.js', import.meta.url)
@@ -98,6 +103,7 @@ export const startInstallation = async ({
   const workDir = await mkdtemp(join(tmpdir(), 'relay-faults-'))
   // PostgreSQL runs as another user.
   await chmod(workDir, 0o755)
+  const machineDir = join(workDir, 'machine')
   const logFolder = join(workDir, 'logs')
   await mkdir(logFolder)
   const closers: (() => Promise<unknown>)[] = [() => rm(workDir, { recursive: true, force: true })]
@@ -115,7 +121,9 @@ export const startInstallation = async ({
     let temporalProxy: Proxy | undefined
     const [, temporal, targets, contentStore, signer] = await Promise.all([
       postgres.start(),
-      startTemporal(config, join(workDir, 'temporal'), (port) => temporalProxy?.redirect(port)).then(onStop),
+      isOneMachine
+        ? temporalOfMachine(machineDir)
+        : startTemporal(config, join(workDir, 'temporal'), (port) => temporalProxy?.redirect(port)).then(onStop),
       startTargets(kinds).then(onStop),
       startS3Server().then(onStop),
       createSigner('RSA 2048'),
@@ -125,13 +133,16 @@ export const startInstallation = async ({
     const proxies = {
       apiDatabase: onStop(await startProxy(postgres.port)),
       workerDatabase: onStop(await startProxy(postgres.port)),
-      temporal: (temporalProxy = onStop(await startProxy(temporal.port()))),
+      // Nothing passes it on one machine.
+      temporal: (temporalProxy = onStop(await startProxy(isOneMachine ? postgres.port : temporal.port()))),
       contents: onStop(await startProxy(contentStore.port)),
     }
     const dnsOutageFile = join(workDir, 'dns-outage')
     const microsoftModule = new URL(`./connectors/teamsite/schema.${fromSource ? 'ts' : 'js'}`, mainUrl).href
     const common = {
-      TEMPORAL_ADDRESS: `127.0.0.1:${proxies.temporal.port}`,
+      ...(isOneMachine
+        ? { RELAY_TEMPORAL: 'local', RELAY_TEMPORAL_SERVER_DIR: await temporalServerFolder(tools), RELAY_DATA_DIR: machineDir }
+        : { TEMPORAL_ADDRESS: `127.0.0.1:${proxies.temporal.port}` }),
       RELAY_SECRET_KEYS: secretKey,
       RELAY_HOST: '127.0.0.1',
       RELAY_LOG_LEVEL: 'info',
@@ -144,10 +155,16 @@ export const startInstallation = async ({
     const ports = await Promise.all(Array.from({ length: replicas }, findFreePort))
     const plan: { verb: Verb; variables: Record<string, string> }[] = [
       ...ports.map((port) => ({
-        verb: 'api' as const,
-        variables: { ...common, RELAY_PORT: String(port), RELAY_PROBES_PORT: '0', DATABASE_URL: databaseUrl(proxies.apiDatabase.port) },
+        verb: isOneMachine ? ('server' as const) : ('api' as const),
+        variables: {
+          ...common,
+          RELAY_PORT: String(port),
+          RELAY_PROBES_PORT: '0',
+          RELAY_WORKER_PORT: '0',
+          DATABASE_URL: databaseUrl(proxies.apiDatabase.port),
+        },
       })),
-      ...ports.map(() => ({
+      ...(isOneMachine ? [] : ports).map(() => ({
         verb: 'worker' as const,
         variables: { ...common, RELAY_WORKER_PORT: '0', DATABASE_URL: databaseUrl(proxies.workerDatabase.port) },
       })),
@@ -179,6 +196,7 @@ export const startInstallation = async ({
       postgres: () => postgres,
       proxies,
       temporal,
+      isOneMachine,
       temporalProgram,
       targets,
       contentStore,

@@ -54,7 +54,9 @@ const runAll = async (chosen: Row[]): Promise<Outcome[]> => {
       const startedAt = Date.now()
       let outcome: Outcome
       try {
-        installation ??= await startInstallation({ say })
+        const isOneMachine = row.oneMachine ?? false
+        if (installation?.isOneMachine !== isOneMachine) await stop()
+        installation ??= await startInstallation({ say, isOneMachine })
         outcome = await runRow(installation, row, { seed: options.seed, isShort: options.short })
       } catch (thrown) {
         outcome = { row, findings: [], shortfalls: [`the row broke off: ${messageOf(thrown)}`] }

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { spawnRelay } from '../test/support/relay-process.ts'
 import { until } from '../test/support/until.ts'
 
-export type Verb = 'api' | 'worker'
+export type Verb = 'api' | 'worker' | 'server'
 
 /** A process of the relay under a supervisor that starts it again one second after it ends, as systemd or Kubernetes would. */
 export interface Supervised {

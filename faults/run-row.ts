@@ -22,6 +22,8 @@ export interface Row {
   configs?: (installation: Installation) => Partial<Record<Kind, object>>
   /** Settings of the workspace that differ from those of the other rows. */
   settings?: object
+  /** True if it needs an installation of one machine, with a Temporal of its own. */
+  oneMachine?: boolean
   /** True if no create may be refused. */
   acceptsAlways?: boolean
   /** Why targets that keep every message may get a document twice. Without it, none may. */

@@ -3,6 +3,7 @@ import { databaseRows } from './database.ts'
 import { environmentRows } from './environment.ts'
 import { followerRows } from './followers.ts'
 import { neighbourRows } from './neighbours.ts'
+import { oneMachineRows } from './one-machine.ts'
 import { relayRows } from './relay.ts'
 import { targetRows } from './targets.ts'
 import { temporalRows } from './temporal.ts'
@@ -16,4 +17,5 @@ export const rows: Row[] = [
   ...neighbourRows,
   ...followerRows,
   ...environmentRows,
+  ...oneMachineRows,
 ]

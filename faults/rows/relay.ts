@@ -120,8 +120,7 @@ const workerKilled = (name: string, slowed: Kind[], more: Partial<Row>): Row => 
 /** Kills every process of the installation but the targets, and starts them again. */
 export const killEverything = async (installation: Installation): Promise<void> => {
   const postgres = installation.postgres()
-  killAll(installation, 'api')
-  killAll(installation, 'worker')
+  for (const verb of ['api', 'worker', 'server'] as const) killAll(installation, verb)
   await Promise.all([postgres.kill(), installation.temporal.kill()])
   await Promise.all([postgres.start(), installation.temporal.start()])
 }

@@ -37,11 +37,20 @@ export const whileNoOtherPrepares = async <T>(config: LockConfig, work: (client:
   const client = await connect(config)
   try {
     await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
-    await client.query('select pg_advisory_lock(hashtextextended($1, 0))', [schemaLock])
+    // A statement that waits for the lock would be in a transaction, for whose end the tool waits when it creates an index concurrently.
+    while (!(await tryToLock(client, schemaLock)).locked) await delay(retryMs)
     return await work(client)
   } finally {
     await client.end()
   }
+}
+
+const tryToLock = async (client: Client, name: string): Promise<{ pid: number; locked: boolean }> => {
+  const { rows } = await client.query<{ pid: number; locked: boolean }>(
+    'select pg_backend_pid() as pid, pg_try_advisory_lock(hashtextextended($1, 0)) as locked',
+    [name],
+  )
+  return rows[0]!
 }
 
 interface Session {
@@ -51,11 +60,8 @@ interface Session {
 }
 
 const tryToOwn = async (client: Client): Promise<{ pid: number } | { owner: Session | undefined }> => {
-  const { rows } = await client.query<{ pid: number; owned: boolean }>(
-    'select pg_backend_pid() as pid, pg_try_advisory_lock(hashtextextended($1, 0)) as owned',
-    [ownerLock],
-  )
-  if (rows[0]!.owned) return { pid: rows[0]!.pid }
+  const { pid, locked } = await tryToLock(client, ownerLock)
+  if (locked) return { pid }
   const { rows: owners } = await client.query<Session>(
     `
     select pid, host(client_addr) as address, backend_start as since
