@@ -68,7 +68,7 @@ const openDb = (address = url) => openDatabase(databaseConfig(address), 'test')
 let db = openDb()
 share(disposable({}, () => db.destroy()))
 let server: RelayProcess
-const retrying = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 2, max_retries: 1_000 }
+const retrying = { retry_initial_interval_seconds: 1, retry_max_interval_seconds: 2, max_retries: 100 }
 const openRoute = () => routeToWebhook({ db, url } as Parameters<typeof routeToWebhook>[0], target.origin, retrying)
 let route: Awaited<ReturnType<typeof openRoute>>
 let sent = 0
