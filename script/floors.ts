@@ -8,7 +8,7 @@ export const floors: readonly (readonly string[])[] = [
   ['dev'],
   ['app'],
   ['api', 'maintenance'],
-  ['notifications', 'observe'],
+  ['notifications', 'observe', 'proof'],
   ['enrichment', 'bridge'],
   ['rfc', 'receiver', 'check-source', 'temporal-server'],
   ['routing', 'events', 'temporal'],

@@ -5,6 +5,7 @@ import { rfcBoundValues } from '../domain/settings.ts'
 import type { StoredUpstream } from '../domain/upstream.ts'
 import {
   enrichmentCredentialsOf,
+  proofKey,
   rfcCredentialsOf,
   SealError,
   signingKey,
@@ -50,11 +51,11 @@ export const findUnreadableCredentials = async (db: Database, keyRing: KeyRing):
 /** Lists the credentials that another key has sealed, batch by batch. */
 async function* listSealed(db: Database, keyId: string): AsyncGenerator<SealedCredentials> {
   const credentials = createSealedCredentials(db)
-  for (let lastId = ''; ;) {
-    const batch = await credentials.listSealedUnderOtherKeys(keyId, lastId, batchRows)
+  for (let last: Pick<SealedCredentials, 'id' | 'kind'> | undefined; ;) {
+    const batch = await credentials.listSealedUnderOtherKeys(keyId, last, batchRows)
     yield* batch
     if (batch.length < batchRows) return
-    lastId = batch.at(-1)!.id
+    last = batch.at(-1)
   }
 }
 
@@ -70,10 +71,10 @@ const opens = (keyRing: KeyRing, row: SealedCredentials): boolean => {
 
 /**
  * Credentials as they are stored: of a destination, of an enrichment, of the upstream of a repository, or of the bridge of a workspace; or the
- * key that signs reports.
+ * keys that sign reports and manifests.
  */
 export interface SealedCredentials {
-  kind: 'destination' | 'enrichment' | 'repository' | 'rfc' | 'installation'
+  kind: 'destination' | 'enrichment' | 'repository' | 'rfc' | 'installation' | 'proof'
   id: string
   workspaceId: string
   /** Kind of the destination; null for other owners. */
@@ -88,6 +89,7 @@ const { find: findConnector } = createConnectors()
 /** @throws `SealError` if this version does not have the connector, and so does not know what the credentials are bound to */
 const ownerOf = ({ kind, id, workspaceId, connectorType, config }: SealedCredentials): SealedFor => {
   if (kind === 'installation') return signingKey
+  if (kind === 'proof') return proofKey
   if (kind === 'rfc') return rfcCredentialsOf(workspaceId, rfcBoundValues(config ?? {}))
   if (kind === 'repository') return upstreamSecretsOf(workspaceId, id, config as StoredUpstream)
   if (kind === 'enrichment') return enrichmentCredentialsOf(workspaceId, id, config)
@@ -102,11 +104,16 @@ const sealedColumns = {
   repository: ['repositories', 'upstream_secrets_sealed'],
   rfc: ['workspaces', 'rfc_credentials_sealed'],
   installation: ['installation', 'signing_key_sealed'],
+  proof: ['installation', 'proof_key_sealed'],
 } as const satisfies Record<SealedCredentials['kind'], readonly [table: string, column: string]>
 
 export const createSealedCredentials = (db: Database) => ({
   /** Lists credentials sealed under other keys, in the order of ids. Scans the tables, which are small. */
-  listSealedUnderOtherKeys: async (keyId: string, afterId: string, limit: number): Promise<SealedCredentials[]> => {
+  listSealedUnderOtherKeys: async (
+    keyId: string,
+    after: Pick<SealedCredentials, 'id' | 'kind'> | undefined,
+    limit: number,
+  ): Promise<SealedCredentials[]> => {
     const { rows } = await db.raw<{ rows: SealedCredentials[] }>(
       `
       select kind, id, workspace_id as "workspaceId", connector_type as "connectorType", config, sealed
@@ -120,15 +127,18 @@ export const createSealedCredentials = (db: Database) => ({
         select 'rfc', id, id, null, settings, rfc_credentials_sealed from workspaces
         union all
         select 'installation', id, '', null, null, signing_key_sealed from installation
+        union all
+        select 'proof', id, '', null, null, proof_key_sealed from installation
       ) as credentials
-      where id > :afterId
+      -- The keys of the installation have its id.
+      where (id, kind) > (:afterId, :afterKind)
         and length(sealed) > 2
         -- The envelope of src/security/seal.ts: version, length of the key id, key id.
         and substring(sealed from 3 for get_byte(sealed, 1)) <> convert_to(:keyId, 'UTF8')
-      order by id
+      order by id, kind
       limit :limit
       `,
-      { keyId, afterId, limit },
+      { keyId, afterId: after?.id ?? '', afterKind: after?.kind ?? '', limit },
     )
     return rows
   },

@@ -25,6 +25,7 @@ import { eventEndpoints } from './events.ts'
 import { failureEndpoints } from './failures.ts'
 import { createIdempotency, type IdempotencyDeps } from './idempotency.ts'
 import { legalHoldEndpoints } from './legal-holds.ts'
+import { manifestEndpoints } from './manifests.ts'
 import { notificationEndpoints } from './notifications.ts'
 import { relayStatusEndpoints } from './relay-status.ts'
 import { repositoryEndpoints } from './repositories.ts'
@@ -61,6 +62,7 @@ const groups = [
   settingsEndpoints,
   requestEndpoints,
   auditLogEndpoints,
+  manifestEndpoints,
   statsEndpoints,
   relayStatusEndpoints,
 ] as const

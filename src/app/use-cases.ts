@@ -42,6 +42,7 @@ import { createDiscarded } from '../observe/discarded.ts'
 import { createFailures } from '../observe/failures.ts'
 import type { RelayWatch } from '../observe/relay-watch.ts'
 import { createStatistics } from '../observe/statistics.ts'
+import { createManifests } from '../proof/manifests.ts'
 import type { ReceiverDeps } from '../receiver/app.ts'
 import { createConnections } from '../routing/connections.ts'
 import { createDestinations } from '../routing/destinations.ts'
@@ -120,6 +121,7 @@ export const apiUseCases = (db: Database, deps: ApiUseCaseDeps) =>
     capturedRequests: createCapturedRequests(db),
     auditLogs: createAuditLogs(db),
     noticeLog: createNoticeLog(db),
+    manifests: createManifests(db),
 
     // the workspace and those who may call
     workspaces: createWorkspaces(db),

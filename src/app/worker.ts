@@ -74,7 +74,7 @@ export const startWorker = async (
     // alive, but not ready.
     const listening = await startProbesServer(probes, 'RELAY_WORKER_PORT', config, log)
     runtime.onClose(listening.close)
-    const { db, temporal, outbound, launcher, findConnector, stores, keyRing, downloadLinks, passedOver, onClose } = runtime
+    const { db, temporal, outbound, launcher, findConnector, stores, writeTo, keyRing, downloadLinks, passedOver, onClose } = runtime
     const { onItsOwn, passOver } = passedOver
     const { sendAll } = launcher
     const bulkRetries = createBulkRetries(db)
@@ -101,6 +101,10 @@ export const startWorker = async (
         onItsOwn,
       ),
       startMigrations: createStartMigrations(db, temporal.startDocumentMigration, onItsOwn),
+      writeTo,
+      keyRing,
+      installation,
+      outbound,
       onItsOwn,
       passOver,
       findConnector,

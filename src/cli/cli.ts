@@ -7,6 +7,7 @@ import { createContext } from './context.ts'
 import { addDiscardedVerbs, addDocumentVerbs } from './document-verbs.ts'
 import { addLegalHoldVerbs } from './legal-hold-verbs.ts'
 import { addMigrationVerbs } from './migration-verbs.ts'
+import { addProofVerbs } from './proof-verbs.ts'
 import { addDevelopmentVerbs, addServiceVerbs } from './service-verbs.ts'
 import { addSetupVerbs } from './setup-verbs.ts'
 
@@ -16,7 +17,7 @@ export const commandGroups: Readonly<Record<string, readonly string[]>> = {
   'Run:': ['server', 'demo', 'api', 'worker', 'mcp'],
   'Workspaces and keys:': ['workspace', 'key', 'secrets', 'apply', 'export'],
   'Migrate from another content server:': ['migrate-documents'],
-  'Set up and check:': ['migrate', 'doctor', 'check', 'contents', 'reconcile', 'promote'],
+  'Set up and check:': ['migrate', 'doctor', 'check', 'contents', 'reconcile', 'promote', 'proof'],
 }
 
 /**
@@ -47,6 +48,7 @@ export const createCli = (variables: NodeJS.ProcessEnv): Command => {
   addKeyVerbs(program, context)
   addSealingKeyVerbs(program, context)
   addMigrationVerbs(program, context)
+  addProofVerbs(program, context)
   addSetupVerbs(program, context)
   addCheckVerbs(program, context)
   addApplyVerbs(program, context)

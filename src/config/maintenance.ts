@@ -1,4 +1,4 @@
-import { integer } from './values.ts'
+import { httpUrl, integer } from './values.ts'
 
 /** Variables of the maintenance jobs and of notifications. */
 export const maintenanceVariables = {
@@ -21,4 +21,7 @@ export const maintenanceVariables = {
     'Time for which documents are kept after their content was removed, with their deliveries, counted from the receipt; 0 keeps them. Their docIds can be used again after that',
   ),
   RETENTION_INCIDENTS_DAYS: integer(90, 7, 'Time for which closed incidents and their notices are kept'),
+  PROOF_TIMESTAMP_URL: httpUrl(
+    'URL of a time stamping authority (RFC 3161), which stamps the manifest of each day. Without it, manifests are signed only',
+  ),
 }

@@ -9,6 +9,7 @@ const loops = [
   'call-lines',
   'dispatcher',
   'incidents',
+  'manifests',
   'migrations',
   'orphans',
   'outbox',

@@ -14,12 +14,13 @@ import type { CallLines } from '../delivery/wake.ts'
 import type { CheckUpstreams } from '../migration/failures.ts'
 import { describeChecked, type CheckIncidents } from '../notifications/check-incidents.ts'
 import { computeAggregates } from '../observe/aggregates.ts'
+import { makeManifests, type ManifestDeps } from '../proof/make-manifests.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import type { ScheduledJob } from '../temporal/schedules.ts'
 import { createRetention, type Removed, type RetentionConfig } from './retention.ts'
 import { sweepOrphans, type SweepFailure } from './sweep-orphans.ts'
 
-export interface MaintenanceDeps {
+export interface MaintenanceDeps extends ManifestDeps {
   db: Database
   stores: Stores
   release: Pick<Release, 'releaseOverdue'>
@@ -33,7 +34,7 @@ export interface MaintenanceDeps {
   findConnector: FindConnector
   onItsOwn: OnItsOwn
   passOver: PassOver
-  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig
+  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig & ManifestDeps['config']
 }
 
 type IntervalConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'>
@@ -55,7 +56,8 @@ interface MaintenanceJob {
   run(deps: MaintenanceDeps, run: Run): Promise<string>
 }
 
-const hourMs = 3_600_000
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
 
 const jobs: readonly MaintenanceJob[] = [
   {
@@ -119,6 +121,12 @@ const jobs: readonly MaintenanceJob[] = [
       const { asked, answering } = await checkUpstreams(signal)
       return `${answering} of ${asked} upstreams that have failed answer again`
     },
+  },
+  {
+    name: 'make-manifests',
+    description: 'Makes the manifest of each day that is over, and asks for its time stamp',
+    intervalMs: 15 * minuteMs,
+    run: (deps, { now, signal }) => makeManifests(deps, now, signal),
   },
   {
     name: 'create-partitions',

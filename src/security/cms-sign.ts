@@ -66,6 +66,14 @@ export type SignMessage = (message: Buffer, at: Date) => Buffer
  * @throws `TypeError` with `signingKeyIssue`
  */
 export const createSignMessage = (signingKey: SigningKey, digest?: SigningDigest): SignMessage => {
+  const { sign: signDigest, used } = createSigner(signingKey, digest)
+  return (message, at) => signDigest(createHash(used).update(message).digest(), at)
+}
+
+/** Creates a function that signs a message of which only the SHA-256 is at hand, otherwise as `createSignMessage`. */
+export const createSignSha256 = (signingKey: SigningKey): ((sha256: Buffer, at: Date) => Buffer) => createSigner(signingKey, 'sha256').sign
+
+const createSigner = (signingKey: SigningKey, digest?: SigningDigest) => {
   const read = readSigningKey(signingKey)
   if (typeof read === 'string') throw new TypeError(read)
   const { certificate, key } = read
@@ -75,11 +83,11 @@ export const createSignMessage = (signingKey: SigningKey, digest?: SigningDigest
   const signer = signerOf(certificate)
   const signatureAlgorithm = signatureAlgorithms[keyType]![used]
 
-  return (message, at) => {
+  const signDigest = (messageDigest: Buffer, at: Date): Buffer => {
     const attributes = [
       sequence(oids.contentType, setOf(oids.data)),
       sequence(oids.signingTime, setOf(utcTime(at))),
-      sequence(oids.messageDigest, setOf(octets(createHash(used).update(message).digest()))),
+      sequence(oids.messageDigest, setOf(octets(messageDigest))),
     ]
     // Signed with the tag of a SET, and written with the tag [0].
     const signed = setOf(...attributes)
@@ -90,6 +98,7 @@ export const createSignMessage = (signingKey: SigningKey, digest?: SigningDigest
     const signedData = sequence(version1, setOf(digestAlgorithm), sequence(oids.data), setOf(signerInfo))
     return sequence(oids.signedData, tagged(0, signedData))
   }
+  return { sign: signDigest, used }
 }
 
 /** Signs bytes with PKCS #1 v1.5 (RSA), or a DER sequence of two numbers (DSA, EC). */

@@ -24,6 +24,8 @@ export const tagged = (number: number, ...parts: Buffer[]): Buffer => element(0x
 /** Writes an INTEGER. @param bytes big-endian and not negative */
 export const integer = (bytes: Buffer): Buffer => element(0x02, bytes[0]! >= longLength ? Buffer.concat([Buffer.alloc(1), bytes]) : bytes)
 
+export const boolean = (value: boolean): Buffer => element(0x01, Buffer.from([value ? 0xff : 0]))
+
 export const octets = (bytes: Buffer): Buffer => element(0x04, bytes)
 
 /** Writes a BIT STRING of whole bytes. */

@@ -60,6 +60,9 @@ export const queryOf = (requestId: string): SealedFor => ['query', requestId]
 /** The owner of the key that signs reports of the installation. */
 export const signingKey: SealedFor = ['signing key']
 
+/** The owner of the key that signs manifests of the installation. */
+export const proofKey: SealedFor = ['proof key']
+
 /** The owner of the cookies of console sessions. */
 export const sessionCookie: SealedFor = ['session']
 

@@ -5,18 +5,22 @@ import { bits, integer, nothing, oid, sequence, setOf, tagged, utcTime, utf8 } f
 
 const generate = promisify(generateKeyPair)
 
-/** Kinds of keys that source systems sign with. Generating the numbers of a DSA key takes about a second. */
-export type ThrowAwayKind = 'rsa' | 'dsa'
+/** Kinds of keys. Source systems sign with the first two. Generating the numbers of a DSA key takes about a second. */
+export type ThrowAwayKind = 'rsa' | 'dsa' | 'ec'
 
 const digest: SigningDigest = 'sha256'
 const dayMs = 86_400_000
 const commonName = oid('2.5.4.3')
 const version3 = tagged(0, integer(Buffer.from([2])))
 // In a certificate, unlike in a CMS signature, the algorithm of an RSA signature names its digest.
-const certificateAlgorithms = { rsa: sequence(oid('1.2.840.113549.1.1.11'), nothing), dsa: signatureAlgorithms['dsa']![digest] }
+const certificateAlgorithms = {
+  rsa: sequence(oid('1.2.840.113549.1.1.11'), nothing),
+  dsa: signatureAlgorithms['dsa']![digest],
+  ec: signatureAlgorithms['ec']![digest],
+}
 
 /**
- * Creates a key pair with a certificate, as a source system does, for a use that ends soon.
+ * Creates a key pair with a certificate, as a source system does.
  * @param name the common name in the certificate
  * @param days for which the certificate is valid
  * @param issuer its name and RSA key. Without it, the certificate is self-signed
@@ -53,5 +57,7 @@ export const createThrowAwayKey = async (
 
 const nameOf = (commonNameText: string) => sequence(setOf(sequence(commonName, utf8(commonNameText))))
 
-const generatePair = (kind: ThrowAwayKind): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> =>
-  kind === 'rsa' ? generate('rsa', { modulusLength: 2_048 }) : generate('dsa', { modulusLength: 2_048, divisorLength: 256 })
+const generatePair = (kind: ThrowAwayKind): Promise<{ publicKey: KeyObject; privateKey: KeyObject }> => {
+  if (kind === 'ec') return generate('ec', { namedCurve: 'P-256' })
+  return kind === 'rsa' ? generate('rsa', { modulusLength: 2_048 }) : generate('dsa', { modulusLength: 2_048, divisorLength: 256 })
+}

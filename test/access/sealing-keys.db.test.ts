@@ -86,7 +86,7 @@ describe('relay secrets rotate', () => {
   test('does not overwrite credentials saved while it runs', async () => {
     const { ids, sealedOf } = await createSealed([older])
     const credentials = createSealedCredentials(database.db)
-    const [read] = await credentials.listSealedUnderOtherKeys('2026', '', 10)
+    const [read] = await credentials.listSealedUnderOtherKeys('2026', undefined, 10)
     const saved = Buffer.from('saved meanwhile')
     await database.db('destinations').where({ id: ids[0] }).update({ credentials_sealed: saved })
 

@@ -3,6 +3,7 @@ import { upsertCaptures } from '../../src/capture/capture.ts'
 import type { ContentStore } from '../../src/content/store.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { WorkspaceClient } from '../support/client.ts'
+import { insertManifest } from '../support/manifest.ts'
 import { insertDocumentMigration } from './insert-document-migration.ts'
 import { insertDocument } from './insert-document.ts'
 import { objstore } from './objstore.ts'
@@ -115,6 +116,7 @@ export const createResources = ({ db, store, certificate }: World) => {
     '/documents/{id}': async (tenant) => ({ id: await document(tenant) }),
     '/documents/{id}/deliveries/{destinationId}': failedDelivery,
     '/bulk-retries/{id}': async (tenant) => ({ id: await create(tenant, '/documents/retry', {}) }),
+    '/manifests/{day}': async ({ id }) => ({ day: await insertManifest(db, id) }),
     '/document-migrations/{id}': async (tenant) => ({ id: await insertDocumentMigration(db, tenant.id, await repository(tenant)) }),
     '/notifications/{id}': async (tenant) => ({
       id: await create(tenant, '/notifications', { name: 'A', events: ['delivery.failed'], destination_id: await webhook(tenant) }),

@@ -32,20 +32,22 @@ export const createMaintenanceDeps = (
   const launcher = createLauncher(temporal, createOutbox(db), createLog('silent'), { sweepAgeMs: 0 })
   const { upstreamFailures, upstreamDocuments, installation } = receiverUseCases(db, config)
   const outbound = createOutboundGuard({ allowedCidrs: config.RELAY_ALLOWED_PRIVATE_CIDRS })
+  const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
+  const postgres = createPostgresStore(db)
   return {
     db,
-    stores: { postgres: createPostgresStore(db) },
+    stores: { postgres },
+    writeTo: postgres,
+    keyRing,
+    installation,
+    outbound,
     release: createRelease(db),
     launcher,
     ...createOnItsOwn(),
     findConnector: createConnectors().find,
     callLines: createCallLines(db, config, launcher.launch),
     checkIncidents: createCheckIncidents(db, config),
-    checkUpstreams: createCheckUpstreams(
-      upstreamFailures,
-      createUpstreams({ outbound, keyRing: createKeyRing(config.RELAY_SECRET_KEYS), installation }),
-      upstreamDocuments,
-    ),
+    checkUpstreams: createCheckUpstreams(upstreamFailures, createUpstreams({ outbound, keyRing, installation }), upstreamDocuments),
     startMigrations: createStartMigrations(db, async () => {}),
     reconcile: createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config),
     config,

@@ -12,6 +12,7 @@ import { insertDocumentMigration } from '../api/insert-document-migration.ts'
 import { foldAll } from '../support/counters.ts'
 import { captureAt, insertNumberedDocuments } from '../support/factories.ts'
 import { waitsForLock } from '../support/locks.ts'
+import { insertManifest } from '../support/manifest.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
@@ -60,6 +61,7 @@ const createFullWorkspace = async () => {
   const repeatable = { execution_id: id, request_sealed: Buffer.from('x'), locked_until: inAnHour, expires_at: inAnHour }
   await db('idempotency_keys').insert({ workspace_id, owner: 'user P1', key: 'K1', ...repeatable })
   await insertDocumentMigration(db, workspace_id, repository_id)
+  await insertManifest(db, workspace_id)
   await db('enrichments').insert({ id, workspace_id, name: 'Invoices', wait_seconds: 60, late_days: 7, steps: '[]' })
   await db('enrichment_repositories').insert({ repository_id, enrichment_id: id, position: 0 })
   const enriched = { workspace_id, waits_until: new Date(), ends_at: new Date() }
@@ -151,7 +153,7 @@ test('everything of the workspace is deleted, its bytes by the job remove-orphan
     destinations: 1,
     connections: 1,
     documents: 2,
-    bytes: 300_011,
+    bytes: 300_026,
     open_deliveries: 0,
     running_bulk_retries: 0,
     legal_holds: 0,

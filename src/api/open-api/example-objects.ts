@@ -106,6 +106,15 @@ const event = (number: string, name: string, createdAt: string, data: object = {
 })
 const ofDelivery = { destination_id: exampleIds.destination }
 const ended = { ...ofDelivery, attempts: 1, ended_by: 'permanent_error', error_code: error.code }
+const manifest = {
+  sha256: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+  size_bytes: 1_512,
+  documents: 1,
+  receipts: 0,
+  is_stamped: true,
+  stamp_error: null,
+  made_at: '2026-11-22T00:15:00.000Z',
+}
 const receipt = {
   sha256: 'b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c',
   size_bytes: 48_213,
@@ -335,6 +344,7 @@ export const exampleObjects: Record<string, Record<string, unknown>> = {
   BulkRetryAttributes: bulkRetry,
   // It selects by the status of documents.
   BulkRetryInput: {},
+  ManifestAttributes: manifest,
   DocumentMigrationAttributes: documentMigration,
   LinkList: { name: 'TOA01.csv', sha256: '5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef', rows: 1_000, other_rows: 0 },
   SingleBulkRetryAttributes: { ...bulkRetry, delivered_deliveries: 1, failed_deliveries: 0, open_deliveries: 0 },

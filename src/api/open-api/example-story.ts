@@ -30,6 +30,7 @@ export const exampleIds = {
   event_subscription: '01K9R4B6ZD8M2V7X0QF3N5T1CV',
   failure_group: '01K9R4B6ZD8M2V7X0QF3N5T1CG-failed-credentials_refused',
   legal_hold: '01K9R4B6ZD8M2V7X0QF3N5T1D6',
+  manifest: '2026-11-21',
   notice: '01K9R4B6ZD8M2V7X0QF3N5T1CP',
   notification: '01K9R4B6ZD8M2V7X0QF3N5T1CQ',
   relay: '01K9R4B6ZD8M2V7X0QF3N5T1CW',

@@ -48,6 +48,7 @@ export const exampleValues: Record<string, unknown> = {
   content_type: 'application/pdf',
   date_from: '2026-11-01T00:00:00.000Z',
   date_to: '2026-11-30T23:59:59.999Z',
+  day: exampleIds.manifest,
   destination_id: exampleIds.destination,
   description: 'Invoice of Acme Ltd',
   destination_name: names.destination,

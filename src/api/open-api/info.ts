@@ -47,6 +47,7 @@ export const tagDescriptions: Record<string, string> = {
   settings: 'Settings of the workspace.',
   requests: 'Captured requests of the source system.',
   'audit-logs': 'Who changed what.',
+  manifests: 'What was received on a day and where it is: a signed file for each day.',
   stats: 'Counts and durations.',
   relay: 'Whether deliveries are made at present.',
 }

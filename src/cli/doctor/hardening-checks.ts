@@ -216,7 +216,7 @@ export const hardeningChecks: readonly HardeningCheck[] = [
     needs: ['schema', 'secret keys'],
     find: async ({ db, config }) => {
       const { sealingId } = createKeyRing(config.RELAY_SECRET_KEYS)
-      const older = await createSealedCredentials(db).listSealedUnderOtherKeys(sealingId, '', namesMax + 1)
+      const older = await createSealedCredentials(db).listSealedUnderOtherKeys(sealingId, undefined, namesMax + 1)
       return naming(
         `Other keys than ${sealingId} have sealed the credentials of`,
         older.map(({ kind, id }) => `${kind === 'rfc' ? 'workspace' : 'destination'} ${id}`),

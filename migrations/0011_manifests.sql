@@ -1,0 +1,56 @@
+-- What was received on a day and where it is, in a form that stays when the rest is removed: docs/proof.md.
+
+create table manifests (
+  workspace_id text collate "C" not null references workspaces (id) on delete cascade,
+  day date not null,
+  content_id text collate "C" not null references contents (id) deferrable initially deferred,
+  sha256 bytea not null,
+  size_bytes bigint not null,
+  documents bigint not null,
+  receipts bigint not null,
+  database text,
+  signature bytea not null,
+  certificate text not null,
+  is_stamp_due boolean not null,
+  stamp bytea,
+  stamp_error text,
+  made_at timestamptz not null default now(),
+  primary key (workspace_id, day)
+);
+comment on table manifests is
+  'The manifest of a day (UTC) of a workspace: a file in the content store, its signature and its time stamp. Never changed, but for the stamp.';
+comment on column manifests.sha256 is
+  'Of the file. The manifest of the next day names it.';
+comment on column manifests.documents is
+  'Documents that were received on that day.';
+comment on column manifests.receipts is
+  'Receipts of that day, of documents that were received before.';
+comment on column manifests.database is
+  'Identity and history of the database in which the manifest was made. Another one than that of the day before: the database was restored, '
+  'replaced or promoted in between. Null if PostgreSQL does not tell.';
+comment on column manifests.signature is
+  'CMS SignedData in DER, detached.';
+comment on column manifests.certificate is
+  'PEM of the certificate whose key has signed.';
+comment on column manifests.is_stamp_due is
+  'A time stamp was configured when the manifest was made, and there is none yet.';
+comment on column manifests.stamp is
+  'Answer of the time stamping authority (RFC 3161) in DER.';
+comment on column manifests.stamp_error is
+  'Why the last request for a time stamp has failed.';
+
+create unique index manifests_by_content on manifests (content_id);
+comment on index manifests_by_content is
+  'Serves the removal of contents.';
+
+create index manifests_to_stamp on manifests (workspace_id, day) where is_stamp_due;
+comment on index manifests_to_stamp is
+  'Serves the next requests for time stamps.';
+
+alter table installation
+  add column proof_certificate text,
+  add column proof_key_sealed bytea;
+comment on column installation.proof_certificate is
+  'PEM of the self-signed certificate that verifies manifests. Null until the first one was made.';
+comment on column installation.proof_key_sealed is
+  'PEM of its private key, sealed with RELAY_SECRET_KEYS.';

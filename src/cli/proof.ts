@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { messageOf, UserError } from '../base/errors.ts'
+import type { Config } from '../config/config.ts'
+import { createStores } from '../content/configured-stores.ts'
+import type { Database } from '../db/database.ts'
+import { createInstallation } from '../db/installation.ts'
+import { createManifests, type Manifest } from '../proof/manifests.ts'
+import { openProofKey } from '../proof/proof-key.ts'
+import { createKeyRing } from '../security/seal.ts'
+import { findWorkspace } from '../workspace/administration.ts'
+
+interface Exported {
+  day: string
+  sha256: string
+  documents: number
+  /** Paths. */
+  files: string[]
+}
+
+/**
+ * `relay proof export`: writes the manifest of a day, its signature, its certificate and its time stamp into a folder.
+ * @throws `UserError` if there is none, a file exists, or what is stored is not what was signed
+ */
+export const exportProof = async (
+  db: Database,
+  config: Config,
+  { workspace: name, day, folder }: { workspace: string; day: string; folder: string },
+): Promise<Exported> => {
+  const workspace = await findWorkspace(db, name)
+  const manifest = await createManifests(db)
+    .find(workspace.id, day)
+    .catch((thrown: unknown) => {
+      throw new UserError(`Workspace ${name} has no manifest of ${day}. It is made when the day (UTC) is over.`, { cause: thrown })
+    })
+  const { content, signature, certificate, stamp, sha256, documents } = manifest
+  const store = (await createStores(db, config))[content.store]
+  if (!store) throw new UserError(`The manifest is in the ${content.store} store, which is not configured here.`)
+  const pathOf = (end: string) => join(folder, `${day}.${end}`)
+  const others = { p7s: signature, pem: certificate, ...(stamp && { tsr: stamp }) }
+  const hash = createHash('sha256')
+  try {
+    await mkdir(folder, { recursive: true })
+    await pipeline(
+      store.read(content),
+      async function* (chunks: AsyncIterable<Buffer>) {
+        for await (const chunk of chunks) {
+          hash.update(chunk)
+          yield chunk
+        }
+      },
+      createWriteStream(pathOf('jsonl'), { flags: 'wx' }),
+    )
+    for (const [end, bytes] of Object.entries(others)) await writeFile(pathOf(end), bytes, { flag: 'wx' })
+  } catch (thrown) {
+    throw new UserError(`The manifest could not be written: ${messageOf(thrown)}`, { cause: thrown })
+  }
+  if (hash.digest('hex') !== sha256) throw new UserError(`The stored manifest of ${day} is not what was signed.`)
+  return { day, sha256, documents, files: ['jsonl', ...Object.keys(others)].map(pathOf) }
+}
+
+/** `relay proof certificate`: the certificate that verifies the manifests of this installation, in PEM. */
+export const proofCertificate = async (db: Database, { RELAY_SECRET_KEYS }: Config): Promise<string> =>
+  (await openProofKey(db, createKeyRing(RELAY_SECRET_KEYS), await createInstallation(db).id())).certificate
+
+/** `relay proof list`: the newest ones. */
+export const listProofs = async (db: Database, name: string): Promise<Manifest[]> =>
+  (await createManifests(db).list((await findWorkspace(db, name)).id, { page: 1, perPage: 100 })).items

@@ -1,0 +1,326 @@
+import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ulid } from 'ulid'
+import { rotateKeys } from '../../src/access/sealing-keys.ts'
+import { createReceive } from '../../src/archive/receive.ts'
+import { newId, timeOfId } from '../../src/base/ids.ts'
+import { exportProof, proofCertificate } from '../../src/cli/proof.ts'
+import type { TargetAnswer } from '../../src/connectors/connector.ts'
+import { createLoadJob } from '../../src/delivery/delivery-job.ts'
+import { createErase } from '../../src/delivery/erase.ts'
+import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
+import { findJob } from '../../src/maintenance/jobs.ts'
+import { dayAfter, dayOf } from '../../src/proof/manifest.ts'
+import { createManifests } from '../../src/proof/manifests.ts'
+import { createKeyRing } from '../../src/security/seal.ts'
+import { blocksOf } from '../docs/commands.ts'
+import type { Json } from '../support/client.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createRoutes, firstRound, insertNumberedDocuments, receivedDocument, testConfig } from '../support/factories.ts'
+import { createFolder } from '../support/folder.ts'
+import { createMaintenanceDeps } from '../support/maintenance.ts'
+import { share } from '../support/share.ts'
+import { inShell, startAuthority } from './openssl.ts'
+
+const database = share(await createTestDatabase())
+const { db } = database
+const dayMs = 86_400_000
+
+const noWorkflows = {
+  send: async () => {},
+  findDeliveryWorkflow: async () => ({ state: 'working' as const }),
+  findBulkRetryWorkflow: async () => ({ state: 'working' as const }),
+  terminateDelivery: async () => {},
+  terminateBulkRetry: async () => {},
+}
+
+/** Runs the job as of some days from now, when the day before is over. */
+const makeManifests = async (inDays: number, variables: Record<string, string> = {}) => {
+  const now = new Date(Date.now() + inDays * dayMs)
+  const deps = createMaintenanceDeps(db, noWorkflows, testConfig(variables))
+  return findJob('make-manifests')!.run(deps, { now, signal: new AbortController().signal })
+}
+
+/** Creates a workspace whose manifests begin two days ago. Those of others are not due. */
+const arrange = async () => {
+  await db('workspaces').update({ created_at: new Date(Date.now() + 365 * dayMs) })
+  await db('manifests').delete()
+  const routes = await createRoutes(db, [{ name: 'a', connector: 'objstore' }])
+  const since = new Date(Date.now() - 2 * dayMs)
+  await db('workspaces').where({ id: routes.workspaceId }).update({ created_at: since })
+  const receive = async (docId = newId(), compId = 'data') => {
+    await createReceive(db, testConfig())(await receivedDocument(routes, { [compId]: `content of ${docId}` }, docId))
+    const { id } = await db('documents').where({ doc_id: docId }).first<{ id: string }>('id')
+    return { docId, documentId: id, day: dayOf(timeOfId(id)), destinationId: routes.destinations['a']! }
+  }
+  /** @param at the time at which the attempt is started */
+  const deliver = async (delivery: { documentId: string; destinationId: string; docId: string }, answer: TargetAnswer, at = Date.now()) => {
+    const job = (await createLoadJob(db, testConfig())({ ...delivery, ...firstRound }))!
+    const sha256 = createHash('sha256').update(`content of ${delivery.docId}`).digest('hex')
+    const result = { path: `s3://Müller/${delivery.docId}`, bytesSent: 5, sha256, sizeBytes: job.content.sizeBytes, answer }
+    const end = { id: ulid(at), operation: 'attemptDelivered', outcome: 'delivered', durationMs: 5, bytesSent: 5, result } as const
+    await createRecordAttempt(db, testConfig())(delivery, job, end)
+  }
+  const workspace = `acme/${routes.workspaceSlug}`
+  const stored = () =>
+    db('manifests')
+      .where({ workspace_id: routes.workspaceId })
+      .orderBy('manifests.day')
+      .select(['*', db.raw('manifests.day::text as day')])
+  const exportAll = async (folder: string) => {
+    const days = (await stored()).map(({ day }) => day as string)
+    for (const day of days) await exportProof(db, testConfig(), { workspace, day, folder })
+    return days
+  }
+  return { ...routes, workspace, receive, deliver, stored, exportAll, since: dayOf(since) }
+}
+
+const linesOf = async (folder: string, day: string): Promise<Json[]> =>
+  (await readFile(join(folder, `${day}.jsonl`), 'utf8'))
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+// The commands of the page, for the files of a test.
+const page = await readFile(new URL('../../docs/proof.md', import.meta.url), 'utf8')
+const [, verifySignatureOf, verifyStampOf, verifyChainOf, findMissing] = blocksOf(page).map(({ content }) => content) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+]
+const verifySignature = (day: string) => verifySignatureOf.replaceAll('2026-11-28', day)
+const verifyStamp = (day: string, authority: string) => verifyStampOf.replaceAll('2026-11-28', day).replace('authority.pem', authority)
+
+test('a real day is verified with openssl alone, and refused after one byte was changed', async () => {
+  await using folder = await createFolder()
+  await using authority = Object.assign(await startAuthority(join(folder.path, 'tsa')), {
+    [Symbol.asyncDispose]: async () => authority.stop(),
+  })
+  const { receive, deliver, exportAll } = await arrange()
+  const [delivered, open] = [await receive(), await receive()]
+  await deliver(delivered, { status: 200, etag: '"e1"', version_id: 'v1' })
+  expect(await makeManifests(2, { PROOF_TIMESTAMP_URL: authority.url })).toMatch(/^[4-5] manifests made, [4-5] stamped$/)
+  const days = await exportAll(folder.path)
+  expect(days).toContain(open.day)
+
+  for (const day of days) {
+    expect(await inShell(folder.path, verifySignature(day))).toMatchObject({ ok: true, output: expect.stringContaining('successful') })
+    expect(await inShell(folder.path, verifyStamp(day, authority.certificate))).toMatchObject({
+      ok: true,
+      output: expect.stringContaining('OK'),
+    })
+  }
+  const { day } = delivered
+  const document = (await linesOf(folder.path, day)).find(({ doc_id: docId }) => docId === delivered.docId)
+  expect(document).toMatchObject({
+    type: 'document',
+    repo_id: 'Z1',
+    document_id: delivered.documentId,
+    sha256: createHash('sha256').update(`content of ${delivered.docId}`).digest('hex'),
+    status: 'delivered',
+    deliveries: [
+      {
+        kind: 'objstore',
+        status: 'delivered',
+        receipt: { sha256: document!['sha256'], target: { status: 200, etag: '"e1"', version_id: 'v1' } },
+      },
+    ],
+  })
+  const path = join(folder.path, `${day}.jsonl`)
+  const bytes = await readFile(path)
+  bytes[bytes.length >> 1]! ^= 1
+  await writeFile(path, bytes)
+  expect(await inShell(folder.path, verifySignature(day))).toMatchObject({ ok: false, output: expect.stringContaining('failure') })
+  expect(await inShell(folder.path, verifyStamp(day, authority.certificate))).toMatchObject({
+    ok: false,
+    output: expect.stringContaining('FAILED'),
+  })
+})
+
+test('a document that is missing here is found by a join with a list of the source system', async () => {
+  await using folder = await createFolder()
+  const { receive, exportAll } = await arrange()
+  const docIds: string[] = []
+  for (let count = 0; count < 5; count += 1) docIds.push((await receive()).docId)
+  await makeManifests(2)
+  await exportAll(folder.path)
+  await writeFile(join(folder.path, 'toa01.txt'), [...docIds, 'LOST'].toSorted().join('\n') + '\n')
+  expect(await inShell(folder.path, findMissing)).toEqual({ ok: true, output: 'LOST\n' })
+})
+
+test('the chain names the digest of each day before, without a gap for days on which nothing ran, and several runs at a time make each day once', async () => {
+  await using folder = await createFolder()
+  const { receive, stored, exportAll, since, workspaceId } = await arrange()
+  await receive()
+  expect(await makeManifests(0)).toMatch(/^[1-3] manifests made/)
+  const before = (await stored()).length
+  await Promise.all([makeManifests(3), makeManifests(3), makeManifests(3)])
+  const rows = await stored()
+  expect(rows.length).toBeGreaterThanOrEqual(before + 2)
+  expect(await makeManifests(3)).toBe('0 manifests made, 0 stamped')
+  const days = await exportAll(folder.path)
+  expect(days[0]).toBe(since)
+  let previous: object | null = null
+  for (const [index, day] of days.entries()) {
+    if (index > 0) expect(day).toBe(dayAfter(days[index - 1]!))
+    const [header] = await linesOf(folder.path, day)
+    expect(header).toMatchObject({ type: 'manifest', day, previous, database_changed: false })
+    const command = verifyChainOf.replaceAll(/2026-11-2[78]/g, (named) => (named === '2026-11-27' ? day : (days[index + 1] ?? day)))
+    const { output } = await inShell(folder.path, command)
+    const [sha256] = output.split(' ')
+    expect(output).toContain(index + 1 < days.length ? `"previous":{"day":"${day}","sha256":"${sha256}"}` : day)
+    previous = { day, sha256 }
+  }
+  // What a slower run has written belongs to nothing, and is removed.
+  const own = await db('contents').where({ workspace_id: workspaceId }).whereNotNull('owned_at')
+  expect(own).toHaveLength(days.length + 1)
+})
+
+test('after a restore, the chain goes on and says where the database was another one', async () => {
+  await using folder = await createFolder()
+  const { workspaceId, stored, exportAll } = await arrange()
+  await makeManifests(3)
+  const lost = (await stored()).at(-1)!
+  // The state of a backup in another cluster: the last day is not there any more.
+  await db('manifests').where({ workspace_id: workspaceId, day: lost.day }).delete()
+  const last = (await stored()).at(-1)!
+  await db('manifests').where({ workspace_id: workspaceId, day: last.day }).update({ database: '7000000000000000000/00000001' })
+  await makeManifests(4)
+  const days = await exportAll(folder.path)
+  const changed = await Promise.all(days.map(async (day) => (await linesOf(folder.path, day))[0]!['database_changed']))
+  expect(changed).toEqual(days.map((day) => day === lost.day))
+  const [made] = await linesOf(folder.path, lost.day)
+  expect(made).toMatchObject({ previous: { day: last.day, sha256: last.sha256.toString('hex') } })
+  // Who has the manifest of before sees that the next one names another.
+  const [next] = await linesOf(folder.path, days.at(-1)!)
+  expect(next!['previous'].sha256).not.toBe(lost.sha256.toString('hex'))
+})
+
+test('a manifest has no business data, and an erasure does not touch it', async () => {
+  await using folder = await createFolder()
+  const { receive, deliver, exportAll, workspaceId } = await arrange()
+  const document = await receive(newId(), 'Müller invoice.pdf')
+  await db('documents')
+    .where({ id: document.documentId })
+    .update({ file_name: 'Müller.pdf', description: 'Müller', erp_object_id: 'Müller' })
+  const free = { reply: '250 Müller', location: '/Müller', id: 'Müller', request_id: 'Müller', body: 'Müller', note: 'Müller' }
+  await deliver(document, { status: 250, message_id: '<m@relay.example>', ...free })
+  await makeManifests(2)
+  await createErase(db)(workspaceId, document.documentId, { type: 'system', userId: null })
+  await exportAll(folder.path)
+  const { output } = await inShell(folder.path, `cat *.jsonl`)
+  expect(output).toContain('<m@relay.example>')
+  expect(output).not.toMatch(/M(ü|\\u00fc)ller/)
+  expect(await inShell(folder.path, verifySignature(document.day))).toMatchObject({ ok: true })
+})
+
+test('a receipt of a document that was received on an earlier day is in the manifest of its own day', async () => {
+  await using folder = await createFolder()
+  const { receive, deliver, exportAll } = await arrange()
+  const document = await receive()
+  await makeManifests(2)
+  const later = Date.parse(`${document.day}T12:00:00Z`) + 3 * dayMs
+  await deliver(document, { status: 200, etag: '"late"' }, later)
+  await makeManifests(5)
+  await exportAll(folder.path)
+  const first = (await linesOf(folder.path, document.day)).find(({ document_id: id }) => id === document.documentId)
+  expect(first).toMatchObject({ type: 'document', status: 'pending', deliveries: [{ status: 'pending', receipt: null }] })
+  const [, receipt, end] = await linesOf(folder.path, dayOf(new Date(later)))
+  expect(receipt).toMatchObject({
+    type: 'receipt',
+    document_id: document.documentId,
+    kind: 'objstore',
+    receipt: { target: { etag: '"late"' } },
+  })
+  expect(end).toEqual({ type: 'end', documents: 0, receipts: 1 })
+})
+
+test('a day of several pages has each document once, and the totals of each repository', async () => {
+  await using folder = await createFolder()
+  const arranged = await arrange()
+  await insertNumberedDocuments(db, { ...arranged, connections: { archive: arranged.connections['a']! } }, 2_500, { destinations: ['a'] })
+  await makeManifests(2)
+  const days = await arranged.exportAll(folder.path)
+  const lines = (await Promise.all(days.map((day) => linesOf(folder.path, day)))).flat()
+  const ids = lines.filter(({ type }) => type === 'document').map(({ document_id: id }) => id as string)
+  expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500])
+  expect(lines.filter(({ type }) => type === 'repository')).toEqual([
+    {
+      type: 'repository',
+      repo_id: 'Z1',
+      documents: 2_500,
+      size_bytes: 12_500,
+      delivered: 0,
+      pending: 2_500,
+      retrying: 0,
+      failed: 0,
+      discarded: 0,
+    },
+  ])
+})
+
+test('an authority that refuses or answers anything else is asked again, says why, and does not stop manifests', async () => {
+  await using folder = await createFolder()
+  await using authority = Object.assign(await startAuthority(join(folder.path, 'tsa')), {
+    [Symbol.asyncDispose]: async () => authority.stop(),
+  })
+  const { workspaceId, stored } = await arrange()
+  const variables = { PROOF_TIMESTAMP_URL: authority.url }
+  let earlier: Buffer = Buffer.alloc(0)
+  authority.answerWith((query) => {
+    earlier = query
+    return { status: 200, body: Buffer.alloc(0) }
+  })
+  await makeManifests(0, variables)
+  const [replayed, refusal] = [await authority.reply(earlier), await authority.reply(Buffer.from('no query'))]
+  const answers: [RegExp, { status: number; body: Buffer }][] = [
+    [/no time stamp/, { status: 200, body: Buffer.alloc(0) }],
+    [/no time stamp/, { status: 200, body: Buffer.from('<html>Sign in</html>') }],
+    [/refuses: status 2/, { status: 200, body: Buffer.from('30053003020102', 'hex') }],
+    [/answered 503/, { status: 503, body: Buffer.from('later') }],
+    [/of another request/, { status: 200, body: replayed }],
+    [/more than 65536 bytes/, { status: 200, body: Buffer.alloc(1_000_000, 0x30) }],
+    [/refuses: status 2 .*request/i, { status: 200, body: refusal }],
+  ]
+  for (const [index, [message, answer]] of answers.entries()) {
+    authority.answerWith(() => answer)
+    expect(await makeManifests(index, variables)).toMatch(/, 0 stamped$/)
+    for (const row of await stored()) expect(row).toMatchObject({ stamp: null, stamp_error: expect.stringMatching(message) })
+  }
+  authority.answerWith(undefined)
+  const count = (await stored()).length
+  expect(await makeManifests(answers.length - 1, variables)).toBe(`0 manifests made, ${count} stamped`)
+  for (const row of await stored()) expect(row).toMatchObject({ stamp: expect.any(Buffer), stamp_error: null, is_stamp_due: false })
+  expect((await createManifests(db).list(workspaceId, { page: 1, perPage: 2 })).items).toMatchObject([
+    { isStamped: true },
+    { isStamped: true },
+  ])
+})
+
+test('the key that signs manifests is sealed, is sealed with another key, and stays the same', async () => {
+  await arrange()
+  const before = await proofCertificate(db, testConfig())
+  const { RELAY_SECRET_KEYS: old } = testConfig()
+  const both = [`new:${Buffer.alloc(32, 8).toString('base64')}`, ...old]
+  expect(await rotateKeys(db, createKeyRing(both))).toMatchObject({ resealed: 1, unreadable: [] })
+  expect(await proofCertificate(db, testConfig({ RELAY_SECRET_KEYS: both[0]! }))).toBe(before)
+  await rotateKeys(db, createKeyRing([...old, both[0]!]))
+  const { proof_key_sealed: sealed } = await db('installation').first('proof_key_sealed')
+  expect(sealed.toString('latin1')).not.toContain('PRIVATE KEY')
+})
+
+test('what was stored and is not what was signed is not handed out', async () => {
+  await using folder = await createFolder()
+  const { workspace, stored } = await arrange()
+  await makeManifests(0)
+  const [row] = await stored()
+  await db('content_chunks')
+    .where({ content_id: row.content_id })
+    .update({ data: Buffer.from('{}') })
+  const request = { workspace, day: row.day as string, folder: folder.path }
+  await expect(exportProof(db, testConfig(), request)).rejects.toThrow(/not what was signed|could not be written/)
+  await expect(exportProof(db, testConfig(), { ...request, day: '2001-01-01' })).rejects.toThrow(/has no manifest of 2001-01-01/)
+})
