@@ -45,11 +45,13 @@ RUN if [ -s /etc/ssl/certs/ca-certificates.crt ]; then cp /etc/ssl/certs/ca-cert
 RUN chmod -R a+rX,go-w package.json sbom.cdx.json ca-certificates.crt
 
 FROM ${BASE_IMAGE}
+ARG BASE_IMAGE
 ARG VERSION=0.1.0
 ARG REVISION=
 LABEL org.opencontainers.image.title="Document Relay" \
       org.opencontainers.image.description="Receives documents from an enterprise source system and delivers each to every connected destination" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 ENV NODE_ENV=production

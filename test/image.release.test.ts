@@ -84,6 +84,7 @@ describe(`the image, ${engine ? `built and run by ${engine.name}` : 'by the step
         'org.opencontainers.image.title': 'Document Relay',
         'org.opencontainers.image.version': version,
         'org.opencontainers.image.licenses': license,
+        'org.opencontainers.image.base.name': expect.stringMatching(/^\S+$/),
       },
     })
   })

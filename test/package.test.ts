@@ -139,6 +139,27 @@ describe('the release workflow', () => {
     }
   })
 
+  test('builds the image on a base that its digest names, and on none without', async () => {
+    const imageSteps = workflow.jobs['publish-image']!.steps!
+    const at = imageSteps.findIndex((step) => commandsOf(step).some((command) => command.startsWith('docker buildx build')))
+    expect(commandsOf(imageSteps[at]!)[0]).toContain('--build-arg "BASE_IMAGE=$BASE_IMAGE"')
+    const folder = await mkdtemp(join(tmpdir(), 'relay-release-'))
+    const environment = join(folder, 'environment')
+    const name = async (answer: string) => {
+      // In the place of the registry, which no test reaches.
+      await writeFile(join(folder, 'docker'), `#!/bin/sh\n${answer}\n`, { mode: 0o755 })
+      const variables = { ...process.env, PATH: `${folder}:${process.env['PATH']}`, GITHUB_ENV: environment }
+      await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', imageSteps[at - 1]!.run!], { env: variables })
+      return readFile(environment, 'utf8')
+    }
+    try {
+      for (const answer of ['true', 'exit 1', 'echo latest']) await expect(name(answer)).rejects.toThrow('Command failed')
+      expect(await name('echo sha256:1234')).toBe('BASE_IMAGE=node:24-bookworm-slim@sha256:1234\n')
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
   test('runs no script of an installed package in a job that may sign', () => {
     const signing = Object.values(workflow.jobs).filter(({ permissions }) => permissions?.['id-token'] === 'write')
     const installing = signing

@@ -75,6 +75,7 @@ export const buildWithoutEngine = async (context: string): Promise<BuiltImage> =
   const isIgnored = readIgnored(await readFile(join(context, '.dockerignore'), 'utf8'))
   const stages = new Map<string, Stage>()
   let stage: Stage | undefined
+  const beforeStages = new Map<string, string>()
   const open = (): Stage => {
     if (!stage) throw new Error('a step before the first FROM')
     return stage
@@ -122,9 +123,11 @@ export const buildWithoutEngine = async (context: string): Promise<BuiltImage> =
       stages.set(name, stage)
     },
     ARG: (text) => {
-      const [name, value] = text.split('=', 2)
-      // Not in a stage: the base image. Without a default: the variable of this machine, if it has one.
-      if (stage && value !== undefined) stage.variables[name!] = value
+      const [name = '', own] = text.split('=', 2)
+      // Not in a stage: the base image, which a stage may name again. Without a default: the variable of this machine, if it has one.
+      if (!stage) beforeStages.set(name, own ?? '')
+      const value = own ?? beforeStages.get(name)
+      if (stage && value !== undefined) stage.variables[name] = value
     },
     WORKDIR: (text) => {
       Object.assign(open(), { workDir: text }).config.WorkingDir = text
