@@ -115,9 +115,7 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
           logFile: () => lastTexts.map((read) => read()).join(' | '),
           isReady: async () => (await isListening(grpcPort)) && (await isServing(connection, health)),
         })
-        await connection.withDeadline(Date.now() + namespaceMaxMs, () =>
-          ensureNamespace(connection, config.temporal.namespace ?? 'default'),
-        )
+        await createNamespace(connection, config.temporal.namespace ?? 'default', ended.signal)
         void killIfSilent(ended.signal)
         return true
       } catch (thrown) {
