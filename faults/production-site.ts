@@ -45,6 +45,9 @@ export interface Installed {
 /** A block of docs/backup.md: the heading above it, and its index if not all blocks under the heading are meant. */
 export type Block = [heading: string, index?: number]
 
+/** Returns the line of the transcript for commands of docs/backup.md. */
+export const blockName = ([heading, index]: Block): string => `# backup.md, ${heading}${index === undefined ? '' : `, block ${index + 1}`}`
+
 /** An installation as in production on this machine. */
 export interface Site {
   transcript: Transcript
@@ -137,7 +140,8 @@ export const createSite = async (folder: string, transcript: Transcript, cleanUp
     port: await findFreePort(),
     bin: () => current!.bin,
     variables,
-    onBlock: transcript.command,
+    // The transcript names the block: the commands stand in docs/backup.md.
+    onBlock: () => {},
   })
   transcript.rename(commands.backup, '$BACKUP')
   transcript.rename(commands.contentDir, '$CONTENT_DIR')
@@ -174,6 +178,7 @@ export const createSite = async (folder: string, transcript: Transcript, cleanUp
     follow: async (blocks) => {
       let output = ''
       for (const [heading, index] of blocks) {
+        transcript.command(blockName([heading, index]))
         const part = await commands.follow(heading, index)
         transcript.output(part)
         output += part
