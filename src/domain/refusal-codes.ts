@@ -1,6 +1,7 @@
 /**
  * Codes of the refusals in the content-server protocol, with their HTTP statuses and what to do about them. X-ErrorDescription begins with
- * the code. The protocol defines neither 405 nor 413, hence the 400s. docs/source-system.md lists them with their causes.
+ * the code. The protocol defines neither 405 nor 413, hence the 400s. docs/errors.md lists them, and docs/source-system.md
+ * the causes of some.
  */
 export const refusals = {
   invalid_parameter: { status: 400, remedy: 'Correct the parameter or the part of the body that the answer names.' },
