@@ -363,6 +363,14 @@ test(
       const links = page.locator('main').getByRole('link', { name: /create/i })
       expect((await buttons.filter({ hasNotText: 'Find' }).count()) + (await links.count())).toBe(0)
     }
+    // A click on a name finds what else its key has changed.
+    await page.goto(`${consoleUrl}/audit`)
+    await page.getByRole('link', { name: 'Key admin key' }).first().click()
+    await page.waitForURL(/[?&]actor=admin(\+|%20)key/)
+    expect(await page.getByLabel('Who').inputValue()).toBe('admin key')
+    await page.getByLabel('Who').fill('nobody')
+    await page.getByLabel('Who').press('Enter')
+    await page.getByText('No entry matches the filters.').waitFor()
     await page.goto(`${consoleUrl}/keys`)
     await page.getByText('Only keys of the level Administrator show this screen.').waitFor()
     expect(errors.filter((error) => !error.includes('status of 403'))).toEqual([])
